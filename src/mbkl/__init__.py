@@ -1,0 +1,31 @@
+"""Multiple Binary Kernel Learning: an SVM that learns its kernel from random binary maps."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel"]
+
+if TYPE_CHECKING:
+    from mbkl.classifier import MBKLClassifier
+    from mbkl.kernel import MBKernel
+    from mbkl.model_selection import MBKLClassifierCV
+
+_HOMES = {
+    "MBKLClassifier": "mbkl.classifier",
+    "MBKLClassifierCV": "mbkl.model_selection",
+    "MBKernel": "mbkl.kernel",
+}
+
+
+def __getattr__(name: str):
+    """Import a public class when it is first used: `import mbkl` itself takes no time."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mbkl' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,79 @@
+"""Probabilities by temperature scaling: one divisor for all scores."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from mbkl.learn.algorithm import Learner
+from mbkl.learn.pairs import row_hashes
+
+_N_FOLDS = 3
+
+
+def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:
+    """Return scores of rows by models that did not see them.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows, n_columns)
+    rows : ndarray of shape (n_rows,)
+    """
+    folds = hash_folds(learner)
+    scores, rows = [], []
+    for fold in range(_N_FOLDS):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        if not outside.size or np.unique(learner.y[inside]).size < learner.n_classes:
+            continue
+        part = learner.take(inside)
+        with warnings.catch_warnings():
+            # The fit on all rows warns of the same things.
+            warnings.simplefilter("ignore")
+            solution = part.learn_classifier(part.learn_kernel(C_kernel), C)
+        scores.append(learner.take(outside).scores(solution))
+        rows.append(outside)
+    if not rows:  # too few rows of some class to hold any out
+        solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
+        return learner.scores(solution), np.arange(learner.y.size)
+    return np.concatenate(scores), np.concatenate(rows)
+
+
+def hash_folds(learner: Learner) -> NDArray[np.intp]:
+    """Divide the rows of each class into folds of equal weight by a hash of their codes.
+
+    Equal rows go to the same fold, so a weight of two is the same as two rows.
+    """
+    hashes = row_hashes(learner.operator, learner.settings.seed + 1)
+    folds = np.empty(learner.y.size, dtype=np.intp)
+    for label in range(learner.n_classes):
+        rows = np.flatnonzero(learner.y == label)
+        order = rows[np.argsort(hashes[rows], kind="stable")]
+        before = np.concatenate([[0.0], np.cumsum(learner.weights[order])])
+        first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
+        share = before[first_equal] / before[-1]
+        folds[order] = np.minimum((share * _N_FOLDS).astype(np.intp), _N_FOLDS - 1)
+    return folds
+
+
+def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:
+    """Return the divisor of the scores with the smallest log loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[3.0], [3.0], [3.0], [-3.0]])
+    >>> round(fit_temperature(scores, np.array([1, 1, 0, 0]), np.ones(4)), 2) > 1
+    True
+    """
+    if scores.shape[1] == 1:
+        scores = np.column_stack([np.zeros(len(scores)), scores])
+
+    def log_loss(log_temperature: float) -> float:
+        log_probabilities = log_softmax(scores / np.exp(log_temperature), axis=1)
+        return -float((weights * log_probabilities[np.arange(y.size), y]).sum())
+
+    return float(np.exp(minimize_scalar(log_loss, bounds=(-7.0, 7.0), method="bounded").x))

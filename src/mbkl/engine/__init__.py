@@ -1,0 +1,64 @@
+"""Engines: implementations of the two hot operations over integer codes.
+
+`gather` adds up table entries (codes -> scores) and `histogram` is its adjoint
+(residuals -> sums per cell). Everything above the engine is written once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from joblib import effective_n_jobs
+
+from mbkl.engine.numpy_engine import NumpyEngine
+
+if TYPE_CHECKING:
+    from mbkl.engine.numba_engine import NumbaEngine
+
+    Engine = NumpyEngine | NumbaEngine
+
+# Below this many codes times columns, NumPy finishes a pass in a few
+# milliseconds, and loading compiled kernels would take longer than the whole fit.
+SMALL = 300_000
+
+
+def choose_engine(n_codes: int, n_jobs: int | None = None) -> Engine:
+    """Return the engine for a problem with `n_codes` codes times columns.
+
+    Parameters
+    ----------
+    n_codes : int
+        Codes times columns that one pass reads.
+    n_jobs : int or None
+        Number of threads; None and -1 mean all that joblib allows here.
+
+    Examples
+    --------
+    >>> type(choose_engine(1000)).__name__
+    'NumpyEngine'
+    """
+    if n_codes < SMALL and "mbkl.engine.numba_engine" not in sys.modules:
+        return NumpyEngine()
+    if importlib.util.find_spec("numba") is None:
+        return NumpyEngine()
+    if "mbkl.engine.numba_engine" not in sys.modules:
+        from mbkl.engine.warmup import announce_if_cold
+
+        announce_if_cold()
+    from mbkl.engine.numba_engine import NumbaEngine
+
+    return NumbaEngine(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+
+
+def child_of_fork() -> None:
+    """Forget thread pools that a forked child does not really have."""
+    module = sys.modules.get("mbkl.engine.numba_engine")
+    if module is not None:
+        module._pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=child_of_fork)

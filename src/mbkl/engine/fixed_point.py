@@ -1,0 +1,59 @@
+"""Sums that do not depend on the order of their terms.
+
+Floating-point addition is not associative, so a sum over rows would depend on
+how the rows are divided among threads or machines. Rounding every term once to
+a multiple of a power of two and adding integers makes the sum exact from there
+on: the same bits in any order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# One bit is the sign; one more is head room, since a map's gradient is
+# 2 * suffix - total and must fit in the same 64 bits.
+_MAGNITUDE_BITS = 61
+
+
+def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Round each column to integers whose sum cannot overflow.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    integers : ndarray of shape (n_rows, n_columns)
+    unit : ndarray of shape (n_columns,)
+        values is integers * unit up to rounding; a power of two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> integers, unit = to_fixed_point(np.array([[0.25], [-0.5]]))
+    >>> float(integers.sum() * unit[0])
+    -0.25
+    """
+    largest = np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
+    _, exponent = np.frexp(largest)
+    count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
+    power = _MAGNITUDE_BITS - count_bits - exponent
+    # ldexp by more than 1023 would overflow for all-tiny columns.
+    power = np.minimum(power, 1000)
+    integers = np.rint(np.ldexp(values, power)).astype(np.int64)
+    return integers, np.ldexp(1.0, -power)
+
+
+def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over rows with a result that does not depend on their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> exact_sum(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    integers, unit = to_fixed_point(values)
+    return integers.sum(axis=0) * unit

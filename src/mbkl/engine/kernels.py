@@ -1,0 +1,220 @@
+"""Numba kernels of the two hot operations and of binning.
+
+Flat functions without Python objects: each handles one block of rows or groups
+and releases the interpreter lock, so that a plain thread pool runs blocks side
+by side. No two blocks write the same memory and floating-point sums run in
+group order, so the result does not depend on the number of threads; for the
+same reason there is no fastmath. The twins in `numpy_engine` give the same bits.
+
+Arguments marked OUT are written, all others are only read.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+# Scores of one block of rows (16 KiB) stay in the first-level cache while all
+# groups pass over them.
+_BLOCK = 2048
+
+
+def _jit(function):
+    """Compile on first use; keep the result on disk where that is possible."""
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no folder for the cache can be written
+        return numba.njit(nogil=True)(function)
+
+
+@_jit
+def gather_one(values, offsets, tables, scores, start, stop):
+    """OUT scores[start:stop]: sum over groups of each row's table entry, one column."""
+    column = tables[:, 0]
+    n_groups = values.shape[0]
+    for first in range(start, stop, _BLOCK):
+        last = min(first + _BLOCK, stop)
+        block = scores[first:last, 0]
+        block[:] = 0.0
+        # Four groups a sweep save three of four trips to the scores; the sum
+        # keeps its order.
+        whole = n_groups - n_groups % 4
+        for group in range(0, whole, 4):
+            table_0 = column[offsets[group] : offsets[group + 1]]
+            table_1 = column[offsets[group + 1] : offsets[group + 2]]
+            table_2 = column[offsets[group + 2] : offsets[group + 3]]
+            table_3 = column[offsets[group + 3] : offsets[group + 4]]
+            codes_0 = values[group, first:last]
+            codes_1 = values[group + 1, first:last]
+            codes_2 = values[group + 2, first:last]
+            codes_3 = values[group + 3, first:last]
+            for row in range(last - first):
+                score = block[row] + table_0[codes_0[row]]
+                score += table_1[codes_1[row]]
+                score += table_2[codes_2[row]]
+                block[row] = score + table_3[codes_3[row]]
+        for group in range(whole, n_groups):
+            table_0 = column[offsets[group] : offsets[group + 1]]
+            codes_0 = values[group, first:last]
+            for row in range(last - first):
+                block[row] += table_0[codes_0[row]]
+
+
+@_jit
+def gather_many(values, offsets, tables, scores, start, stop):
+    """OUT scores[start:stop]: sum over groups of each row's table entry."""
+    n_columns = tables.shape[1]
+    n_rows_in_block = max(_BLOCK // n_columns, 16)
+    for first in range(start, stop, n_rows_in_block):
+        last = min(first + n_rows_in_block, stop)
+        block = scores[first:last]
+        block[:] = 0.0
+        for group in range(values.shape[0]):
+            table = tables[offsets[group] : offsets[group + 1]]
+            codes = values[group, first:last]
+            for row in range(last - first):
+                entry = table[codes[row]]
+                score = block[row]
+                for column in range(n_columns):
+                    score[column] += entry[column]
+
+
+@_jit
+def histogram_one(values, offsets, residuals, sums, start, stop):
+    """OUT sums of groups start to stop: residuals of the rows in each cell, one column."""
+    n_rows = values.shape[1]
+    column = residuals[:, 0]
+    largest = 1
+    for group in range(start, stop):
+        largest = max(largest, offsets[group + 1] - offsets[group])
+    # Four copies: neighbouring rows often share a cell, and an addition would
+    # wait for the store before it. They are integers, so no bit changes.
+    copies = np.zeros((4, largest), dtype=np.int64)
+    copy_0, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
+    whole = n_rows - n_rows % 4
+    for group in range(start, stop):
+        codes = values[group]
+        copies[:] = 0
+        for row in range(0, whole, 4):
+            copy_0[codes[row]] += column[row]
+            copy_1[codes[row + 1]] += column[row + 1]
+            copy_2[codes[row + 2]] += column[row + 2]
+            copy_3[codes[row + 3]] += column[row + 3]
+        for row in range(whole, n_rows):
+            copy_0[codes[row]] += column[row]
+        first = offsets[group]
+        for cell in range(offsets[group + 1] - first):
+            sums[first + cell, 0] = copy_0[cell] + copy_1[cell] + copy_2[cell] + copy_3[cell]
+
+
+@_jit
+def histogram_many(values, offsets, residuals, sums, start, stop):
+    """OUT sums of groups start to stop: residuals of the rows in each cell."""
+    n_columns = residuals.shape[1]
+    for group in range(start, stop):
+        block = sums[offsets[group] : offsets[group + 1]]
+        block[:] = 0
+        codes = values[group]
+        for row in range(codes.shape[0]):
+            entry = block[codes[row]]
+            residual = residuals[row]
+            for column in range(n_columns):
+                entry[column] += residual[column]
+
+
+@_jit
+def gather_sparse(indptr, rows, values, offsets, zero_cells, tables, scores, start, stop):
+    """OUT scores[start:stop] += table entry minus the entry of zero, stored codes only."""
+    n_columns = tables.shape[1]
+    for group in range(zero_cells.shape[0]):
+        end = indptr[group + 1]
+        entry = indptr[group] + np.searchsorted(rows[indptr[group] : end], start)
+        zero = tables[zero_cells[group]]
+        while entry < end and rows[entry] < stop:
+            table = tables[offsets[group] + values[entry]]
+            score = scores[rows[entry]]
+            for column in range(n_columns):
+                score[column] += table[column] - zero[column]
+            entry += 1
+
+
+@_jit
+def histogram_sparse(
+    indptr, rows, values, offsets, zero_cells, residuals, totals, sums, start, stop
+):
+    """OUT sums of groups start to stop; the cell of zero gets what is left of the totals."""
+    n_columns = residuals.shape[1]
+    for group in range(start, stop):
+        block = sums[offsets[group] : offsets[group + 1]]
+        block[:] = 0
+        zero = sums[zero_cells[group]]
+        zero[:] = totals
+        for entry in range(indptr[group], indptr[group + 1]):
+            cell = block[values[entry]]
+            residual = residuals[rows[entry]]
+            for column in range(n_columns):
+                cell[column] += residual[column]
+                zero[column] -= residual[column]
+
+
+@_jit
+def bin_dense(X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop):
+    """OUT codes[:, start:stop]: thresholds below each value; NaN is below all of them.
+
+    `guide` divides each feature's range into equal parts and tells how many
+    thresholds lie before each part, so that only those within the part of a
+    value are compared. The part of a value never decreases with the value, so
+    the answer is exact whatever the rounding.
+    """
+    # A block of 64 rows of a row-major X is read once from memory and then,
+    # feature by feature, from the cache.
+    for first in range(start, stop, 64):
+        last = min(first + 64, stop)
+        for group in range(features.shape[0]):
+            feature = features[group]
+            feature_thresholds = thresholds[offsets[group] : offsets[group + 1]]
+            feature_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
+            n_parts = feature_guide.shape[0] - 1
+            feature_low, feature_scale = low[group], scale[group]
+            for row in range(first, last):
+                value = np.float64(X[row, feature])
+                if value != value:
+                    codes[group, row] = 0
+                    continue
+                position = (value - feature_low) * feature_scale
+                part = np.uint64(0)
+                if position >= n_parts:
+                    part = np.uint64(n_parts - 1)
+                elif position > 0.0:
+                    part = np.uint64(position)
+                below = np.uint64(feature_guide[part])
+                above = np.uint64(feature_guide[part + np.uint64(1)])
+                while below < above:
+                    middle = (below + above) >> np.uint64(1)
+                    if feature_thresholds[middle] < value:
+                        below = middle + np.uint64(1)
+                    else:
+                        above = middle
+                codes[group, row] = below
+
+
+@_jit
+def take_rows(values, rows, taken, start, stop):
+    """OUT taken[start:stop]: the codes of some rows, for groups start to stop."""
+    for group in range(start, stop):
+        source = values[group]
+        target = taken[group]
+        for position in range(rows.shape[0]):
+            target[position] = source[rows[position]]
+
+
+@_jit
+def translate(values, groups, offsets, new_codes, translated, start, stop):
+    """OUT translated[start:stop]: codes of the kept groups, renumbered cell by cell."""
+    for position in range(start, stop):
+        group = groups[position]
+        table = new_codes[offsets[group] : offsets[group + 1]]
+        source = values[group]
+        target = translated[position]
+        for row in range(source.shape[0]):
+            target[row] = table[source[row]]

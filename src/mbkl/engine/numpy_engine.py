@@ -1,0 +1,154 @@
+"""The reference engine: plain NumPy, for small data and as a twin in the tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.engine.codes import Codes, Coarsening, DenseCodes, SparseCodes
+
+
+class NumpyEngine:
+    """The two hot operations and the moves between codes, in NumPy.
+
+    Every method gives the same bits as `NumbaEngine`, so that the choice
+    between the two by size can never change a result.
+    """
+
+    def gather(self, codes: Codes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over groups the table entry of each row's cell.
+
+        Parameters
+        ----------
+        codes : DenseCodes or SparseCodes
+        tables : ndarray of shape (n_cells, n_columns)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows, n_columns)
+        """
+        if isinstance(codes, SparseCodes):
+            return self._gather_sparse(codes, tables)
+        if codes.n_rows < codes.n_groups:
+            # Few rows: all look-ups at once. cumsum adds in group order.
+            entries = tables[codes.values + codes.offsets[:-1, None]]
+            if not codes.n_groups:
+                return np.zeros((codes.n_rows, tables.shape[1]))
+            return np.cumsum(entries, axis=0)[-1]
+        scores = np.zeros((codes.n_rows, tables.shape[1]))
+        for group in range(codes.n_groups):
+            table = tables[codes.offsets[group] : codes.offsets[group + 1]]
+            scores += np.take(table, codes.values[group], axis=0)
+        return scores
+
+    def _gather_sparse(self, codes: SparseCodes, tables: NDArray) -> NDArray[np.float64]:
+        scores = np.tile(score_of_zero(codes, tables), (codes.n_rows, 1))
+        for group, zero_cell in enumerate(codes.zero_cells):
+            entries = slice(codes.indptr[group], codes.indptr[group + 1])
+            cells = codes.offsets[group] + codes.values[entries]
+            scores[codes.rows[entries]] += tables[cells] - tables[zero_cell]
+        return scores
+
+    def histogram(self, codes: Codes, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum the residuals of the rows in each cell.
+
+        Parameters
+        ----------
+        codes : DenseCodes or SparseCodes
+        residuals : ndarray of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        sums : ndarray of shape (n_cells, n_columns)
+        """
+        sums = np.zeros((codes.n_cells, residuals.shape[1]), dtype=np.int64)
+        if isinstance(codes, SparseCodes):
+            groups = codes.groups
+            stored = residuals[codes.rows]
+            sums[codes.zero_cells] = residuals.sum(axis=0)
+            np.subtract.at(sums, codes.zero_cells[groups], stored)
+            np.add.at(sums, codes.offsets[groups] + codes.values, stored)
+            return sums
+        for column in range(residuals.shape[1]):
+            for group in range(codes.n_groups):
+                block = sums[codes.offsets[group] : codes.offsets[group + 1], column]
+                np.add.at(block, codes.values[group], residuals[:, column])
+        return sums
+
+    def take(self, codes: Codes, rows: NDArray[np.intp]) -> Codes:
+        """Return the codes of some rows, in the given order."""
+        if isinstance(codes, SparseCodes):
+            return take_sparse(codes, rows)
+        return DenseCodes(np.take(codes.values, rows, axis=1), codes.offsets)
+
+    def coarsen(self, codes: Codes, plan: Coarsening) -> Codes:
+        """Return the codes after boundaries between cells are removed."""
+        if isinstance(codes, SparseCodes):
+            return coarsen_sparse(codes, plan)
+        values = np.empty((plan.groups.size, codes.n_rows), dtype=plan.dtype)
+        new_codes = plan.new_codes.astype(plan.dtype)
+        for position, group in enumerate(plan.groups):
+            table = new_codes[codes.offsets[group] : codes.offsets[group + 1]]
+            np.take(table, codes.values[group], out=values[position])
+        return DenseCodes(values, plan.offsets)
+
+    def bin(self, X, features, edges, out: NDArray) -> None:
+        """Write the code of each value of some columns of a dense X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        features : ndarray of shape (n_groups,)
+            Column of each group.
+        edges : BinEdges
+        out : ndarray of shape (n_groups, n_rows)
+        """
+        for group, feature in enumerate(features):
+            thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
+            column = X[:, feature].astype(np.float64)
+            codes = np.searchsorted(thresholds, column, side="left")
+            out[group] = np.where(np.isnan(column), 0, codes)
+
+
+def score_of_zero(codes: SparseCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the score of an all-zero row, summed in group order."""
+    if not codes.n_groups:
+        return np.zeros(tables.shape[1])
+    return np.cumsum(tables[codes.zero_cells], axis=0)[-1]
+
+
+def take_sparse(codes: SparseCodes, rows: NDArray[np.intp]) -> SparseCodes:
+    # Codes are shifted by one, so that a stored code 0 is not taken for absence.
+    shifted = sparse.csc_array(
+        (codes.values.astype(np.int64) + 1, codes.rows, codes.indptr),
+        shape=(codes.n_rows, codes.n_groups),
+    )
+    taken = sparse.csc_array(shifted.tocsr()[rows])
+    taken.sort_indices()
+    return SparseCodes(
+        taken.indptr.astype(np.int64),
+        taken.indices.astype(np.int32),
+        (taken.data - 1).astype(codes.values.dtype),
+        codes.zero_codes,
+        codes.offsets,
+        len(rows),
+    )
+
+
+def coarsen_sparse(codes: SparseCodes, plan: Coarsening) -> SparseCodes:
+    groups = codes.groups
+    new_values = plan.new_codes[codes.offsets[groups] + codes.values]
+    new_zeros = plan.new_codes[codes.zero_cells]
+    stays = np.zeros(codes.n_groups, dtype=bool)
+    stays[plan.groups] = True
+    stored = stays[groups] & (new_values != new_zeros[groups])
+    counts = np.bincount(groups[stored], minlength=codes.n_groups)[plan.groups]
+    return SparseCodes(
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        codes.rows[stored],
+        new_values[stored].astype(plan.dtype),
+        new_zeros[plan.groups],
+        plan.offsets,
+        codes.n_rows,
+    )

@@ -1,0 +1,279 @@
+"""Algorithm 1 of the paper on binned data, for one cost or a path of them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mbkl.engine.codes import coarsening
+from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import PairOperator, learn_kernel_weights, smallest_cost
+from mbkl.learn.losses import smoothing_path
+from mbkl.learn.margins import Margins
+from mbkl.learn.pairs import Pairs, sample_pairs
+from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.progress import Progress
+from mbkl.solvers.interior_point import WeightSolution
+from mbkl.solvers.newton_cg import Solution
+
+Array = NDArray[np.float64]
+
+# Losses are averaged over the rows, so that a cost means the same for two hundred
+# rows as for two million; at this many rows it is the cost of a usual SVM.
+REFERENCE_ROWS = 1000.0
+
+# theta="reweighted": passes of theta <- norm of the jumps, and the share of the
+# mean weight below which a map is dropped.
+_REWEIGHTING_PASSES = 2
+_DROP_BELOW = 0.05
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the estimators that the steps need; see `MBKLClassifier`."""
+
+    theta: str
+    init_rule: str
+    theta_power: float
+    loss: str
+    negatives_per_positive: int
+    max_pairs: int
+    tol: float
+    max_iter: int
+    seed: int
+
+
+@dataclass
+class Kernel:
+    """What Step 1 learned.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_cells,)
+        Weights, summing to one; zero where there is no map or it is dropped.
+    solution : WeightSolution or None
+        Where the solver ended, if there was one to solve.
+    """
+
+    theta: Array
+    solution: WeightSolution | None = None
+
+
+@dataclass
+class Learner:
+    """Labelled codes, on which the steps are run.
+
+    Parameters
+    ----------
+    operator : StumpOperator
+    multiplicity : ndarray of shape (n_cells,)
+        How many drawn maps each map stands for; zero where there is no map.
+    y : ndarray of shape (n_rows,)
+        Class of each row.
+    n_classes : int
+    weights : ndarray of shape (n_rows,)
+        Positive.
+    settings : Settings
+    progress : Progress
+    """
+
+    operator: StumpOperator
+    multiplicity: Array
+    y: NDArray[np.intp]
+    n_classes: int
+    weights: Array
+    settings: Settings
+    progress: Progress
+
+    def take(self, rows: NDArray[np.intp]) -> Learner:
+        """Return a learner on some of the rows."""
+        operator = self.operator.take(rows)
+        y, weights = self.y[rows], self.weights[rows]
+        return Learner(
+            operator, self.multiplicity, y, self.n_classes, weights, self.settings, self.progress
+        )
+
+    def learn_kernel(self, C: float, start: Kernel | None = None) -> Kernel:
+        """Steps 0 and 1: find theta, or set it as the settings say.
+
+        Parameters
+        ----------
+        C : float
+            Cost of Step 1.
+        start : Kernel or None
+            Kernel learned for another cost, to start from.
+        """
+        method = self.settings.theta
+        if method == "ones":
+            return Kernel(self.multiplicity / self.multiplicity.sum())
+        if method == "alignment":
+            return Kernel(self._alignment())
+        if method == "reweighted":
+            return self._reweighted(C)
+        return self._learned(C, start)
+
+    def learn_classifier(self, kernel: Kernel, C: float, start: Solution | None = None) -> Solution:
+        """Step 2: one-vs-rest SVMs with the kernel.
+
+        Returns
+        -------
+        solution : Solution
+            Its jumps are those of all maps, zero where theta is.
+        """
+        with self.progress.stage("classifier weights") as iteration:
+            power = 2.0 * self.settings.theta_power
+            kept = kernel.theta > 0
+            # A merged map stands for several equal ones among which its theta is
+            # shared; each contributes the power of its share.
+            weights = self.multiplicity[kept] ** (1.0 - power) * kernel.theta[kept] ** power
+            if not kept.any():
+                return self._constant()
+            operator = self._keep_maps(kept)
+            ladder = operator.ladder
+            kernel_weights = np.ones(ladder.n_cells)
+            kernel_weights[ladder.is_jump] = weights / weights.sum()
+            local_start = None
+            if start is not None:
+                jumps = np.zeros((ladder.n_cells, start.intercept.size))
+                jumps[ladder.is_jump] = start.jumps[kept]
+                local_start = Solution(jumps, start.intercept, start.objective, start.gap)
+            solution = learn_classifier_weights(
+                operator,
+                one_vs_rest_labels(self.y, self.n_classes),
+                C * REFERENCE_ROWS / self.weights.sum() * self.weights,
+                kernel_weights,
+                self.settings.loss,
+                local_start,
+                self.settings.tol,
+                self.settings.max_iter,
+                iteration,
+            )
+            everywhere = np.zeros((kept.size, solution.intercept.size))
+            everywhere[kept] = solution.jumps[ladder.is_jump]
+            solution.jumps = everywhere
+        return solution
+
+    def _keep_maps(self, kept: NDArray[np.bool_]) -> StumpOperator:
+        """Return the operator of some of the maps: cells between them are joined."""
+        ladder = self.operator.ladder
+        if kept[ladder.is_jump].all():
+            return self.operator
+        plan = coarsening(ladder.offsets, kept[ladder.is_jump])
+        engine = self.operator.engine
+        return StumpOperator(engine.coarsen(self.operator.codes, plan), Ladder(plan.offsets), engine)
+
+    def scores(self, solution: Solution) -> Array:
+        """Return the scores of all rows."""
+        return self.operator.forward(solution.jumps) + solution.intercept
+
+    @cached_property
+    def shares(self) -> tuple[Array, Array]:
+        """Share of each class, and of the rest, to the right of each map."""
+        return class_shares(self.operator, self.y, self.n_classes, self.weights)
+
+    @cached_property
+    def signs(self) -> NDArray[np.int8]:
+        """Step 0: the side of each map on which each class lies."""
+        with self.progress.stage("initial guess"):
+            is_jump = self.operator.ladder.is_jump
+            return initial_signs(*self.shares, is_jump, self.settings.init_rule)
+
+    @cached_property
+    def _pairs(self) -> tuple[Pairs, PairOperator, float]:
+        pairs = sample_pairs(
+            self.operator,
+            self.y,
+            self.n_classes,
+            self.weights,
+            self.settings.negatives_per_positive,
+            self.settings.max_pairs,
+            self.settings.seed,
+        )
+        operator = PairOperator.of(self.operator, pairs, self.signs)
+        return pairs, operator, smallest_cost(operator, pairs, self.settings.loss)
+
+    def smallest_useful_C(self) -> float:
+        """Return the largest C_kernel at which all theta are zero, in closed form."""
+        pairs, _, smallest = self._pairs
+        return smallest * pairs.weights.sum() / REFERENCE_ROWS
+
+    def _learned(self, C: float, start: Kernel | None) -> Kernel:
+        """Step 1 of the paper."""
+        signs = self.signs
+        with self.progress.stage("kernel weights") as iteration:
+            pairs, operator, _ = self._pairs
+            smallest = self.smallest_useful_C()
+            if C <= smallest or not signs.any():
+                warnings.warn(
+                    f"C_kernel={C:g} is too small to learn a kernel: all theta are zero up to "
+                    f"C_kernel={smallest:.3g}, and the model is constant. Use a larger C_kernel "
+                    "(C where that is not set).",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return Kernel(np.zeros(operator.n_columns))
+            solution = learn_kernel_weights(
+                operator,
+                pairs,
+                self.settings.loss,
+                C * REFERENCE_ROWS / pairs.weights.sum(),
+                None if start is None else start.solution,
+                self.settings.tol,
+                self.settings.max_iter,
+                iteration,
+            )
+            useful = solution.positive & signs.any(axis=1)
+            theta = np.where(useful, solution.theta, 0.0)
+            return Kernel(theta / theta.sum(), solution)
+
+    def _alignment(self) -> Array:
+        """Weigh each map by how well it alone tells the classes apart."""
+        with self.progress.stage("kernel weights"):
+            own, rest = self.shares
+            separation = ((own - rest) ** 2).sum(axis=1)
+            theta = self.multiplicity * separation
+            return theta / theta.sum() if theta.any() else theta
+
+    def _reweighted(self, C: float) -> Kernel:
+        """Start from equal weights and move each to the norm of its map's jumps.
+
+        The fixed point is the group lasso over maps; a few passes keep the
+        accuracy of equal weights with fewer maps.
+        """
+        kernel = Kernel(self.multiplicity / self.multiplicity.sum())
+        solution = None
+        for _ in range(_REWEIGHTING_PASSES):
+            solution = self.learn_classifier(kernel, C, solution)
+            norms = np.sqrt((solution.jumps**2).sum(axis=1))
+            theta = np.where(norms > _DROP_BELOW * norms[norms > 0].mean(), norms, 0.0)
+            kernel = Kernel(theta / theta.sum())
+        return kernel
+
+    def _constant(self) -> Solution:
+        """The classifier without any map: an intercept per class."""
+        labels = one_vs_rest_labels(self.y, self.n_classes)
+        costs = (self.weights / self.weights.sum())[:, None]
+        margins = Margins(labels, costs, smoothing_path(self.settings.loss)[-1])
+        scores = np.zeros(labels.shape)
+        intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
+        objective = margins.exact_value(scores + intercept)
+        jumps = np.zeros((self.operator.ladder.n_cells, labels.shape[1]))
+        return Solution(jumps, intercept, objective, np.zeros_like(objective))
+
+
+def warn_if_not_converged(step: str, relative_gap: float, settings: Settings) -> None:
+    """Warn with the value, the tolerance and the remedy."""
+    if relative_gap > settings.tol:
+        warnings.warn(
+            f"{step} stopped at a relative duality gap of {relative_gap:.1e}, above "
+            f"tol={settings.tol:g}, after max_iter={settings.max_iter} iterations. "
+            "Increase max_iter, or accept a larger tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

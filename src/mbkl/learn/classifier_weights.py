@@ -1,0 +1,70 @@
+"""Step 2: one-vs-rest SVMs with the learned kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.learn.losses import smoothing_path
+from mbkl.learn.margins import Margins
+from mbkl.learn.tables import StumpOperator
+from mbkl.solvers.newton_cg import Solution, minimise
+
+Array = NDArray[np.float64]
+
+
+def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
+    """Return +1 and -1 for each row and problem; two classes are one problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
+    array([-1,  1], dtype=int8)
+    """
+    targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(y[:, None] == targets, 1, -1).astype(np.int8)
+
+
+def learn_classifier_weights(
+    operator: StumpOperator,
+    labels: NDArray[np.int8],
+    costs: Array,
+    kernel_weights: Array,
+    loss: str,
+    start: Solution | None,
+    tol: float,
+    max_iter: int,
+    progress=lambda solution: False,
+) -> Solution:
+    """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
+
+    With a free intercept the two weights of a map are opposite, and the SVM is
+    one on jumps a of the maps z = +1 or -1 with the penalty sum a^2 / weight.
+
+    Parameters
+    ----------
+    operator : StumpOperator
+    labels : ndarray of shape (n_rows, n_columns)
+    costs : ndarray of shape (n_rows,)
+    kernel_weights : ndarray of shape (n_cells,)
+        Positive at every map; entries that are no map are ignored.
+    loss : {"squared_hinge", "hinge", "logistic"}
+    start : Solution or None
+        Solution for another cost, to start from.
+    tol, max_iter, progress
+        See `minimise`.
+    """
+    penalty = 2.0 / np.where(operator.ladder.is_jump, kernel_weights, 1.0)
+    shape = (operator.ladder.n_cells, labels.shape[1])
+    jumps, intercept = np.zeros(shape), np.zeros(shape[1])
+    if start is not None:
+        jumps, intercept = start.jumps, start.intercept
+    n_iter = 0
+    for stage in smoothing_path(loss):
+        margins = Margins(labels, costs[:, None], stage)
+        solution = minimise(operator, margins, penalty, jumps, intercept, tol, max_iter, progress)
+        jumps, intercept = solution.jumps, solution.intercept
+        n_iter += solution.n_iter
+    solution.n_iter = n_iter
+    return solution

@@ -1,0 +1,132 @@
+"""Step 1: the weights of the kernel, one theta >= 0 per map for all classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.learn.losses import smoothing_path
+from mbkl.learn.margins import Margins
+from mbkl.learn.pairs import Pairs
+from mbkl.learn.tables import StumpOperator
+from mbkl.solvers.interior_point import WeightSolution, minimise_weights
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairOperator:
+    """The signed maps S on pairs: S[(i, c), k] = sign[k, c] * z_k(x_i).
+
+    Parameters
+    ----------
+    parts : tuple of StumpOperator
+        The rows of the pairs of each class, in class order.
+    signs : ndarray of shape (n_cells, len(parts))
+    """
+
+    parts: tuple[StumpOperator, ...]
+    signs: Array
+
+    @classmethod
+    def of(cls, operator: StumpOperator, pairs: Pairs, signs: NDArray[np.int8]) -> PairOperator:
+        """Build the operator of some pairs; classes without a pair are left out."""
+        every_row = pairs.rows.size == operator.n_rows and signs.shape[1] == 1
+        if every_row:
+            return cls((operator,), signs.astype(np.float64))
+        present, starts = np.unique(pairs.classes, return_index=True)
+        parts = tuple(operator.take(rows) for rows in np.split(pairs.rows, starts[1:]))
+        return cls(parts, signs[:, present].astype(np.float64))
+
+    @property
+    def n_columns(self) -> int:
+        return self.signs.shape[0]
+
+    def forward(self, theta: Array) -> Array:
+        return np.concatenate(
+            [part.forward(self.signs[:, [c]] * theta) for c, part in enumerate(self.parts)]
+        )
+
+    def adjoint(self, residuals: Array) -> Array:
+        pieces = self._split(residuals)
+        total = np.zeros((self.n_columns, 1))
+        for c, (part, piece) in enumerate(zip(self.parts, pieces, strict=True)):
+            total += self.signs[:, [c]] * part.adjoint(piece)
+        return total
+
+    def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
+        total, mean, diagonal, neighbour = 0.0, 0.0, 0.0, 0.0
+        for c, (part, piece) in enumerate(zip(self.parts, self._split(weights), strict=True)):
+            sign = self.signs[:, c]
+            part_total, part_mean, part_diagonal, part_neighbour = part.chain(piece)
+            total += part_total
+            mean = mean + sign * part_mean
+            diagonal = diagonal + sign**2 * part_diagonal
+            part_neighbour[1:] *= sign[1:] * sign[:-1]
+            neighbour = neighbour + part_neighbour
+        return total, mean, diagonal, neighbour
+
+    def take(self, rows: NDArray[np.intp]) -> PairOperator:
+        bounds = self._bounds()
+        cuts = np.searchsorted(rows, bounds)
+        parts = tuple(
+            part.take(rows[cuts[c] : cuts[c + 1]] - bounds[c]) for c, part in enumerate(self.parts)
+        )
+        return PairOperator(parts, self.signs)
+
+    def _bounds(self) -> NDArray[np.intp]:
+        return np.cumsum([0] + [part.n_rows for part in self.parts])
+
+    def _split(self, values: Array) -> list[Array]:
+        return np.split(values, self._bounds()[1:-1])
+
+
+def learn_kernel_weights(
+    operator: PairOperator,
+    pairs: Pairs,
+    loss: str,
+    cost: float,
+    start: WeightSolution | None,
+    tol: float,
+    max_iter: int,
+    progress=lambda solution: False,
+) -> WeightSolution:
+    """Solve Step 1.
+
+    Parameters
+    ----------
+    operator : PairOperator
+    pairs : Pairs
+    loss : {"squared_hinge", "hinge", "logistic"}
+    cost : float
+        Cost of a pair of weight one.
+    start : WeightSolution or None
+        Solution for another cost, to start from.
+    tol, max_iter, progress
+        See `minimise_weights`.
+    """
+    for stage in smoothing_path(loss):
+        margins = pair_margins(pairs, stage, cost)
+        start = minimise_weights(operator, margins, start, tol, max_iter, progress)
+    assert start is not None
+    return start
+
+
+def pair_margins(pairs: Pairs, loss, cost: float) -> Margins:
+    return Margins(pairs.labels[:, None], cost * pairs.weights[:, None], loss)
+
+
+def smallest_cost(operator: PairOperator, pairs: Pairs, loss: str) -> float:
+    """Return the cost up to which all weights are zero, in closed form.
+
+    With all weights zero the scores are the best constant; a map enters when its
+    pull on the pairs exceeds the unit price of its weight.
+    """
+    margins = pair_margins(pairs, smoothing_path(loss)[-1], 1.0)
+    scores = np.zeros((pairs.rows.size, 1))
+    intercept = margins.best_intercept(scores, np.zeros(1))
+    support = margins.support(scores + intercept)
+    pull = float(operator.adjoint(margins.labels * support).max(initial=0.0))
+    return np.inf if pull <= 0.0 else 1.0 / pull

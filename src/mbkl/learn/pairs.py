@@ -1,0 +1,145 @@
+"""Which (row, class) pairs Step 1 learns from.
+
+A pair asks "is row i of class c?" and its maps are signed for class c. Every
+sampled row gives the pair of its own class (label +1) and a few of wrong classes
+(label -1). With two classes both questions are one, so each row gives one pair.
+
+Rows are drawn by a hash of their codes: equal rows share their fate, so that a
+row of weight two is treated as two equal rows, and neither the order of the
+rows nor their division among machines has any influence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.learn.tables import StumpOperator
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs sorted by class.
+
+    Parameters
+    ----------
+    rows, classes : ndarray of shape (n_pairs,)
+    labels : ndarray of shape (n_pairs,)
+        +1 where the class is the row's own, else -1.
+    weights : ndarray of shape (n_pairs,)
+    """
+
+    rows: NDArray[np.intp]
+    classes: NDArray[np.intp]
+    labels: NDArray[np.int8]
+    weights: Array
+
+
+def sample_pairs(
+    operator: StumpOperator,
+    y: NDArray[np.intp],
+    n_classes: int,
+    weights: Array,
+    negatives_per_positive: int,
+    max_pairs: int,
+    seed: int,
+) -> Pairs:
+    """Draw the pairs: all rows where they fit in `max_pairs`, else a class-balanced part.
+
+    Parameters
+    ----------
+    operator : StumpOperator
+    y : ndarray of shape (n_rows,)
+        Class of each row.
+    n_classes : int
+    weights : ndarray of shape (n_rows,)
+    negatives_per_positive : int
+        Wrong classes per row, at most n_classes - 1.
+    max_pairs : int
+        Largest total weight of all pairs.
+    seed : int
+
+    Returns
+    -------
+    pairs : Pairs
+    """
+    n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
+    shares = row_hashes(operator, seed) if n_wrong or weights.sum() > max_pairs else None
+    kept_weights = weights
+    if weights.sum() * (1 + n_wrong) > max_pairs:
+        kept_weights = _subsample(shares, y, n_classes, weights, max_pairs / (1 + n_wrong))
+    rows = np.flatnonzero(kept_weights)
+    if n_classes == 2:
+        labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
+        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows])
+    wrong = _wrong_classes(shares[rows], y[rows], n_classes, n_wrong)
+    classes = np.concatenate([y[rows, None], wrong], axis=1).ravel()
+    labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), rows.size)
+    rows = np.repeat(rows, 1 + n_wrong)
+    order = np.argsort(classes, kind="stable")
+    rows, classes, labels = rows[order], classes[order], labels[order]
+    return Pairs(rows, classes, labels, kept_weights[rows])
+
+
+def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:
+    """Return a hash of each row's codes.
+
+    One random number per cell, added up over the groups by the engine's gather.
+    The numbers are integers small enough for all sums to be exact in float64.
+    """
+    codes = operator.codes
+    bits = 52 - max(codes.n_groups, 1).bit_length()
+    numbers = np.random.Generator(np.random.Philox(seed)).integers(2**bits, size=codes.n_cells)
+    sums = operator.engine.gather(codes, numbers[:, None].astype(np.float64))
+    return _mix(sums[:, 0].astype(np.int64).view(np.uint64), seed)
+
+
+def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
+    with np.errstate(over="ignore"):
+        mixed = values + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(1) + np.asarray(salt, np.uint64))
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _subsample(hashes, y, n_classes: int, weights: Array, budget: float) -> Array:
+    """Return weights cut down to `budget` in all, as equal among classes as possible."""
+    totals = np.bincount(y, weights, minlength=n_classes)
+    quota = _equal_quota(totals, budget)
+    kept = np.zeros_like(weights)
+    for label in range(n_classes):
+        rows = np.flatnonzero(y == label)
+        order = rows[np.argsort(hashes[rows], kind="stable")]
+        before = np.concatenate([[0.0], np.cumsum(weights[order])[:-1]])
+        kept[order] = np.clip(quota - before, 0.0, weights[order])
+    return kept
+
+
+def _equal_quota(totals: Array, budget: float) -> float:
+    """Return q such that sum(min(totals, q)) is the budget."""
+    for position, total in enumerate(np.sort(totals)):
+        share = budget / (totals.size - position)
+        if total > share:
+            return share
+        budget -= total
+    return float(totals.max())
+
+
+def _wrong_classes(hashes, y, n_classes: int, n_wrong: int) -> NDArray[np.intp]:
+    """Draw distinct wrong classes for each row: a partial shuffle driven by its hash."""
+    others = np.arange(n_classes - 1)
+    deck = np.tile(others, (y.size, 1))
+    every_row = np.arange(y.size)
+    for position in range(n_wrong):
+        left = n_classes - 1 - position
+        pick = position + (_mix(hashes, position + 1) % np.uint64(left)).astype(np.intp)
+        chosen = deck[every_row, pick].copy()
+        deck[every_row, pick] = deck[:, position]
+        deck[:, position] = chosen
+    drawn = deck[:, :n_wrong]
+    return drawn + (drawn >= y[:, None])

@@ -1,0 +1,267 @@
+"""Random decision stumps: one feature and one threshold each."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from mbkl.engine.codes import Codes, coarsening
+from mbkl.maps.binning import BinEdges, bin_columns
+
+if TYPE_CHECKING:
+    from mbkl.engine import Engine
+
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class StumpMaps:
+    """Stumps sorted by feature and threshold, identical ones merged.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_groups,)
+        Input feature of each group.
+    edges : BinEdges
+        Thresholds of each group.
+    multiplicity : ndarray of shape (n_maps,)
+        How many of the drawn stumps each one stands for.
+    """
+
+    features: NDArray[np.intp]
+    edges: BinEdges
+    multiplicity: NDArray[np.int64]
+
+    @property
+    def n_maps(self) -> int:
+        return self.multiplicity.size
+
+    @property
+    def stump_features(self) -> NDArray[np.intp]:
+        """Input feature of each stump."""
+        return np.repeat(self.features, np.diff(self.edges.offsets))
+
+    def codes(self, X, engine: Engine) -> Codes:
+        """Return the cell of each group that each row of X falls in."""
+        return bin_columns(X, self.features, self.edges, engine)
+
+    def select(self, kept: NDArray[np.bool_]) -> StumpMaps:
+        """Return some of the stumps; groups left without any are dropped."""
+        return _assemble(
+            self.stump_features[kept], self.edges.thresholds[kept], self.multiplicity[kept]
+        )
+
+
+class Stumps(BaseEstimator):
+    """Family of random decision stumps, z(x) = +1 if x[feature] > threshold else -1.
+
+    Parameters
+    ----------
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        "uniform" draws thresholds uniformly over the range of the feature, as in
+        the paper. "quantile" draws them uniformly over its distribution, between
+        neighbouring values: the maps then do not change when a feature is
+        transformed monotonically, and outliers do not matter.
+    draw : {"random", "stratified"}, default="random"
+        "random" draws feature and threshold of each stump independently, as in
+        the paper. "stratified" takes the features in turn and spreads the
+        thresholds of each one evenly: a third of the deviation from the limit
+        kernel at the same number of stumps.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.maps import Stumps
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifier(maps=Stumps(thresholds="quantile"), random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(self, *, thresholds="uniform", draw="random"):
+        self.thresholds = thresholds
+        self.draw = draw
+
+    def fit_codes(
+        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
+    ) -> tuple[StumpMaps, Codes]:
+        """Draw stumps for X, bin X, and merge stumps that split its rows identically.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix of shape (n_rows, n_features)
+        weights : ndarray of shape (n_rows,)
+            Positive; used by quantile thresholds alone.
+        n_maps : int
+            Number of stumps drawn. The first of a larger draw are the same.
+        seed : int
+        engine : NumpyEngine or NumbaEngine
+
+        Returns
+        -------
+        maps : StumpMaps
+        codes : DenseCodes or SparseCodes
+        """
+        if self.thresholds not in ("uniform", "quantile"):
+            raise ValueError(
+                f"thresholds must be 'uniform' or 'quantile', got {self.thresholds!r}."
+            )
+        if self.draw not in ("random", "stratified"):
+            raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
+        low, high, has_missing = column_ranges(X)
+        features, shares = self._draw(n_maps, X.shape[1], seed)
+        if self.thresholds == "uniform":
+            thresholds = low[features] * (1.0 - shares) + high[features] * shares
+        else:
+            thresholds = _quantiles(X, weights, features, shares)
+        # float32 values, so that float32 and float64 input fall in the same cells.
+        thresholds = thresholds.astype(np.float32).astype(np.float64)
+        missing = np.flatnonzero(has_missing)
+        drawn = np.isfinite(thresholds)
+        features = np.concatenate([features[drawn], missing])
+        thresholds = np.concatenate([thresholds[drawn], np.full(missing.size, -np.inf)])
+        return _merge_identical(X, *_sort(features, thresholds), engine)
+
+    def _draw(
+        self, n_maps: int, n_features: int, seed: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the feature of each stump and where in its range the threshold lies."""
+        generator = np.random.Generator(np.random.Philox(seed))
+        if self.draw == "random":
+            uniform = generator.random((n_maps, 2))
+            return (uniform[:, 0] * n_features).astype(np.intp), uniform[:, 1]
+        shift = generator.random(n_features)
+        n_rounds = -(-n_maps // n_features)
+        rounds = [generator.permutation(n_features) for _ in range(n_rounds)]
+        features = np.concatenate(rounds)[:n_maps]
+        visit = _radical_inverse(np.arange(n_maps) // n_features)
+        return features, (visit + shift[features]) % 1.0
+
+
+def column_ranges(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    """Return smallest and largest value of each column, and which ones have NaN."""
+    if sparse.issparse(X):
+        low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
+        missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
+    else:
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+        missing = np.isnan(np.add.reduce(X, axis=0, dtype=np.float64))
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    _check_float32_range(low, high)
+    return low, high, missing
+
+
+def _check_float32_range(low: NDArray, high: NDArray) -> None:
+    with np.errstate(invalid="ignore"):
+        huge = np.flatnonzero((low < -_FLOAT32_MAX) | (high > _FLOAT32_MAX))
+    if huge.size:
+        raise ValueError(
+            f"X has values beyond the range of float32 in column {huge[0]}; rescale that column."
+        )
+    blurred = (high > low) & (high.astype(np.float32) == low.astype(np.float32))
+    if blurred.any():
+        warnings.warn(
+            f"Column {np.flatnonzero(blurred)[0]} of X varies by less than float32 can resolve "
+            "and is ignored; subtract its mean to use it.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Mirror binary digits at the point: 1, 2, 3, ... become 1/2, 1/4, 3/4, ..."""
+    result, digit = np.zeros(numbers.size), 0.5
+    while numbers.any():
+        result += digit * (numbers & 1)
+        numbers, digit = numbers >> 1, digit / 2
+    return result
+
+
+def _quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
+    """Return thresholds between the quantile at each share and the next larger value."""
+    thresholds = np.full(features.size, np.nan)
+    order = np.argsort(features, kind="stable")
+    bounds = np.searchsorted(features[order], np.arange(X.shape[1] + 1))
+    columns = sparse.csc_array(X) if sparse.issparse(X) else X
+    for feature in np.unique(features):
+        values, mass = _column(columns, feature, weights)
+        if not values.size:
+            continue
+        wanted = order[bounds[feature] : bounds[feature + 1]]
+        distinct, group = np.unique(values, return_inverse=True)
+        running = np.cumsum(np.bincount(group, mass))
+        place = np.searchsorted(running, shares[wanted] * running[-1], side="right")
+        place = np.minimum(place, distinct.size - 1)
+        above = np.minimum(place + 1, distinct.size - 1)
+        thresholds[wanted] = distinct[place] / 2 + distinct[above] / 2
+    return thresholds
+
+
+def _column(columns, feature: int, weights) -> tuple[NDArray, NDArray]:
+    """Return the values of a column that are not NaN, and their weights."""
+    if sparse.issparse(columns):
+        entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
+        stored = weights[columns.indices[entries]]
+        values = np.append(columns.data[entries], 0.0)
+        mass = np.append(stored, max(weights.sum() - stored.sum(), 0.0))
+        present = ~np.isnan(values) & (mass > 0)
+    else:
+        values, mass = columns[:, feature], weights
+        present = ~np.isnan(values)
+    return values[present].astype(np.float64), mass[present]
+
+
+def _sort(features: NDArray, thresholds: NDArray) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
+    """Sort by feature and threshold, and merge equal stumps."""
+    order = np.lexsort((thresholds, features))
+    features, thresholds = features[order], thresholds[order]
+    fresh = np.ones(features.size, dtype=bool)
+    fresh[1:] = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
+    starts = np.flatnonzero(fresh)
+    multiplicity = np.diff(np.append(starts, features.size))
+    return features[starts], thresholds[starts], multiplicity
+
+
+def _assemble(features: NDArray, thresholds: NDArray, multiplicity: NDArray) -> StumpMaps:
+    """Group sorted stumps by feature."""
+    groups, counts = np.unique(features, return_counts=True)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return StumpMaps(groups, BinEdges(thresholds, offsets), multiplicity)
+
+
+def _merge_identical(X, features, thresholds, multiplicity, engine) -> tuple[StumpMaps, Codes]:
+    """Merge stumps with no row between them; drop those with all rows on one side."""
+    maps = _assemble(features, thresholds, multiplicity)
+    codes = maps.codes(X, engine)
+    ones = np.ones((codes.n_rows, 1), dtype=np.int64)
+    count = engine.histogram(codes, ones)[:, 0]
+    offsets = codes.offsets
+    is_first = np.zeros(codes.n_cells, dtype=bool)
+    is_first[offsets[:-1]] = True
+    # A stump is the left edge of its cell. It is the last of a run of identical
+    # ones if its own cell has rows; the run is useful if rows lie left of it too.
+    running = np.cumsum(count)
+    left = running - count - np.repeat((running - count)[offsets[:-1]], np.diff(offsets))
+    ends_run = (count > 0)[~is_first]
+    useful = ends_run & (left > 0)[~is_first]
+    run = np.cumsum(ends_run) - ends_run
+    keep = np.flatnonzero(useful)
+    first_of_run = np.searchsorted(run, run[keep], side="left")
+    same_feature = np.searchsorted(maps.stump_features, maps.stump_features[keep], side="left")
+    first_of_run = np.maximum(first_of_run, same_feature)
+    # The middle one of the run stands for it: well inside the gap between rows.
+    middle = (first_of_run + keep) // 2
+    total = np.concatenate([[0], np.cumsum(multiplicity)])
+    merged = total[keep + 1] - total[first_of_run]
+    plan = coarsening(offsets, useful)
+    if useful.all():
+        return maps, codes
+    kept = _assemble(maps.stump_features[keep], thresholds[middle], merged)
+    return kept, engine.coarsen(codes, plan)

@@ -1,0 +1,179 @@
+"""A primal-dual interior-point method for weights that must not be negative.
+
+Minimises over theta >= 0 and a free intercept b
+
+    sum_k theta_k  +  sum_rows cost * loss(label * (S theta + b)),
+
+where S holds the signed maps. Thousands of nearly parallel maps make it hard to
+guess which weights are zero, and methods that move along the boundary spend
+their time on changing guesses. An interior point lets all weights shrink
+together: the number of iterations hardly depends on the number of maps, and the
+barrier is a diagonal term that the chain preconditioner takes in exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.learn.margins import Margins
+from mbkl.solvers.conjugate_gradient import dot
+from mbkl.solvers.newton_cg import NewtonSystem
+
+Array = NDArray[np.float64]
+
+# Inexact Newton steps: the certificate asks for residuals below tol, and a step
+# in ten times less work beats an exact one (measured on HOG and pixel data).
+_CG_ACCURACY = 0.1
+_TO_BOUNDARY = 0.99
+
+
+@dataclass
+class WeightSolution:
+    """Where the solver stands."""
+
+    theta: Array
+    slack: Array
+    intercept: Array
+    objective: float = np.inf
+    gap: float = np.inf
+    n_iter: int = 0
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.objective
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Weights that are positive at the solution.
+
+        Weight and slack are complementary: one of the two goes to zero. They are
+        compared in their own units, the mean weight and the unit cost.
+        """
+        return self.theta > self.slack * self.theta.mean()
+
+
+def minimise_weights(
+    operator,
+    margins: Margins,
+    start: WeightSolution | None,
+    tol: float,
+    max_iter: int,
+    progress: Callable[[WeightSolution], bool] = lambda solution: False,
+) -> WeightSolution:
+    """Minimise until the duality gap is at most tol * objective.
+
+    Parameters
+    ----------
+    operator : object with n_columns, forward, adjoint, chain and take
+        The signed maps S.
+    margins : Margins
+        One column.
+    start : WeightSolution or None
+        Solution of a similar problem, to start from.
+    tol : float
+    max_iter : int
+    progress : callable
+        Called once an iteration with the solution so far; True stops.
+
+    Returns
+    -------
+    solution : WeightSolution
+    """
+    solution = _interior_start(operator, margins, start)
+    scores = operator.forward(solution.theta[:, None])
+    centring = 0.1
+    for solution.n_iter in range(max_iter + 1):
+        solution.intercept = margins.best_intercept(scores, solution.intercept)
+        gradient = _assess(operator, margins, scores, solution)
+        finished = solution.gap <= tol * solution.objective
+        if progress(solution) or finished or solution.n_iter == max_iter:
+            break
+        theta, slack = solution.theta, solution.slack
+        barrier = centring * dot(theta, slack) / theta.size
+        shifted = scores + solution.intercept
+        penalty = slack / theta
+        system = NewtonSystem(operator, margins.curvature(shifted)[:, 0], penalty)
+        reduced = gradient - barrier / theta
+        step, shift = system.solve(-reduced, _CG_ACCURACY)
+        slack_step = barrier / theta - slack - penalty * step
+        change = operator.forward(step[:, None])
+        longest = _longest(theta, step)
+        length = _line_search(
+            margins, theta, step, dot(reduced, step), barrier, shifted, change + shift, longest
+        )
+        slack_length = _longest(slack, slack_step)
+        solution.theta = theta + length * step
+        solution.intercept = solution.intercept + length * shift
+        solution.slack = slack + slack_length * slack_step
+        scores += length * change
+        centring = _next_centring(min(length, slack_length))
+    return solution
+
+
+def _interior_start(operator, margins: Margins, start: WeightSolution | None) -> WeightSolution:
+    """Return a point well inside: equal weights at their best scale, or near `start`."""
+    n = operator.n_columns
+    intercept = np.zeros(1)
+    if start is None:
+        uniform = np.full(n, 1.0 / n)
+        scores = operator.forward(uniform[:, None])
+        scales = 10.0 ** np.arange(-3.0, 4.0, 0.25)
+        values = [
+            scale + float(margins.value(scale * scores + margins.best_intercept(scale * scores, intercept))[0])
+            for scale in scales
+        ]
+        theta = uniform * scales[int(np.argmin(values))]
+    else:
+        theta = start.theta + 0.01 * start.theta.mean()
+        intercept = start.intercept
+    scores = operator.forward(theta[:, None])
+    intercept = margins.best_intercept(scores, intercept)
+    solution = WeightSolution(theta, np.ones(n), intercept)
+    gradient = _assess(operator, margins, scores, solution)
+    solution.slack = np.maximum(gradient, 0.0) + 0.1 * max(1.0, -float(gradient.min()))
+    return solution
+
+
+def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution) -> Array:
+    """Update objective and duality gap; return the gradient."""
+    shifted = scores + solution.intercept
+    support = margins.support(shifted)
+    pull = operator.adjoint(margins.labels * support)[:, 0]
+    # Shrunk until no map pulls by more than its unit cost, the supports are
+    # feasible for the dual problem and bound the optimum from below.
+    feasible = support / max(1.0, float(pull.max(initial=0.0)))
+    solution.objective = float(solution.theta.sum() + margins.exact_value(shifted)[0])
+    solution.gap = max(solution.objective - float(margins.dual_value(feasible)[0]), 0.0)
+    return 1.0 - pull
+
+
+def _longest(values: Array, step: Array) -> float:
+    """Return the longest step, at most one, that keeps all values positive."""
+    shrink = float((-step / values).max())
+    return 1.0 if shrink <= _TO_BOUNDARY else _TO_BOUNDARY / shrink
+
+
+def _line_search(margins, theta, step, slope, barrier, scores, change, length) -> float:
+    """Shorten the step until it lowers the barrier objective enough."""
+    before = float(margins.value(scores)[0])
+    total = float(step.sum())
+    for _ in range(40):
+        gain = float(margins.value(scores + length * change)[0]) - before + length * total
+        gain -= barrier * float(np.log1p(length * step / theta).sum())
+        if gain <= 1e-4 * length * slope:
+            return length
+        length /= 2
+    return length
+
+
+def _next_centring(length: float) -> float:
+    """Aim far down the central path after long steps, stay near it after short ones."""
+    if length > 0.9:
+        return 0.05
+    if length > 0.7:
+        return 0.1
+    return 0.3 if length > 0.3 else 0.7
