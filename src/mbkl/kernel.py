@@ -13,9 +13,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from mbkl.classifier import BinaryMapsMixin
 from mbkl.engine import choose_engine
-from mbkl.engine.codes import DenseCodes
+from mbkl.engine.codes import DenseCodes, densify
 from mbkl.learn.tables import Ladder
-from mbkl.maps.binning import densify
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 
 

@@ -109,6 +109,16 @@ class SparseCodes:
 Codes = DenseCodes | SparseCodes
 
 
+def densify(codes: Codes) -> DenseCodes:
+    """Return the codes with every entry stored."""
+    if isinstance(codes, DenseCodes):
+        return codes
+    values = np.empty((codes.n_groups, codes.n_rows), dtype=codes.values.dtype)
+    values[:] = codes.zero_codes[:, None]
+    values[codes.groups, codes.rows] = codes.values
+    return DenseCodes(values, codes.offsets)
+
+
 @dataclass(frozen=True)
 class Coarsening:
     """Renumbering of cells after some boundaries between cells are removed.

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.losses import smoothing_path
+from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
+from mbkl.learn.pairs import row_hashes
 from mbkl.learn.tables import StumpOperator
+from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.newton_cg import Solution, minimise
 
 Array = NDArray[np.float64]
+
+# Up to here the dense solver is faster at high costs and little slower at low
+# ones (measured); without it the hinge has to be approached through smooth losses.
+_FEW_ROWS = 300
+_FEW_ROWS_HINGE = 2_000
 
 
 def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
@@ -56,6 +63,8 @@ def learn_classifier_weights(
         See `minimise`.
     """
     penalty = 2.0 / np.where(operator.ladder.is_jump, kernel_weights, 1.0)
+    if operator.n_rows <= (_FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS):
+        return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
     shape = (operator.ladder.n_cells, labels.shape[1])
     jumps, intercept = np.zeros(shape), np.zeros(shape[1])
     if start is not None:
@@ -68,3 +77,24 @@ def learn_classifier_weights(
         n_iter += solution.n_iter
     solution.n_iter = n_iter
     return solution
+
+
+def _solve_densely(
+    operator: StumpOperator, labels, costs, penalty, loss, tol, max_iter, progress
+) -> Solution:
+    """Solve each problem with the dense solver; rows in an order that is their own."""
+    order = np.argsort(row_hashes(operator, seed=0), kind="stable")
+    maps = operator.dense()[order]
+    goal = exact_loss(smoothing_path(loss)[-1])
+    parts = []
+    for column in range(labels.shape[1]):
+        margins = Margins(labels[order, column : column + 1], costs[order, None], goal)
+        problem = DenseProblem(maps, margins, penalty)
+        parts.append(solve_densely(problem, tol, max_iter, progress))
+    return Solution(
+        np.column_stack([part.theta for part in parts]),
+        np.concatenate([part.intercept for part in parts]),
+        np.array([part.objective for part in parts]),
+        np.array([part.gap for part in parts]),
+        max(part.n_iter for part in parts),
+    )

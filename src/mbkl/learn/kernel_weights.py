@@ -7,13 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.losses import smoothing_path
+from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs
 from mbkl.learn.tables import StumpOperator
+from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.interior_point import WeightSolution, minimise_weights
 
 Array = NDArray[np.float64]
+
+# Up to here the dense solver is faster, and exact at any cost (measured).
+_FEW_PAIRS = 2_000
+_SMALL_MATRIX = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ class PairOperator:
             neighbour = neighbour + part_neighbour
         return total, mean, diagonal, neighbour
 
+    def dense(self) -> Array:
+        """Return S itself, of shape (n_pairs, n_columns)."""
+        parts = [part.dense() * self.signs[:, c] for c, part in enumerate(self.parts)]
+        return np.concatenate(parts)
+
     def take(self, rows: NDArray[np.intp]) -> PairOperator:
         bounds = self._bounds()
         cuts = np.searchsorted(rows, bounds)
@@ -107,6 +117,14 @@ def learn_kernel_weights(
     tol, max_iter, progress
         See `minimise_weights`.
     """
+    n_pairs = pairs.rows.size
+    if n_pairs <= _FEW_PAIRS and n_pairs * operator.n_columns <= _SMALL_MATRIX:
+        # Hash order: the bits of a matrix product depend on the order of the rows,
+        # those of the result then do not.
+        order = np.lexsort((pairs.labels, pairs.classes, pairs.hashes))
+        margins = pair_margins(pairs.take(order), exact_loss(smoothing_path(loss)[-1]), cost)
+        problem = DenseProblem(operator.dense()[order], margins)
+        return solve_densely(problem, tol, max_iter, progress)
     for stage in smoothing_path(loss):
         margins = pair_margins(pairs, stage, cost)
         start = minimise_weights(operator, margins, start, tol, max_iter, progress)

@@ -3,12 +3,19 @@
 A loss is a convex, non-increasing function of the margin m = label * score.
 `support` is minus its derivative, the dual variable of a row with unit cost.
 `dual_value` is minus the conjugate at minus the support: weak duality bounds the
-optimum from below with any support in [0, support_limit].
+optimum from below with any support that is feasible.
+
+Interior-point methods treat the support as a variable. `conjugate_slope` and
+`conjugate_curvature` are derivatives of the conjugate, for a row with the given
+cost, without its bounds: those have slacks where `needs_lower_slack` (support >= 0)
+or `needs_upper_slack` (support <= cost) says so. `offset` is the margin at which
+the conjugate's slope is zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +27,11 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True)
 class SquaredHinge:
     """max(0, 1 - m) squared, the loss of liblinear's l1-regularised solver."""
+
+    offset: ClassVar = 1.0
+    needs_lower_slack: ClassVar = True
+    needs_upper_slack: ClassVar = False
+    support_is_limited: ClassVar = False
 
     def value(self, margins: Array) -> Array:
         return np.maximum(0.0, 1.0 - margins) ** 2
@@ -33,10 +45,21 @@ class SquaredHinge:
     def dual_value(self, support: Array) -> Array:
         return support - support**2 / 4.0
 
+    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+        return support / (2.0 * costs)
+
+    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+        return 1.0 / (2.0 * costs)
+
 
 @dataclass(frozen=True)
 class Hinge:
     """max(0, 1 - m), with a parabola of width `smoothing` in place of the kink."""
+
+    offset: ClassVar = 1.0
+    needs_lower_slack: ClassVar = True
+    needs_upper_slack: ClassVar = True
+    support_is_limited: ClassVar = True
 
     smoothing: float = 0.0
 
@@ -48,18 +71,33 @@ class Hinge:
         return inside**2 / (2.0 * self.smoothing) + np.maximum(0.0, shortfall - self.smoothing)
 
     def support(self, margins: Array) -> Array:
+        if not self.smoothing:
+            return (margins < 1.0).astype(np.float64)
         return np.clip((1.0 - margins) / self.smoothing, 0.0, 1.0)
 
     def curvature(self, margins: Array) -> Array:
+        if not self.smoothing:
+            return np.zeros_like(margins)
         return ((margins < 1.0) & (margins > 1.0 - self.smoothing)) / self.smoothing
 
     def dual_value(self, support: Array) -> Array:
         return support
 
+    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+        return np.zeros_like(support)
+
+    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+        return np.zeros_like(support)
+
 
 @dataclass(frozen=True)
 class Logistic:
     """log(1 + exp(-m))."""
+
+    offset: ClassVar = 0.0
+    needs_lower_slack: ClassVar = False
+    needs_upper_slack: ClassVar = False
+    support_is_limited: ClassVar = True
 
     def value(self, margins: Array) -> Array:
         return np.logaddexp(0.0, -margins)
@@ -73,6 +111,12 @@ class Logistic:
 
     def dual_value(self, support: Array) -> Array:
         return -xlogy(support, support) - xlog1py(1.0 - support, -support)
+
+    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+        return np.log(support / (costs - support))
+
+    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+        return 1.0 / support + 1.0 / (costs - support)
 
 
 Loss = SquaredHinge | Hinge | Logistic

@@ -11,7 +11,7 @@ rows nor their division among machines has any influence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,19 @@ class Pairs:
     labels : ndarray of shape (n_pairs,)
         +1 where the class is the row's own, else -1.
     weights : ndarray of shape (n_pairs,)
+    hashes : ndarray of shape (n_pairs,)
+        Hash of the codes of each pair's row.
     """
 
     rows: NDArray[np.intp]
     classes: NDArray[np.intp]
     labels: NDArray[np.int8]
     weights: Array
+    hashes: NDArray[np.uint64]
+
+    def take(self, order: NDArray[np.intp]) -> Pairs:
+        """Return some of the pairs, in the given order."""
+        return Pairs(*(getattr(self, field.name)[order] for field in fields(self)))
 
 
 def sample_pairs(
@@ -68,21 +75,21 @@ def sample_pairs(
     pairs : Pairs
     """
     n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
-    shares = row_hashes(operator, seed) if n_wrong or weights.sum() > max_pairs else None
+    hashes = row_hashes(operator, seed)
     kept_weights = weights
     if weights.sum() * (1 + n_wrong) > max_pairs:
-        kept_weights = _subsample(shares, y, n_classes, weights, max_pairs / (1 + n_wrong))
+        kept_weights = _subsample(hashes, y, n_classes, weights, max_pairs / (1 + n_wrong))
     rows = np.flatnonzero(kept_weights)
     if n_classes == 2:
         labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
-        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows])
-    wrong = _wrong_classes(shares[rows], y[rows], n_classes, n_wrong)
+        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows], hashes[rows])
+    wrong = _wrong_classes(hashes[rows], y[rows], n_classes, n_wrong)
     classes = np.concatenate([y[rows, None], wrong], axis=1).ravel()
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), rows.size)
     rows = np.repeat(rows, 1 + n_wrong)
     order = np.argsort(classes, kind="stable")
     rows, classes, labels = rows[order], classes[order], labels[order]
-    return Pairs(rows, classes, labels, kept_weights[rows])
+    return Pairs(rows, classes, labels, kept_weights[rows], hashes[rows])
 
 
 def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Codes
+from mbkl.engine.codes import Codes, densify
 from mbkl.engine.fixed_point import to_fixed_point
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Ladder:
         return is_jump
 
     @cached_property
-    def _group(self) -> NDArray[np.int64]:
+    def group(self) -> NDArray[np.int64]:
+        """Group of each cell."""
         return np.repeat(np.arange(self.offsets.size - 1), np.diff(self.offsets))
 
     def tables(self, jumps: Array) -> Array:
@@ -91,7 +92,7 @@ class Ladder:
         total = running[self.offsets[1] - 1]
         # Integers wrap around beyond 64 bits; the final value fits, so it is right.
         gradient = np.zeros_like(sums)
-        gradient[1:] = total + 2 * (self._group[1:, None] * total - running[:-1])
+        gradient[1:] = total + 2 * (self.group[1:, None] * total - running[:-1])
         gradient[self.offsets[:-1]] = 0
         return gradient
 
@@ -132,6 +133,13 @@ class StumpOperator:
     def take(self, rows: NDArray[np.intp]) -> StumpOperator:
         """Return the operator on some of the rows."""
         return StumpOperator(self.engine.take(self.codes, rows), self.ladder, self.engine)
+
+    def dense(self) -> Array:
+        """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
+        codes, ladder = densify(self.codes), self.ladder
+        local = np.arange(ladder.n_cells) - np.repeat(ladder.offsets[:-1], np.diff(ladder.offsets))
+        right = codes.values[ladder.group] >= local[:, None]
+        return np.where(ladder.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
 
     def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
         """Return products of columns of Z that the chain preconditioner needs.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.codes import Codes, DenseCodes, SparseCodes, smallest_code_dtype
+from mbkl.engine.codes import Codes, DenseCodes, SparseCodes, densify, smallest_code_dtype
 
 if TYPE_CHECKING:
     from mbkl.engine import Engine
@@ -133,13 +133,3 @@ def _bin_sparse(X, features: NDArray[np.intp], edges: BinEdges) -> Codes:
     bytes_dense = codes.n_groups * codes.n_rows * edges.code_dtype.itemsize
     bytes_sparse = codes.rows.nbytes + codes.values.nbytes
     return codes if bytes_sparse < bytes_dense else densify(codes)
-
-
-def densify(codes: Codes) -> DenseCodes:
-    """Return the codes with every entry stored."""
-    if isinstance(codes, DenseCodes):
-        return codes
-    values = np.empty((codes.n_groups, codes.n_rows), dtype=codes.values.dtype)
-    values[:] = codes.zero_codes[:, None]
-    values[codes.groups, codes.rows] = codes.values
-    return DenseCodes(values, codes.offsets)
