@@ -47,7 +47,7 @@ def hash_folds(learner: Learner) -> NDArray[np.intp]:
 
     Equal rows go to the same fold, so a weight of two is the same as two rows.
     """
-    hashes = row_hashes(learner.operator, learner.settings.seed + 1)
+    hashes = row_hashes(learner.operator, learner.settings.seed + 1)[:, 0]
     folds = np.empty(learner.y.size, dtype=np.intp)
     for label in range(learner.n_classes):
         rows = np.flatnonzero(learner.y == label)

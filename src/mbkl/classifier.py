@@ -67,8 +67,8 @@ class BinaryMapsMixin:
     def _family(self) -> Stumps:
         return self.maps if isinstance(self.maps, Stumps) else Stumps()
 
-    def _validate_training(self, X, y, sample_weight):
-        """Return X, class numbers, weights and numbers of the rows of positive weight."""
+    def _validate_rows(self, X, y, sample_weight):
+        """Return X, y and the sample weights as arrays."""
         X, y = validate_data(
             self,
             X,
@@ -81,9 +81,10 @@ class BinaryMapsMixin:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
-        rows = np.flatnonzero(weights)
-        if rows.size < weights.size:
-            X, y, weights = X[rows], y[rows], weights[rows]
+        return X, y, weights
+
+    def _encode(self, y, weights):
+        """Return class numbers, and the weights times those of the classes."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             found = f"one class, {self.classes_[0]!r}" if self.classes_.size else "no class"
@@ -91,17 +92,22 @@ class BinaryMapsMixin:
                 "Training needs rows of at least two classes with positive weight, "
                 f"but y has {found}."
             )
-        if self.class_weight is not None:
-            factors = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-            )
-            weights = weights * factors[codes]
-            if not (weights > 0).all():
-                raise ValueError("class_weight must be positive for every class in y.")
-        return X, codes, weights, rows
+        if self.class_weight is None:
+            return codes, weights
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+        )
+        if not (factors > 0).all():
+            raise ValueError("class_weight must be positive for every class in y.")
+        return codes, weights * factors[codes]
 
-    def _learner(self, X, y, weights, settings: Settings, progress: Progress, n_fits=1) -> Learner:
-        """Draw the maps, bin X and put the two together."""
+    def _learner(self, X, y, weights, progress: Progress, n_fits: int = 1) -> Learner:
+        """Draw the maps, bin the rows of positive weight and put the two together."""
+        present = weights > 0
+        if not present.all():
+            X, y, weights = X[present], y[present], weights[present]
+        y, weights = self._encode(y, weights)
+        settings = self._settings()
         n_columns = 1 if self.classes_.size == 2 else self.classes_.size
         with progress.stage("binary maps"):
             n_codes = min(X.shape[0] * X.shape[1], 2**62)
@@ -346,9 +352,8 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
         -------
         self : MBKLClassifier
         """
-        X, y, weights, _ = self._validate_training(X, y, sample_weight)
-        progress = Progress(self)
-        learner = self._learner(X, y, weights, self._settings(), progress)
+        X, y, weights = self._validate_rows(X, y, sample_weight)
+        learner = self._learner(X, y, weights, Progress(self)).canonical()
         C_kernel = self.C if self.C_kernel is None else self.C_kernel
         kernel = learner.learn_kernel(C_kernel)
         solution = learner.learn_classifier(kernel, self.C)

@@ -41,6 +41,8 @@ class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEsti
     ----------
     theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
         See `MBKLClassifier`.
+    n_iter_ : int
+        Iterations of Step 1.
 
     See Also
     --------
@@ -116,12 +118,12 @@ class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEsti
         -------
         self : MBKernel
         """
-        X, y, weights, _ = self._validate_training(X, y, sample_weight)
-        progress = Progress(self)
-        learner = self._learner(X, y, weights, self._settings(), progress)
+        X, y, weights = self._validate_rows(X, y, sample_weight)
+        learner = self._learner(X, y, weights, Progress(self)).canonical()
         kernel = learner.learn_kernel(self.C_kernel)
         self._keep(learner, kernel)
-        self.timings_ = progress.finish()
+        self.n_iter_ = kernel.solution.n_iter if kernel.solution else 1
+        self.timings_ = learner.progress.finish()
         return self
 
     def transform(self, X):

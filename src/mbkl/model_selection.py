@@ -143,19 +143,18 @@ class MBKLClassifierCV(MBKLClassifier):
         self : MBKLClassifierCV
         """
         candidates = self._candidates()
-        original_X, original_y = X, y
-        X, y, weights, rows = self._validate_training(X, y, sample_weight)
-        splits = list(check_cv(self.cv, original_y, classifier=True).split(original_X, original_y))
-        progress = Progress(self)
+        X, y, weights = self._validate_rows(X, y, sample_weight)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         n_fits = 1 + len(splits) * len(candidates)
-        learner = self._learner(X, y, weights, self._settings(), progress, n_fits)
-        folds = [_positions(split, rows, len(original_y)) for split in splits]
+        learner = self._learner(X, y, weights, Progress(self), n_fits)
+        folds = [_positions(split, weights > 0) for split in splits]
         scores, n_maps = self._score_folds(learner, candidates, folds)
         mean = scores.mean(axis=0)
         best = int(np.argmax(mean))
         self.C_kernel_, self.C_ = candidates[best]
         self.best_score_ = float(mean[best])
         self.cv_results_ = _results(candidates, scores, n_maps)
+        learner = learner.canonical()
         kernel = learner.learn_kernel(self.C_kernel_)
         solution = learner.learn_classifier(kernel, self.C_)
         return self._finish(learner, kernel, solution, self.C_kernel_, self.C_)
@@ -173,7 +172,7 @@ class MBKLClassifierCV(MBKLClassifier):
         n_maps = np.empty_like(scores)
         scorer = _SCORERS[self.scoring]
         for fold, (inside, outside) in enumerate(folds):
-            part, held_out = learner.take(inside), learner.take(outside)
+            part, held_out = learner.take(inside).canonical(), learner.take(outside)
             last_C_kernel = kernel = solution = None
             for position, (C_kernel, C) in enumerate(candidates):
                 with warnings.catch_warnings():
@@ -211,12 +210,11 @@ def _check_costs(name: str, costs) -> list[float]:
     return sorted(set(values.tolist()))
 
 
-def _positions(split, rows: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Translate a split of the original rows to those of positive weight."""
-    position = np.full(n_rows, -1)
-    position[rows] = np.arange(rows.size)
-    inside, outside = (position[part] for part in split)
-    return inside[inside >= 0], outside[outside >= 0]
+def _positions(split, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Translate a split of all rows to those of positive weight."""
+    position = np.cumsum(present) - 1
+    inside, outside = split
+    return position[inside[present[inside]]], position[outside[present[outside]]]
 
 
 def _results(candidates, scores: np.ndarray, n_maps: np.ndarray) -> dict:

@@ -16,7 +16,7 @@ from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import PairOperator, learn_kernel_weights, smallest_cost
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
-from mbkl.learn.pairs import Pairs, sample_pairs
+from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
 from mbkl.learn.tables import Ladder, StumpOperator
 from mbkl.progress import Progress
 from mbkl.solvers.interior_point import WeightSolution
@@ -98,6 +98,21 @@ class Learner:
         return Learner(
             operator, self.multiplicity, y, self.n_classes, weights, self.settings, self.progress
         )
+
+    def canonical(self) -> Learner:
+        """Return the same data with equal rows merged, in an order that is their own.
+
+        Equal means the same codes and class. The result of the steps then cannot
+        depend on the order of the rows, nor on whether a row is repeated or weighted.
+        """
+        low, high = row_hashes(self.operator, self.settings.seed).T
+        order = np.lexsort((self.y, low, high))
+        low, high, y = low[order], high[order], self.y[order]
+        fresh = np.ones(y.size, dtype=bool)
+        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
+        merged = self.take(order[fresh])
+        merged.weights = np.add.reduceat(self.weights[order], np.flatnonzero(fresh))
+        return merged
 
     def learn_kernel(self, C: float, start: Kernel | None = None) -> Kernel:
         """Steps 0 and 1: find theta, or set it as the settings say.

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
-from mbkl.learn.pairs import row_hashes
 from mbkl.learn.tables import StumpOperator
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.newton_cg import Solution, minimise
@@ -82,13 +81,12 @@ def learn_classifier_weights(
 def _solve_densely(
     operator: StumpOperator, labels, costs, penalty, loss, tol, max_iter, progress
 ) -> Solution:
-    """Solve each problem with the dense solver; rows in an order that is their own."""
-    order = np.argsort(row_hashes(operator, seed=0), kind="stable")
-    maps = operator.dense()[order]
+    """Solve each problem with the dense solver."""
+    maps = operator.dense()
     goal = exact_loss(smoothing_path(loss)[-1])
     parts = []
     for column in range(labels.shape[1]):
-        margins = Margins(labels[order, column : column + 1], costs[order, None], goal)
+        margins = Margins(labels[:, column : column + 1], costs[:, None], goal)
         problem = DenseProblem(maps, margins, penalty)
         parts.append(solve_densely(problem, tol, max_iter, progress))
     return Solution(

@@ -119,11 +119,8 @@ def learn_kernel_weights(
     """
     n_pairs = pairs.rows.size
     if n_pairs <= _FEW_PAIRS and n_pairs * operator.n_columns <= _SMALL_MATRIX:
-        # Hash order: the bits of a matrix product depend on the order of the rows,
-        # those of the result then do not.
-        order = np.lexsort((pairs.labels, pairs.classes, pairs.hashes))
-        margins = pair_margins(pairs.take(order), exact_loss(smoothing_path(loss)[-1]), cost)
-        problem = DenseProblem(operator.dense()[order], margins)
+        margins = pair_margins(pairs, exact_loss(smoothing_path(loss)[-1]), cost)
+        problem = DenseProblem(operator.dense(), margins)
         return solve_densely(problem, tol, max_iter, progress)
     for stage in smoothing_path(loss):
         margins = pair_margins(pairs, stage, cost)

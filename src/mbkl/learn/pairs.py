@@ -11,7 +11,7 @@ rows nor their division among machines has any influence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +31,12 @@ class Pairs:
     labels : ndarray of shape (n_pairs,)
         +1 where the class is the row's own, else -1.
     weights : ndarray of shape (n_pairs,)
-    hashes : ndarray of shape (n_pairs,)
-        Hash of the codes of each pair's row.
     """
 
     rows: NDArray[np.intp]
     classes: NDArray[np.intp]
     labels: NDArray[np.int8]
     weights: Array
-    hashes: NDArray[np.uint64]
-
-    def take(self, order: NDArray[np.intp]) -> Pairs:
-        """Return some of the pairs, in the given order."""
-        return Pairs(*(getattr(self, field.name)[order] for field in fields(self)))
 
 
 def sample_pairs(
@@ -75,34 +68,35 @@ def sample_pairs(
     pairs : Pairs
     """
     n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
-    hashes = row_hashes(operator, seed)
+    hashes = row_hashes(operator, seed)[:, 0]
     kept_weights = weights
     if weights.sum() * (1 + n_wrong) > max_pairs:
         kept_weights = _subsample(hashes, y, n_classes, weights, max_pairs / (1 + n_wrong))
     rows = np.flatnonzero(kept_weights)
     if n_classes == 2:
         labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
-        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows], hashes[rows])
+        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows])
     wrong = _wrong_classes(hashes[rows], y[rows], n_classes, n_wrong)
     classes = np.concatenate([y[rows, None], wrong], axis=1).ravel()
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), rows.size)
     rows = np.repeat(rows, 1 + n_wrong)
     order = np.argsort(classes, kind="stable")
     rows, classes, labels = rows[order], classes[order], labels[order]
-    return Pairs(rows, classes, labels, kept_weights[rows], hashes[rows])
+    return Pairs(rows, classes, labels, kept_weights[rows])
 
 
 def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:
-    """Return a hash of each row's codes.
+    """Return two independent hashes of each row's codes, of shape (n_rows, 2).
 
-    One random number per cell, added up over the groups by the engine's gather.
-    The numbers are integers small enough for all sums to be exact in float64.
+    Random numbers for each cell are added up over the groups by the engine's gather.
+    They are integers small enough for all sums to be exact in float64.
     """
     codes = operator.codes
     bits = 52 - max(codes.n_groups, 1).bit_length()
-    numbers = np.random.Generator(np.random.Philox(seed)).integers(2**bits, size=codes.n_cells)
-    sums = operator.engine.gather(codes, numbers[:, None].astype(np.float64))
-    return _mix(sums[:, 0].astype(np.int64).view(np.uint64), seed)
+    generator = np.random.Generator(np.random.Philox(seed))
+    numbers = generator.integers(2**bits, size=(codes.n_cells, 2)).astype(np.float64)
+    sums = operator.engine.gather(codes, numbers)
+    return _mix(sums.astype(np.int64).view(np.uint64), seed)
 
 
 def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:

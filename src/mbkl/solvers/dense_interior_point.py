@@ -134,7 +134,8 @@ class DenseProblem:
         _, scale, intercept = min(candidates)
         shifted = scale * scores + intercept
         alpha = self.margins.support(shifted)[:, 0]
-        alpha = np.maximum(alpha, 0.1 * alpha.mean())
+        # At the solution the supports are of the order of one in all.
+        alpha = np.maximum(alpha, 0.1 * max(alpha.mean(), 1.0 / alpha.size))
         if loss.support_is_limited:
             alpha = np.clip(alpha, 0.05 * costs, 0.95 * costs)
         row = loss.offset - labels * shifted[:, 0] - loss.conjugate_slope(alpha, costs)

@@ -1,0 +1,39 @@
+# The commands of the project. `make` alone lists them.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# One environment with pinned versions serves all targets.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: $(READY) ## learn, compare with rivals and draw pictures, on data that ship with scikit-learn
+	$(RUN)python examples/demo.py
+
+test: $(READY) lint ## lint, type-check and test
+	$(RUN)python -m pytest -n auto
+
+lint: $(READY) ## check style and types
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+	$(RUN)mypy
+
+bench: $(READY) ## run the speed benchmarks and write benchmarks/RESULTS.md
+	$(RUN)python -m benchmarks.speed
+
+docs: $(READY) ## check that every example in the documentation runs
+	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
