@@ -87,7 +87,7 @@ class BinaryMapsMixin:
         """Return class numbers, and the weights times those of the classes."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
-            found = f"one class, {self.classes_[0]!r}" if self.classes_.size else "no class"
+            found = f"one class, {self.classes_[0]}" if self.classes_.size else "no class"
             raise ValueError(
                 "Training needs rows of at least two classes with positive weight, "
                 f"but y has {found}."

@@ -15,6 +15,7 @@ from mbkl.classifier import MBKLClassifier
 from mbkl.learn.algorithm import Learner
 from mbkl.progress import Progress, with_callbacks
 
+_C_KERNELS = (0.01, 0.1, 1.0)
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
 
 
@@ -28,9 +29,9 @@ class MBKLClassifierCV(MBKLClassifier):
     ----------
     Cs : sequence of float, default=(0.01, 0.1, 1, 10, 100, 1000)
         Costs to try, the grid of the paper.
-    C_kernels : sequence of float or None, default=None
-        Costs of Step 1 to try with each of `Cs`. None ties the two: C_kernel = C,
-        as in the paper.
+    C_kernels : sequence of float, "tied" or None, default=None
+        Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
+        ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
@@ -76,7 +77,7 @@ class MBKLClassifierCV(MBKLClassifier):
             if name not in ("C", "C_kernel")
         },
         "Cs": ["array-like"],
-        "C_kernels": ["array-like", None],
+        "C_kernels": ["array-like", StrOptions({"tied"}), None],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(_SCORERS))],
     }
@@ -162,9 +163,12 @@ class MBKLClassifierCV(MBKLClassifier):
     def _candidates(self) -> list[tuple[float, float]]:
         """Return all (C_kernel, C), in the order in which a path visits them."""
         Cs = _check_costs("Cs", self.Cs)
-        if self.C_kernels is None:
+        if isinstance(self.C_kernels, str):
             return [(C, C) for C in Cs]
-        return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", self.C_kernels) for C in Cs]
+        C_kernels = _C_KERNELS if self.C_kernels is None else self.C_kernels
+        if self.theta in ("ones", "alignment"):
+            C_kernels = C_kernels[:1]  # these do not depend on it
+        return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
 
     def _score_folds(self, learner: Learner, candidates, folds) -> tuple[np.ndarray, np.ndarray]:
         """Return score and number of kept maps of each fold and candidate."""
