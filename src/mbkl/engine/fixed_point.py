@@ -40,10 +40,9 @@ def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDAr
     _, exponent = np.frexp(largest)
     count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
     power = _MAGNITUDE_BITS - count_bits - exponent
-    # ldexp by more than 1023 would overflow for all-tiny columns.
-    power = np.minimum(power, 1000)
-    integers = np.rint(np.ldexp(values, power)).astype(np.int64)
-    return integers, np.ldexp(1.0, -power)
+    # A factor beyond 2^1023 would overflow for columns of tiny values.
+    factor = np.ldexp(1.0, np.minimum(power, 1000))
+    return np.rint(values * factor).astype(np.int64), 1.0 / factor
 
 
 def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:

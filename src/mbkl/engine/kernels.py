@@ -84,16 +84,21 @@ def histogram_one(values, offsets, residuals, sums, start, stop):
     """OUT sums of groups start to stop: residuals of the rows in each cell, one column."""
     n_rows = values.shape[1]
     column = residuals[:, 0]
-    largest = 1
-    for group in range(start, stop):
-        largest = max(largest, offsets[group + 1] - offsets[group])
-    # Four copies: neighbouring rows often share a cell, and an addition would
-    # wait for the store before it. They are integers, so no bit changes.
-    copies = np.zeros((4, largest), dtype=np.int64)
-    copy_0, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
     whole = n_rows - n_rows % 4
+    # In groups of few cells neighbouring rows often share a cell, and an addition
+    # would wait for the store before it: four copies. They are integers, so that
+    # no bit changes.
+    copies = np.zeros((4, 64), dtype=np.int64)
+    copy_0, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
     for group in range(start, stop):
         codes = values[group]
+        block = sums[offsets[group] : offsets[group + 1], 0]
+        n_cells = block.shape[0]
+        if n_cells > 64:
+            block[:] = 0
+            for row in range(n_rows):
+                block[codes[row]] += column[row]
+            continue
         copies[:] = 0
         for row in range(0, whole, 4):
             copy_0[codes[row]] += column[row]
@@ -102,9 +107,8 @@ def histogram_one(values, offsets, residuals, sums, start, stop):
             copy_3[codes[row + 3]] += column[row + 3]
         for row in range(whole, n_rows):
             copy_0[codes[row]] += column[row]
-        first = offsets[group]
-        for cell in range(offsets[group + 1] - first):
-            sums[first + cell, 0] = copy_0[cell] + copy_1[cell] + copy_2[cell] + copy_3[cell]
+        for cell in range(n_cells):
+            block[cell] = copy_0[cell] + copy_1[cell] + copy_2[cell] + copy_3[cell]
 
 
 @_jit
@@ -120,6 +124,50 @@ def histogram_many(values, offsets, residuals, sums, start, stop):
             residual = residuals[row]
             for column in range(n_columns):
                 entry[column] += residual[column]
+
+
+@_jit
+def expand_tables(members, offsets, bundle_offsets, tables, expanded, start, stop):
+    """OUT expanded tables of bundles start to stop: sums over combinations of cells."""
+    for column in range(tables.shape[1]):
+        for bundle in range(start, stop):
+            block = expanded[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
+            first, last = members[bundle], members[bundle + 1]
+            filled = offsets[first + 1] - offsets[first]
+            block[:filled] = tables[offsets[first] : offsets[first + 1], column]
+            for group in range(first + 1, last):
+                table = tables[offsets[group] : offsets[group + 1], column]
+                size = table.shape[0]
+                # Backwards, so that no entry is overwritten before it is read.
+                for entry in range(filled - 1, -1, -1):
+                    base = block[entry]
+                    part = block[entry * size : (entry + 1) * size]
+                    for cell in range(size):
+                        part[cell] = base + table[cell]
+                filled *= size
+
+
+@_jit
+def fold_sums(members, offsets, bundle_offsets, bundled, sums, start, stop):
+    """OUT sums of the members of bundles start to stop. Destroys `bundled`."""
+    for column in range(sums.shape[1]):
+        for bundle in range(start, stop):
+            block = bundled[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
+            filled = block.shape[0]
+            for group in range(members[bundle + 1] - 1, members[bundle], -1):
+                member = sums[offsets[group] : offsets[group + 1], column]
+                size = member.shape[0]
+                member[:] = 0
+                filled //= size
+                for entry in range(filled):
+                    part = block[entry * size : (entry + 1) * size]
+                    total = np.int64(0)
+                    for cell in range(size):
+                        member[cell] += part[cell]
+                        total += part[cell]
+                    block[entry] = total
+            first = members[bundle]
+            sums[offsets[first] : offsets[first + 1], column] = block[:filled]
 
 
 @_jit
@@ -166,36 +214,40 @@ def bin_dense(X, features, thresholds, offsets, low, scale, guide, guide_offsets
     value are compared. The part of a value never decreases with the value, so
     the answer is exact whatever the rounding.
     """
-    # A block of 64 rows of a row-major X is read once from memory and then,
-    # feature by feature, from the cache.
-    for first in range(start, stop, 64):
-        last = min(first + 64, stop)
+    # A block of rows of a row-major X is read once from memory and then, feature
+    # by feature, from the cache.
+    values = np.empty(128)
+    parts = np.empty(128, dtype=np.int64)
+    for first in range(start, stop, 128):
+        n_rows = min(128, stop - first)
         for group in range(features.shape[0]):
             feature = features[group]
-            feature_thresholds = thresholds[offsets[group] : offsets[group + 1]]
-            feature_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
-            n_parts = feature_guide.shape[0] - 1
-            feature_low, feature_scale = low[group], scale[group]
-            for row in range(first, last):
-                value = np.float64(X[row, feature])
-                if value != value:
-                    codes[group, row] = 0
-                    continue
-                position = (value - feature_low) * feature_scale
-                part = np.uint64(0)
-                if position >= n_parts:
-                    part = np.uint64(n_parts - 1)
-                elif position > 0.0:
-                    part = np.uint64(position)
-                below = np.uint64(feature_guide[part])
-                above = np.uint64(feature_guide[part + np.uint64(1)])
-                while below < above:
-                    middle = (below + above) >> np.uint64(1)
-                    if feature_thresholds[middle] < value:
-                        below = middle + np.uint64(1)
-                    else:
-                        above = middle
-                codes[group, row] = below
+            group_thresholds = thresholds[offsets[group] : offsets[group + 1]]
+            last_threshold = group_thresholds.shape[0] - 1
+            group_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
+            last_part = np.float64(group_guide.shape[0] - 2)
+            group_low, group_scale = low[group], scale[group]
+            for row in range(n_rows):
+                value = np.float64(X[first + row, feature])
+                position = (value - group_low) * group_scale
+                position = position if position > 0.0 else 0.0  # NaN becomes zero too
+                values[row] = value
+                parts[row] = np.int64(min(position, last_part))
+            group_codes = codes[group, first : first + n_rows]
+            for row in range(n_rows):
+                value = values[row]
+                below = np.int64(group_guide[parts[row]])
+                above = np.int64(group_guide[parts[row] + 1])
+                if above - below <= 1:  # nearly always, so a branch that is predicted
+                    below += (above > below) & (group_thresholds[min(below, last_threshold)] < value)
+                else:
+                    while below < above:
+                        middle = (below + above) >> 1
+                        if group_thresholds[middle] < value:
+                            below = middle + 1
+                        else:
+                            above = middle
+                group_codes[row] = below if value == value else 0
 
 
 @_jit

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import kernels
+from mbkl.engine.bundles import BundledCodes
 from mbkl.engine.codes import Codes, Coarsening, DenseCodes, SparseCodes
-from mbkl.engine.numpy_engine import coarsen_sparse, score_of_zero, take_sparse
+from mbkl.engine.numpy_engine import AnyCodes, coarsen_sparse, score_of_zero, take_sparse
 
 # Blocks shorter than this many codes cost less than handing them to a thread
 # (about 20 microseconds, measured).
-_SMALLEST_SHARE = 100_000
+_SMALLEST_SHARE = 50_000
+# Up to here the kernels of one column, called once for each, are faster (measured).
+_FEW_COLUMNS = 4
 
 
 class NumbaEngine:
@@ -30,9 +34,18 @@ class NumbaEngine:
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
 
-    def gather(self, codes: Codes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gather(self, codes: AnyCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         tables = np.ascontiguousarray(tables)
         n_columns = tables.shape[1]
+        if isinstance(codes, BundledCodes):
+            bundles = codes.bundles
+            expanded = np.empty((bundles.n_cells, n_columns))
+            arguments = (codes.members, codes.offsets, bundles.offsets, tables, expanded)
+            self._share(bundles.n_groups, expanded.size, kernels.expand_tables, *arguments)
+            return self.gather(bundles, expanded)
+        if 1 < n_columns <= _FEW_COLUMNS and isinstance(codes, DenseCodes):
+            columns = [self.gather(codes, tables[:, [column]]) for column in range(n_columns)]
+            return np.concatenate(columns, axis=1)
         if isinstance(codes, SparseCodes):
             scores = np.tile(score_of_zero(codes, tables), (codes.n_rows, 1))
             arguments = (codes.indptr, codes.rows, codes.values, codes.offsets, codes.zero_cells)
@@ -44,11 +57,20 @@ class NumbaEngine:
         self._share(codes.n_rows, codes.n_stored * n_columns, kernel, *arguments, tables, scores)
         return scores
 
-    def histogram(self, codes: Codes, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
+    def histogram(self, codes: AnyCodes, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
         residuals = np.ascontiguousarray(residuals)
         n_columns = residuals.shape[1]
         sums = np.empty((codes.n_cells, n_columns), dtype=np.int64)
         arguments: tuple
+        if isinstance(codes, BundledCodes):
+            bundles = codes.bundles
+            bundled = self.histogram(bundles, residuals)
+            arguments = (codes.members, codes.offsets, bundles.offsets, bundled, sums)
+            self._share(bundles.n_groups, bundled.size, kernels.fold_sums, *arguments)
+            return sums
+        if 1 < n_columns <= _FEW_COLUMNS and isinstance(codes, DenseCodes):
+            columns = [self.histogram(codes, residuals[:, [column]]) for column in range(n_columns)]
+            return np.concatenate(columns, axis=1)
         if isinstance(codes, SparseCodes):
             arguments = (codes.indptr, codes.rows, codes.values, codes.offsets, codes.zero_cells)
             arguments += (residuals, residuals.sum(axis=0), sums)
@@ -59,7 +81,9 @@ class NumbaEngine:
         self._share(codes.n_groups, codes.n_stored * n_columns, kernel, *arguments)
         return sums
 
-    def take(self, codes: Codes, rows: NDArray[np.intp]) -> Codes:
+    def take(self, codes, rows: NDArray[np.intp]):
+        if isinstance(codes, BundledCodes):
+            return replace(codes, bundles=self.take(codes.bundles, rows))
         if isinstance(codes, SparseCodes):
             return take_sparse(codes, rows)
         values = np.empty((codes.n_groups, len(rows)), dtype=codes.values.dtype)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.bundles import BundledCodes, expand_tables, fold_sums
 from mbkl.engine.codes import Codes, Coarsening, DenseCodes, SparseCodes
+
+AnyCodes = Codes | BundledCodes
 
 
 class NumpyEngine:
@@ -16,7 +21,7 @@ class NumpyEngine:
     between the two by size can never change a result.
     """
 
-    def gather(self, codes: Codes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gather(self, codes: AnyCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over groups the table entry of each row's cell.
 
         Parameters
@@ -28,6 +33,8 @@ class NumpyEngine:
         -------
         scores : ndarray of shape (n_rows, n_columns)
         """
+        if isinstance(codes, BundledCodes):
+            return self.gather(codes.bundles, expand_tables(codes, tables))
         if isinstance(codes, SparseCodes):
             return self._gather_sparse(codes, tables)
         if codes.n_rows < codes.n_groups:
@@ -50,7 +57,7 @@ class NumpyEngine:
             scores[codes.rows[entries]] += tables[cells] - tables[zero_cell]
         return scores
 
-    def histogram(self, codes: Codes, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
+    def histogram(self, codes: AnyCodes, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sum the residuals of the rows in each cell.
 
         Parameters
@@ -62,6 +69,8 @@ class NumpyEngine:
         -------
         sums : ndarray of shape (n_cells, n_columns)
         """
+        if isinstance(codes, BundledCodes):
+            return fold_sums(codes, self.histogram(codes.bundles, residuals))
         sums = np.zeros((codes.n_cells, residuals.shape[1]), dtype=np.int64)
         if isinstance(codes, SparseCodes):
             groups = codes.groups
@@ -76,8 +85,10 @@ class NumpyEngine:
                 np.add.at(block, codes.values[group], residuals[:, column])
         return sums
 
-    def take(self, codes: Codes, rows: NDArray[np.intp]) -> Codes:
+    def take(self, codes, rows: NDArray[np.intp]):
         """Return the codes of some rows, in the given order."""
+        if isinstance(codes, BundledCodes):
+            return replace(codes, bundles=self.take(codes.bundles, rows))
         if isinstance(codes, SparseCodes):
             return take_sparse(codes, rows)
         return DenseCodes(np.take(codes.values, rows, axis=1), codes.offsets)

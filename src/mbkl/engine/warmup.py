@@ -14,26 +14,29 @@ def warmup() -> float:
     began = time.perf_counter()
     from scipy import sparse
 
-    from mbkl.engine.codes import coarsening
+    from mbkl.engine.bundles import bundle
+    from mbkl.engine.codes import DenseCodes, coarsening
     from mbkl.engine.numba_engine import NumbaEngine
     from mbkl.maps.binning import BinEdges, bin_columns
 
     engine = NumbaEngine(1)
     features = np.arange(2)
-    for n_thresholds in (1, 300):  # codes of one and of two bytes
+    X = np.zeros((400, 2))
+    X[0] = 1.0
+    for n_thresholds in (2, 300):  # codes of one and of two bytes
         thresholds = np.tile(np.linspace(0.0, 1.0, n_thresholds), 2)
         edges = BinEdges(thresholds, np.arange(3, dtype=np.int64) * n_thresholds)
-        base = np.zeros((40, 2))
-        base[:, 0] = np.arange(40) == 0
-        inputs = [base.astype(t, order=o) for t in (np.float32, np.float64) for o in "CF"]
-        for X in [*inputs, sparse.csr_array(base)]:
-            codes = bin_columns(X, features, edges, engine)
+        inputs = [X.astype(dtype, order=order) for dtype in ("f4", "f8") for order in "CF"]
+        for variant in [*inputs, sparse.csr_array(X)]:
+            codes = bin_columns(variant, features, edges, engine)
             keep = np.ones(codes.n_cells - 2, dtype=bool)
-            engine.coarsen(codes, coarsening(codes.offsets, keep))
-            codes = engine.take(codes, np.arange(20))
-            for n_columns in (1, 3):
-                engine.gather(codes, np.zeros((codes.n_cells, n_columns)))
-                engine.histogram(codes, np.zeros((20, n_columns), dtype=np.int64))
+            codes = engine.coarsen(codes, coarsening(codes.offsets, keep))
+            forms = [codes, bundle(codes)] if isinstance(codes, DenseCodes) else [codes]
+            for form in forms:
+                part = engine.take(form, np.arange(20))
+                for n_columns in (1, 3):
+                    engine.gather(part, np.zeros((part.n_cells, n_columns)))
+                    engine.histogram(part, np.zeros((20, n_columns), dtype=np.int64))
     return time.perf_counter() - began
 
 

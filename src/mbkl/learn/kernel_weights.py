@@ -55,11 +55,15 @@ class PairOperator:
         )
 
     def adjoint(self, residuals: Array) -> Array:
-        pieces = self._split(residuals)
-        total = np.zeros((self.n_columns, 1))
-        for c, (part, piece) in enumerate(zip(self.parts, pieces, strict=True)):
-            total += self.signs[:, [c]] * part.adjoint(piece)
-        return total
+        return self.adjoint_and_total(residuals)[0]
+
+    def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
+        pulls, totals = np.zeros((self.n_columns, 1)), np.zeros(1)
+        for c, (part, piece) in enumerate(zip(self.parts, self._split(residuals), strict=True)):
+            pull, total = part.adjoint_and_total(piece)
+            pulls += self.signs[:, [c]] * pull
+            totals += total
+        return pulls, totals
 
     def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
         total, mean, diagonal, neighbour = 0.0, 0.0, 0.0, 0.0
@@ -78,11 +82,12 @@ class PairOperator:
         parts = [part.dense() * self.signs[:, c] for c, part in enumerate(self.parts)]
         return np.concatenate(parts)
 
-    def take(self, rows: NDArray[np.intp]) -> PairOperator:
+    def take_narrow(self, rows: NDArray[np.intp]) -> PairOperator:
         bounds = self._bounds()
         cuts = np.searchsorted(rows, bounds)
         parts = tuple(
-            part.take(rows[cuts[c] : cuts[c + 1]] - bounds[c]) for c, part in enumerate(self.parts)
+            part.take_narrow(rows[cuts[c] : cuts[c + 1]] - bounds[c])
+            for c, part in enumerate(self.parts)
         )
         return PairOperator(parts, self.signs)
 

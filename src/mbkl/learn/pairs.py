@@ -68,9 +68,10 @@ def sample_pairs(
     pairs : Pairs
     """
     n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
-    hashes = row_hashes(operator, seed)[:, 0]
+    too_many = weights.sum() * (1 + n_wrong) > max_pairs
+    hashes = row_hashes(operator, seed)[:, 0] if n_wrong or too_many else None
     kept_weights = weights
-    if weights.sum() * (1 + n_wrong) > max_pairs:
+    if too_many:
         kept_weights = _subsample(hashes, y, n_classes, weights, max_pairs / (1 + n_wrong))
     rows = np.flatnonzero(kept_weights)
     if n_classes == 2:

@@ -21,13 +21,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Codes, densify
+from mbkl.engine.bundles import bundle
+from mbkl.engine.codes import DenseCodes, densify
 from mbkl.engine.fixed_point import to_fixed_point
+from mbkl.engine.numpy_engine import AnyCodes
 
 if TYPE_CHECKING:
     from mbkl.engine import Engine
 
 Array = NDArray[np.float64]
+
+_FEW_COLUMNS = 2
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class StumpOperator:
     engine : NumpyEngine or NumbaEngine
     """
 
-    codes: Codes
+    codes: AnyCodes
     ladder: Ladder
     engine: Engine
 
@@ -116,23 +120,38 @@ class StumpOperator:
     def n_rows(self) -> int:
         return self.codes.n_rows
 
+    @cached_property
+    def narrow_codes(self) -> AnyCodes:
+        """The codes, bundled for passes of few columns."""
+        return bundle(self.codes) if isinstance(self.codes, DenseCodes) else self.codes
+
+    def _codes_for(self, n_columns: int) -> AnyCodes:
+        # The tables of bundles are many times longer: too long for many columns.
+        return self.narrow_codes if n_columns <= _FEW_COLUMNS else self.codes
+
     def forward(self, jumps: Array) -> Array:
         """Return Z @ jumps, of shape (n_rows, n_columns)."""
-        return self.engine.gather(self.codes, self.ladder.tables(jumps))
+        codes = self._codes_for(jumps.shape[1])
+        return self.engine.gather(codes, self.ladder.tables(jumps))
 
     def adjoint(self, residuals: Array) -> Array:
         """Return Z.T @ residuals, of shape (n_cells, n_columns); order-free."""
-        integers, unit = to_fixed_point(residuals)
-        return self.ladder.gradient(self.engine.histogram(self.codes, integers)) * unit
+        return self.adjoint_and_total(residuals)[0]
 
-    def cell_sums(self, residuals: Array) -> Array:
-        """Return the sum of the residuals in each cell; order-free."""
+    def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
+        """Return Z.T @ residuals and the sum of the residuals; order-free."""
         integers, unit = to_fixed_point(residuals)
-        return self.engine.histogram(self.codes, integers) * unit
+        codes = self._codes_for(residuals.shape[1])
+        gradient = self.ladder.gradient(self.engine.histogram(codes, integers))
+        return gradient * unit, integers.sum(axis=0) * unit
 
     def take(self, rows: NDArray[np.intp]) -> StumpOperator:
         """Return the operator on some of the rows."""
         return StumpOperator(self.engine.take(self.codes, rows), self.ladder, self.engine)
+
+    def take_narrow(self, rows: NDArray[np.intp]) -> StumpOperator:
+        """Return the operator on some of the rows, for passes of few columns only."""
+        return StumpOperator(self.engine.take(self.narrow_codes, rows), self.ladder, self.engine)
 
     def dense(self) -> Array:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
@@ -161,7 +180,7 @@ class StumpOperator:
             Products of each column with the one to its left.
         """
         integers, unit = to_fixed_point(weights)
-        sums = self.engine.histogram(self.codes, integers)
+        sums = self.engine.histogram(self.narrow_codes, integers)
         total = float(integers.sum() * unit[0])
         mean = self.ladder.gradient(sums)[:, 0] * unit[0]
         neighbour = np.zeros(self.ladder.n_cells)

@@ -61,9 +61,9 @@ class BinEdges:
         np.minimum.at(low, group[finite], self.thresholds[finite])
         np.maximum.at(high, group[finite], self.thresholds[finite])
         low = np.where(np.isfinite(low), low, 0.0)
-        # Two parts per threshold leave about one comparison per value; more only
-        # cost cache (measured).
-        n_parts = np.maximum(2 * sizes, 1)
+        # Four parts per threshold leave one comparison or none for most values;
+        # more only cost cache (measured).
+        n_parts = np.maximum(4 * sizes, 1)
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.where(high > low, n_parts / (high - low), 0.0)
         scale = np.where(np.isfinite(scale), scale, 0.0)

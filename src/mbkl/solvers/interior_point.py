@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mbkl.learn.margins import Margins
 from mbkl.solvers.conjugate_gradient import dot
-from mbkl.solvers.newton_cg import NewtonSystem
+from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def minimise_weights(
 
     Parameters
     ----------
-    operator : object with n_columns, forward, adjoint, chain and take
+    operator : object with n_columns, forward, adjoint, chain and take_narrow
         The signed maps S.
     margins : Margins
         One column.
@@ -96,11 +96,13 @@ def minimise_weights(
         barrier = centring * dot(theta, slack) / theta.size
         shifted = scores + solution.intercept
         penalty = slack / theta
-        system = NewtonSystem(operator, margins.curvature(shifted)[:, 0], penalty)
+        curvature = margins.curvature(shifted)
+        system = NewtonSystem(operator, curvature[:, 0], penalty)
         reduced = gradient - barrier / theta
-        step, shift = system.solve(-reduced, _CG_ACCURACY)
+        step = system.solve(-reduced, _CG_ACCURACY)
         slack_step = barrier / theta - slack - penalty * step
         change = operator.forward(step[:, None])
+        shift = -weighted_means(change, curvature)
         longest = _longest(theta, step)
         length = _line_search(
             margins, theta, step, dot(reduced, step), barrier, shifted, change + shift, longest

@@ -91,7 +91,6 @@ def minimise(
         part = margins.columns(open_columns)
         shifted = scores[:, open_columns] + solution.intercept[open_columns]
         directions = np.empty_like(gradient)
-        shifts = np.empty(open_columns.size)
         curvature = part.curvature(shifted)
         for position, column in enumerate(open_columns):
             system = NewtonSystem(operator, curvature[:, position], penalty)
@@ -99,10 +98,9 @@ def minimise(
             first_size[column] = np.fmax(first_size[column], size)
             # Loose while far from the solution, then tighter: superlinear.
             accuracy = min(0.25, 0.5 * (size / first_size[column]) ** 0.5)
-            directions[:, position], shifts[position] = system.solve(
-                -gradient[:, position], accuracy
-            )
+            directions[:, position] = system.solve(-gradient[:, position], accuracy)
         change = operator.forward(directions)
+        shifts = -weighted_means(change, curvature)
         steps = _line_search(
             part, penalty, solution.jumps[:, open_columns], directions, gradient,
             shifted, change + shifts,
@@ -134,7 +132,7 @@ class NewtonSystem:
 
     Parameters
     ----------
-    operator : object with take, forward, adjoint and chain
+    operator : object with take_narrow, forward, adjoint_and_total and chain
     curvature : ndarray of shape (n_rows,)
     penalty : ndarray of shape (n_cells,)
     """
@@ -142,35 +140,37 @@ class NewtonSystem:
     def __init__(self, operator, curvature: Array, penalty: Array) -> None:
         rows = np.flatnonzero(curvature)
         if rows.size < _WORTH_COPYING * curvature.size:
-            operator, curvature = operator.take(rows), curvature[rows]
+            operator, curvature = operator.take_narrow(rows), curvature[rows]
         self._operator, self._penalty = operator, penalty
         self._curvature = curvature[:, None]
-        self._total, mean, diagonal, neighbour = operator.chain(self._curvature)
-        share = mean / self._total if self._total else mean
-        neighbour[1:] -= np.where(neighbour[1:] != 0, mean[1:] * share[:-1], 0.0)
-        diagonal = np.maximum(diagonal - mean * share, 0.0)
+        total, mean, diagonal, neighbour = operator.chain(self._curvature)
+        # Eliminating the intercept centres the columns.
+        self._share = mean / total if total else mean
+        neighbour[1:] -= np.where(neighbour[1:] != 0, mean[1:] * self._share[:-1], 0.0)
+        diagonal = np.maximum(diagonal - mean * self._share, 0.0)
         self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty)
 
     def size(self, gradient: Array) -> float:
         """Return the norm of the gradient that the preconditioner induces."""
         return max(dot(gradient, self._preconditioner.solve(gradient)), 0.0) ** 0.5
 
-    def solve(self, right: Array, accuracy: float) -> tuple[Array, float]:
-        """Return the step of the jumps and that of the intercept."""
+    def solve(self, right: Array, accuracy: float) -> Array:
+        """Return the step of the jumps; that of the intercept follows from its scores."""
         step, _ = conjugate_gradient(
             self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
         )
-        return step, -self._mean(self._operator.forward(step[:, None]))
-
-    def _mean(self, scores: Array) -> float:
-        if not self._total:
-            return 0.0
-        return float(exact_sum(self._curvature * scores)[0]) / self._total
+        return step
 
     def _product(self, direction: Array) -> Array:
         scores = self._operator.forward(direction[:, None])
-        scores -= self._mean(scores)
-        return self._penalty * direction + self._operator.adjoint(self._curvature * scores)[:, 0]
+        pull, total = self._operator.adjoint_and_total(self._curvature * scores)
+        return self._penalty * direction + pull[:, 0] - self._share * total[0]
+
+
+def weighted_means(scores: Array, weights: Array) -> Array:
+    """Return the weighted mean of each column, zero where all weights are."""
+    totals = exact_sum(weights)
+    return exact_sum(weights * scores) / np.where(totals > 0, totals, 1.0)
 
 
 def _line_search(part, penalty, jumps, directions, gradient, scores, change) -> Array:
