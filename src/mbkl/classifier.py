@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from mbkl.base import BinaryMapsEstimator
 from mbkl.calibration import fit_temperature, held_out_scores
-from mbkl.engine import choose_engine
-from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
-from mbkl.learn.tables import Ladder, StumpOperator
-from mbkl.maps import Stumps
+from mbkl.learn.algorithm import Kernel, Learner, warn_if_not_converged
+from mbkl.learn.tables import Ladder
 from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
-
-
-def default_n_maps(n_features: int) -> int:
-    """Return the number of maps that `n_maps="auto"` draws.
-
-    64 maps a feature are fine steps; time hardly grows with their number.
-
-    Examples
-    --------
-    >>> default_n_maps(4), default_n_maps(558), default_n_maps(10**6)
-    (2000, 35712, 200000)
-    """
-    return min(max(64 * n_features, 2_000), 200_000)
 
 
 def _has_probabilities(estimator) -> bool:
@@ -45,124 +28,7 @@ def _has_probabilities(estimator) -> bool:
     return True
 
 
-class BinaryMapsMixin:
-    """What all estimators share: drawing maps, binning, and the learner."""
-
-    _parameter_constraints: dict = {
-        "maps": [StrOptions({"auto", "stumps"}), Stumps],
-        "n_maps": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "theta": [StrOptions({"learned", "ones", "reweighted", "alignment"})],
-        "init_rule": [StrOptions({"balanced", "median"})],
-        "negatives_per_positive": [Interval(Integral, 1, None, closed="left")],
-        "max_pairs": [Interval(Integral, 2, None, closed="left")],
-        "loss": [StrOptions({"squared_hinge", "hinge", "logistic"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def _family(self) -> Stumps:
-        return self.maps if isinstance(self.maps, Stumps) else Stumps()
-
-    def _validate_rows(self, X, y, sample_weight):
-        """Return X, y and the sample weights as arrays."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-        )
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if (weights < 0).any():
-            raise ValueError("sample_weight has negative entries; weights must be at least zero.")
-        return X, y, weights
-
-    def _encode(self, y, weights):
-        """Return class numbers, and the weights times those of the classes."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            found = f"one class, {self.classes_[0]}" if self.classes_.size else "no class"
-            raise ValueError(
-                "Training needs rows of at least two classes with positive weight, "
-                f"but y has {found}."
-            )
-        if self.class_weight is None:
-            return codes, weights
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-        )
-        if not (factors > 0).all():
-            raise ValueError("class_weight must be positive for every class in y.")
-        return codes, weights * factors[codes]
-
-    def _learner(self, X, y, weights, progress: Progress, n_fits: int = 1) -> Learner:
-        """Draw the maps, bin the rows of positive weight and put the two together."""
-        present = weights > 0
-        if not present.all():
-            X, y, weights = X[present], y[present], weights[present]
-        y, weights = self._encode(y, weights)
-        settings = self._settings()
-        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
-        with progress.stage("binary maps"):
-            n_codes = min(X.shape[0] * X.shape[1], 2**62)
-            engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
-            n_maps = default_n_maps(X.shape[1]) if self.n_maps == "auto" else self.n_maps
-            self._maps, codes = self._family().fit_codes(X, weights, n_maps, settings.seed, engine)
-        if not self._maps.n_maps:
-            warnings.warn(
-                "No feature of X varies over the rows with positive weight; "
-                "the model is constant.",
-                UserWarning,
-                stacklevel=3,
-            )
-        ladder = Ladder(codes.offsets)
-        multiplicity = np.zeros(ladder.n_cells)
-        multiplicity[ladder.is_jump] = self._maps.multiplicity
-        operator = StumpOperator(codes, ladder, engine)
-        return Learner(operator, multiplicity, y, self.classes_.size, weights, settings, progress)
-
-    def _settings(self) -> Settings:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return Settings(
-            self.theta,
-            self.init_rule,
-            getattr(self, "theta_power", 0.5),
-            self.loss,
-            self.negatives_per_positive,
-            self.max_pairs,
-            self.tol,
-            self.max_iter,
-            seed,
-        )
-
-    def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
-        """Drop maps of zero weight; set the attributes that describe the kernel."""
-        kept = kernel.theta > 0
-        self._maps = self._maps.select(kept[learner.operator.ladder.is_jump])
-        self.theta_ = kernel.theta[kept]
-        self.n_maps_ = int(kept.sum())
-        self.stump_features_ = self._maps.stump_features
-        self.stump_thresholds_ = self._maps.edges.thresholds
-        if kernel.solution is not None:
-            warn_if_not_converged(
-                "Step 1 (kernel weights)", kernel.solution.relative_gap, learner.settings
-            )
-        return kept
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -196,7 +62,8 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
     C_kernel : float or None, default=None
         Cost of Step 1, likewise: sum of theta + C_kernel * 1000 * mean loss. None
-        means C.
+        means C, but at most 1: beyond that theta hardly changes while Step 1 takes
+        longer and longer.
     negatives_per_positive : int, default=2
         With three or more classes Step 1 learns from pairs (sample, class): each
         sample with its own class and with this many wrong ones.
@@ -285,7 +152,7 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
     """
 
     _parameter_constraints: dict = {
-        **BinaryMapsMixin._parameter_constraints,
+        **BinaryMapsEstimator._parameter_constraints,
         "theta_power": [Interval(Real, 0, 1, closed="both")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "C_kernel": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -354,7 +221,7 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
         learner = self._learner(X, y, weights, Progress(self)).canonical()
-        C_kernel = self.C if self.C_kernel is None else self.C_kernel
+        C_kernel = min(self.C, 1.0) if self.C_kernel is None else self.C_kernel
         kernel = learner.learn_kernel(C_kernel)
         solution = learner.learn_classifier(kernel, self.C)
         return self._finish(learner, kernel, solution, C_kernel, self.C)
@@ -372,13 +239,19 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
         with progress.stage("tables"):
             kept = self._keep(learner, kernel)
             warn_if_not_converged(
-                "Step 2 (classifier weights)", solution.relative_gap, learner.settings
+                "Step 2 (classifier weights)",
+                solution.relative_gap,
+                solution.n_iter,
+                "Use a smaller C or a larger max_iter.",
+                learner.settings,
             )
             self.coef_ = solution.jumps[kept].T
             self.intercept_ = solution.intercept
             first = kernel.solution
             self.n_iter_ = np.array([first.n_iter if first else 0, solution.n_iter])
-            self.objective_ = np.array([first.objective if first else np.nan, solution.objective.sum()])
+            self.objective_ = np.array(
+                [first.objective if first else np.nan, solution.objective.sum()]
+            )
             self.gap_ = np.array([first.relative_gap if first else 0.0, solution.relative_gap])
             self.predictor_ = TablePredictor(
                 self._maps, self._tables(), self.intercept_, self.n_jobs
@@ -453,13 +326,5 @@ class MBKLClassifier(BinaryMapsMixin, CallbackSupportMixin, ClassifierMixin, Bas
         return softmax(scores, axis=1)
 
     def _scores(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-        )
+        X = self._validate_new(X)
         return self.predictor_.scores(X)

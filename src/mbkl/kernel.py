@@ -7,18 +7,18 @@ from numbers import Real
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.classifier import BinaryMapsMixin
+from mbkl.base import BinaryMapsEstimator
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import DenseCodes, densify
 from mbkl.learn.tables import Ladder
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 
 
-class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     """Kernel learned as a weighted sum of random binary maps.
 
     K(x, z) is the total weight of the maps on which x and z agree, between 0 and 1.
@@ -62,7 +62,7 @@ class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEsti
     """
 
     _parameter_constraints: dict = {
-        **BinaryMapsMixin._parameter_constraints,
+        **BinaryMapsEstimator._parameter_constraints,
         "C_kernel": [Interval(Real, 0.0, None, closed="neither")],
         "sparse_output": ["boolean"],
     }
@@ -142,7 +142,7 @@ class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEsti
         starts = self._maps.edges.offsets[:-1]
         position = np.arange(self.n_maps_) - np.repeat(starts, np.diff(self._maps.edges.offsets))
         group = np.repeat(np.arange(starts.size), np.diff(self._maps.edges.offsets))
-        right = codes.values[group].T > position
+        right = position < codes.values[group].T
         columns = 2 * np.arange(self.n_maps_) + ~right
         values = np.broadcast_to(np.sqrt(self.theta_), columns.shape)
         indptr = np.arange(codes.n_rows + 1) * self.n_maps_
@@ -233,14 +233,6 @@ class MBKernel(BinaryMapsMixin, CallbackSupportMixin, TransformerMixin, BaseEsti
         return psi
 
     def _codes(self, X) -> DenseCodes:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-        )
+        X = self._validate_new(X)
         engine = choose_engine(X.shape[0] * self._maps.features.size, self.n_jobs)
         return densify(self._maps.codes(X, engine))

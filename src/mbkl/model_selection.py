@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
@@ -12,8 +11,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mbkl.classifier import MBKLClassifier
-from mbkl.learn.algorithm import Learner
+from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.progress import Progress, with_callbacks
+from mbkl.solvers.newton_cg import Solution
 
 _C_KERNELS = (0.01, 0.1, 1.0)
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
@@ -177,12 +177,14 @@ class MBKLClassifierCV(MBKLClassifier):
         scorer = _SCORERS[self.scoring]
         for fold, (inside, outside) in enumerate(folds):
             part, held_out = learner.take(inside).canonical(), learner.take(outside)
-            last_C_kernel = kernel = solution = None
+            kernel: Kernel | None = None
+            solution: Solution | None = None
+            last_C_kernel = None
             for position, (C_kernel, C) in enumerate(candidates):
                 with warnings.catch_warnings():
                     # Too small a cost is no news on a path; the final fit warns.
                     warnings.simplefilter("ignore")
-                    if C_kernel != last_C_kernel:
+                    if kernel is None or C_kernel != last_C_kernel:
                         kernel = part.learn_kernel(C_kernel, kernel)
                     solution = part.learn_classifier(kernel, C, solution)
                 last_C_kernel = C_kernel

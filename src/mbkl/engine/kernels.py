@@ -206,7 +206,9 @@ def histogram_sparse(
 
 
 @_jit
-def bin_dense(X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop):
+def bin_dense(
+    X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop
+):
     """OUT codes[:, start:stop]: thresholds below each value; NaN is below all of them.
 
     `guide` divides each feature's range into equal parts and tells how many
@@ -239,7 +241,9 @@ def bin_dense(X, features, thresholds, offsets, low, scale, guide, guide_offsets
                 below = np.int64(group_guide[parts[row]])
                 above = np.int64(group_guide[parts[row] + 1])
                 if above - below <= 1:  # nearly always, so a branch that is predicted
-                    below += (above > below) & (group_thresholds[min(below, last_threshold)] < value)
+                    below += (above > below) & (
+                        group_thresholds[min(below, last_threshold)] < value
+                    )
                 else:
                     while below < above:
                         middle = (below + above) >> 1

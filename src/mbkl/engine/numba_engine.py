@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine import kernels
 from mbkl.engine.bundles import BundledCodes
-from mbkl.engine.codes import Codes, Coarsening, DenseCodes, SparseCodes
+from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
 from mbkl.engine.numpy_engine import AnyCodes, coarsen_sparse, score_of_zero, take_sparse
 
 # Blocks shorter than this many codes cost less than handing them to a thread
@@ -37,6 +37,7 @@ class NumbaEngine:
     def gather(self, codes: AnyCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         tables = np.ascontiguousarray(tables)
         n_columns = tables.shape[1]
+        arguments: tuple
         if isinstance(codes, BundledCodes):
             bundles = codes.bundles
             expanded = np.empty((bundles.n_cells, n_columns))
@@ -101,7 +102,7 @@ class NumbaEngine:
 
     def bin(self, X, features, edges, out: NDArray) -> None:
         guide = edges.guide
-        arguments = (X, features, edges.thresholds, edges.offsets, guide.low, guide.scale)
+        arguments: tuple = (X, features, edges.thresholds, edges.offsets, guide.low, guide.scale)
         arguments += (guide.counts, guide.offsets, out)
         self._share(X.shape[0], out.size, kernels.bin_dense, *arguments)
 

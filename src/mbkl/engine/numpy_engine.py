@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.bundles import BundledCodes, expand_tables, fold_sums
-from mbkl.engine.codes import Codes, Coarsening, DenseCodes, SparseCodes
+from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
 
 AnyCodes = Codes | BundledCodes
 

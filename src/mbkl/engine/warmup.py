@@ -26,7 +26,11 @@ def warmup() -> float:
     for n_thresholds in (2, 300):  # codes of one and of two bytes
         thresholds = np.tile(np.linspace(0.0, 1.0, n_thresholds), 2)
         edges = BinEdges(thresholds, np.arange(3, dtype=np.int64) * n_thresholds)
-        inputs = [X.astype(dtype, order=order) for dtype in ("f4", "f8") for order in "CF"]
+        inputs = [
+            make(X, dtype)
+            for dtype in ("f4", "f8")
+            for make in (np.ascontiguousarray, np.asfortranarray)
+        ]
         for variant in [*inputs, sparse.csr_array(X)]:
             codes = bin_columns(variant, features, edges, engine)
             keep = np.ones(codes.n_cells - 2, dtype=bool)

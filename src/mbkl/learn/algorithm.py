@@ -115,7 +115,7 @@ class Learner:
         return merged
 
     def learn_kernel(self, C: float, start: Kernel | None = None) -> Kernel:
-        """Steps 0 and 1: find theta, or set it as the settings say.
+        """Run Steps 0 and 1: find theta, or set it as the settings say.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Learner:
         return self._learned(C, start)
 
     def learn_classifier(self, kernel: Kernel, C: float, start: Solution | None = None) -> Solution:
-        """Step 2: one-vs-rest SVMs with the kernel.
+        """Run Step 2: one-vs-rest SVMs with the kernel.
 
         Returns
         -------
@@ -181,7 +181,8 @@ class Learner:
             return self.operator
         plan = coarsening(ladder.offsets, kept[ladder.is_jump])
         engine = self.operator.engine
-        return StumpOperator(engine.coarsen(self.operator.codes, plan), Ladder(plan.offsets), engine)
+        codes = engine.coarsen(self.operator.plain_codes, plan)
+        return StumpOperator(codes, Ladder(plan.offsets), engine)
 
     def scores(self, solution: Solution) -> Array:
         """Return the scores of all rows."""
@@ -224,7 +225,7 @@ class Learner:
         with self.progress.stage("kernel weights") as iteration:
             pairs, operator, _ = self._pairs
             smallest = self.smallest_useful_C()
-            if C <= smallest or not signs.any():
+            if smallest >= C or not signs.any():
                 warnings.warn(
                     f"C_kernel={C:g} is too small to learn a kernel: all theta are zero up to "
                     f"C_kernel={smallest:.3g}, and the model is constant. Use a larger C_kernel "
@@ -271,7 +272,7 @@ class Learner:
         return kernel
 
     def _constant(self) -> Solution:
-        """The classifier without any map: an intercept per class."""
+        """Return the classifier without any map: an intercept per class."""
         labels = one_vs_rest_labels(self.y, self.n_classes)
         costs = (self.weights / self.weights.sum())[:, None]
         margins = Margins(labels, costs, smoothing_path(self.settings.loss)[-1])
@@ -282,13 +283,14 @@ class Learner:
         return Solution(jumps, intercept, objective, np.zeros_like(objective))
 
 
-def warn_if_not_converged(step: str, relative_gap: float, settings: Settings) -> None:
+def warn_if_not_converged(
+    step: str, relative_gap: float, n_iter: int, remedy: str, settings: Settings
+) -> None:
     """Warn with the value, the tolerance and the remedy."""
     if relative_gap > settings.tol:
         warnings.warn(
-            f"{step} stopped at a relative duality gap of {relative_gap:.1e}, above "
-            f"tol={settings.tol:g}, after max_iter={settings.max_iter} iterations. "
-            "Increase max_iter, or accept a larger tol.",
+            f"{step} stopped after {n_iter} iterations at a relative duality gap of "
+            f"{relative_gap:.1e}, above tol={settings.tol:g}. {remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Step 0: on which side of each map does each class lie?
+"""Step 0: on which side of each map each class lies.
 
 Alone in an SVM with a free intercept, a map gets the weights (a, -a) on its two
 sides. Step 0 keeps the sign of a, one per map and class; Step 1 finds its size.

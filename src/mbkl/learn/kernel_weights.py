@@ -66,15 +66,16 @@ class PairOperator:
         return pulls, totals
 
     def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
-        total, mean, diagonal, neighbour = 0.0, 0.0, 0.0, 0.0
+        total = 0.0
+        mean, diagonal, neighbour = np.zeros((3, self.n_columns))
         for c, (part, piece) in enumerate(zip(self.parts, self._split(weights), strict=True)):
             sign = self.signs[:, c]
             part_total, part_mean, part_diagonal, part_neighbour = part.chain(piece)
             total += part_total
-            mean = mean + sign * part_mean
-            diagonal = diagonal + sign**2 * part_diagonal
+            mean += sign * part_mean
+            diagonal += sign**2 * part_diagonal
             part_neighbour[1:] *= sign[1:] * sign[:-1]
-            neighbour = neighbour + part_neighbour
+            neighbour += part_neighbour
         return total, mean, diagonal, neighbour
 
     def dense(self) -> Array:

@@ -40,7 +40,7 @@ class SquaredHinge:
         return 2.0 * np.maximum(0.0, 1.0 - margins)
 
     def curvature(self, margins: Array) -> Array:
-        return 2.0 * (margins < 1.0)
+        return np.where(margins < 1.0, 2.0, 0.0)
 
     def dual_value(self, support: Array) -> Array:
         return support - support**2 / 4.0
@@ -49,7 +49,7 @@ class SquaredHinge:
         return support / (2.0 * costs)
 
     def conjugate_curvature(self, support: Array, costs: Array) -> Array:
-        return 1.0 / (2.0 * costs)
+        return np.asarray(0.5 / costs)
 
 
 @dataclass(frozen=True)

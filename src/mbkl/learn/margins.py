@@ -75,7 +75,9 @@ class Margins:
                 proposal = intercept - slope / curvature
             # Scores and intercepts are of order one: doubling from there finds
             # a bracket in a few steps where the curvature says nothing.
-            far = np.where(slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept))
+            far = np.where(
+                slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept)
+            )
             inside = np.isfinite(proposal) & (proposal > low) & (proposal < high)
             bracketed = np.isfinite(low) & np.isfinite(high)
             with np.errstate(invalid="ignore"):

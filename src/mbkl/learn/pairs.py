@@ -77,6 +77,7 @@ def sample_pairs(
     if n_classes == 2:
         labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
         return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows])
+    assert hashes is not None
     wrong = _wrong_classes(hashes[rows], y[rows], n_classes, n_wrong)
     classes = np.concatenate([y[rows, None], wrong], axis=1).ravel()
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), rows.size)
@@ -103,7 +104,9 @@ def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:
 def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
     """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
     with np.errstate(over="ignore"):
-        mixed = values + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(1) + np.asarray(salt, np.uint64))
+        mixed = values + np.uint64(0x9E3779B97F4A7C15) * (
+            np.uint64(1) + np.asarray(salt, np.uint64)
+        )
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
@@ -111,7 +114,7 @@ def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
 
 def _subsample(hashes, y, n_classes: int, weights: Array, budget: float) -> Array:
     """Return weights cut down to `budget` in all, as equal among classes as possible."""
-    totals = np.bincount(y, weights, minlength=n_classes)
+    totals = np.bincount(y, weights, minlength=n_classes).astype(np.float64)
     quota = _equal_quota(totals, budget)
     kept = np.zeros_like(weights)
     for label in range(n_classes):

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.bundles import bundle
-from mbkl.engine.codes import DenseCodes, densify
+from mbkl.engine.bundles import BundledCodes, bundle
+from mbkl.engine.codes import Codes, DenseCodes, densify
 from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.engine.numpy_engine import AnyCodes
 
@@ -120,6 +120,12 @@ class StumpOperator:
     def n_rows(self) -> int:
         return self.codes.n_rows
 
+    @property
+    def plain_codes(self) -> Codes:
+        """The codes, of which an operator made by `take_narrow` has none."""
+        assert not isinstance(self.codes, BundledCodes)
+        return self.codes
+
     @cached_property
     def narrow_codes(self) -> AnyCodes:
         """The codes, bundled for passes of few columns."""
@@ -155,7 +161,7 @@ class StumpOperator:
 
     def dense(self) -> Array:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
-        codes, ladder = densify(self.codes), self.ladder
+        codes, ladder = densify(self.plain_codes), self.ladder
         local = np.arange(ladder.n_cells) - np.repeat(ladder.offsets[:-1], np.diff(ladder.offsets))
         right = codes.values[ladder.group] >= local[:, None]
         return np.where(ladder.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
@@ -188,4 +194,5 @@ class StumpOperator:
         neighbour[1:] = total - 2.0 * unit[0] * sums[:-1, 0]
         neighbour[~self.ladder.is_jump] = 0.0
         neighbour[1:][~self.ladder.is_jump[:-1]] = 0.0
-        return total, mean, total * self.ladder.is_jump, neighbour
+        diagonal = np.where(self.ladder.is_jump, total, 0.0)
+        return total, mean, diagonal, neighbour

@@ -115,12 +115,12 @@ def _bin_sparse(X, features: NDArray[np.intp], edges: BinEdges) -> Codes:
         thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
         entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
         data = columns.data[entries].astype(np.float64)
-        codes = np.searchsorted(thresholds, data, side="left")
-        codes[np.isnan(data)] = 0
+        entry_codes = np.searchsorted(thresholds, data, side="left")
+        entry_codes[np.isnan(data)] = 0
         zeros[group] = np.searchsorted(thresholds, 0.0, side="left")
-        stored = codes != zeros[group]
+        stored = entry_codes != zeros[group]
         rows.append(columns.indices[entries][stored].astype(np.int32))
-        values.append(codes[stored].astype(edges.code_dtype))
+        values.append(entry_codes[stored].astype(edges.code_dtype))
         counts[group] = stored.sum()
     codes = SparseCodes(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

@@ -44,7 +44,9 @@ def conjugate_gradient(
     goal = relative_tolerance**2 * size
     if size <= 0.0:
         return solution, 0
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         image = product(direction)
         curvature = dot(direction, image)
         if curvature <= 0.0:

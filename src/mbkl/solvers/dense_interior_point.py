@@ -100,6 +100,7 @@ class DenseProblem:
     @cached_property
     def gram(self) -> Array:
         """S diag(1 / penalty) S' of Step 2."""
+        assert self.penalty is not None
         return (self.S / self.penalty) @ self.S.T
 
     def products(self, point: Point) -> tuple[Array, Array, Array]:
@@ -128,9 +129,9 @@ class DenseProblem:
         scales = [0.0] if self.penalty is not None else 10.0 ** np.arange(-3.0, 4.0, 0.5)
         candidates = []
         for scale in scales:
-            intercept = self.margins.best_intercept(scale * scores, np.zeros(1))
-            value = scale + float(self.margins.value(scale * scores + intercept)[0])
-            candidates.append((value, scale, float(intercept[0])))
+            best = self.margins.best_intercept(scale * scores, np.zeros(1))
+            value = scale + float(self.margins.value(scale * scores + best)[0])
+            candidates.append((value, scale, float(best[0])))
         _, scale, intercept = min(candidates)
         shifted = scale * scores + intercept
         alpha = self.margins.support(shifted)[:, 0]

@@ -1,0 +1,1 @@
+"""Measurements of the project, each with the one command that repeats it."""

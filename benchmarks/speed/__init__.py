@@ -1,0 +1,1 @@
+"""Speed and memory of mbkl; `python -m benchmarks.speed` measures all of it."""

@@ -1,0 +1,140 @@
+"""Peak memory of a fit, for the shape of Daimler and for one million rows.
+
+Shows that a fit needs less than 4 bytes per value of X and 100 bytes per map beyond X,
+and that one million rows of 10 features fit in 2 GB in all. One command:
+
+    python -m benchmarks.speed.memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.common import (
+    MEGABYTE,
+    Memory,
+    markdown_table,
+    number,
+    parse,
+    peak_memory,
+    plain_log_ticks,
+    record,
+    say,
+    start,
+)
+from benchmarks.data import MissingData, daimler_hog, flights
+from mbkl import MBKLClassifier
+from mbkl.engine.warmup import warmup
+
+COMMAND = "python -m benchmarks.speed.memory"
+BYTES_PER_VALUE = 4
+BYTES_PER_MAP = 100
+LIMIT_FOR_FLIGHTS = 2e9
+# Rows of the warm-up fit: enough to load what a large fit uses.
+_WARM_ROWS = 3_000
+
+
+def prepare_daimler(n_rows: int | None, n_features: int | None, n_maps: int) -> tuple:
+    """Load the rows as float32 and warm the kernels."""
+    data = daimler_hog().first(n_rows, n_features)
+    X, y = data.X_train.astype(np.float32), data.y_train
+    warmup()
+    few = data.first(_WARM_ROWS)
+    MBKLClassifier(n_maps=n_maps, random_state=0).fit(few.X_train, few.y_train)
+    return X, y, n_maps, data.name
+
+
+def fit(prepared: tuple) -> tuple:
+    """Fit; return shape, number of maps and name of the data."""
+    X, y, n_maps, name = prepared
+    MBKLClassifier(n_maps=n_maps, random_state=0).fit(X, y)
+    return *X.shape, n_maps, name
+
+
+def prepare_flights(n_rows: int | None, n_maps: int) -> tuple:
+    """Load the rows."""
+    X, y = flights()
+    return np.ascontiguousarray(X[:n_rows]), y[:n_rows], n_maps, "flights-1m"
+
+
+def _daimler_row(memory: Memory) -> dict:
+    rows, features, n_maps, name = memory.result
+    budget = BYTES_PER_VALUE * rows * features + BYTES_PER_MAP * n_maps
+    return {
+        "data": f"{name}, {rows:,} x {features:,}",
+        "maps": n_maps,
+        "what": "rise during the fit, beyond X",
+        "peak, MB": memory.rise / MEGABYTE,
+        "limit, MB": budget / MEGABYTE,
+        "share of the limit": memory.rise / budget,
+        "matrix of the maps would take, MB": 8 * rows * n_maps / MEGABYTE,
+    }
+
+
+def _flights_row(memory: Memory) -> dict:
+    rows, features, n_maps, name = memory.result
+    return {
+        "data": f"{name}, {rows:,} x {features:,}",
+        "maps": n_maps,
+        "what": "whole process: Python, libraries, data and fit",
+        "peak, MB": memory.peak / MEGABYTE,
+        "limit, MB": LIMIT_FOR_FLIGHTS / MEGABYTE,
+        "share of the limit": memory.peak / LIMIT_FOR_FLIGHTS,
+        "matrix of the maps would take, MB": 8 * rows * n_maps / MEGABYTE,
+    }
+
+
+def _plot(rows: list[dict]) -> Figure:
+    figure = Figure(figsize=(8, 1.2 + 0.9 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(rows))
+    for shift, key, label in ((-0.2, "peak, MB", "measured peak"), (0.2, "limit, MB", "limit")):
+        sizes = [row[key] for row in rows]
+        bars = axes.barh(places + shift, sizes, height=0.4, label=label)
+        axes.bar_label(bars, [f"{number(size)} MB" for size in sizes], fontsize=8, padding=2)
+    axes.set_yticks(places, [f"{row['data']}\nK = {row['maps']:,}" for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis)
+    axes.set_xlabel("memory (megabytes, logarithmic)")
+    axes.margins(x=0.15)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and record."""
+    quick = parse(__doc__, arguments).quick
+    part, all_maps = ((6_000, 60), (500,)) if quick else ((None, None), (10_000, 160_000))
+    rows = []
+    for n_maps in all_maps:
+        rows.append(_daimler_row(peak_memory(prepare_daimler, fit, *part, n_maps)))
+        say(f"{rows[-1]['data']}, {n_maps:,} maps: {rows[-1]['peak, MB']:.1f} MB")
+    sizes = (20_000, 200) if quick else (None, 2_000)
+    try:
+        rows.append(_flights_row(peak_memory(prepare_flights, fit, *sizes)))
+        say(f"{rows[-1]['data']}: {rows[-1]['peak, MB']:.0f} MB")
+    except MissingData as missing:
+        say(f"skipped: {missing}")
+    notes = [
+        "Resident memory of a fresh process. For Daimler's shape X is float32, the kernels are "
+        f"warm, and the limit is {BYTES_PER_VALUE} bytes per value of X plus {BYTES_PER_MAP} "
+        "bytes per map.",
+        "The last column is arithmetic, 8 bytes per row and map, and not measured.",
+    ]
+    record(
+        "memory",
+        COMMAND,
+        markdown_table(rows),
+        notes,
+        _plot(rows),
+        title="Peak memory of a fit",
+        quick=quick,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(start(main))

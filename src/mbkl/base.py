@@ -1,0 +1,170 @@
+"""What the estimators share: validation, drawing maps, binning, and the learner."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from mbkl.engine import choose_engine
+from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
+from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.maps import Stumps
+from mbkl.progress import Progress
+
+_ACCEPTED = {
+    "accept_sparse": ("csr", "csc"),
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": "allow-nan",
+}
+
+
+def default_n_maps(n_features: int) -> int:
+    """Return the number of maps that `n_maps="auto"` draws.
+
+    64 maps a feature are fine steps; time hardly grows with their number.
+
+    Examples
+    --------
+    >>> default_n_maps(4), default_n_maps(558), default_n_maps(10**6)
+    (2000, 35712, 200000)
+    """
+    return min(max(64 * n_features, 2_000), 200_000)
+
+
+class BinaryMapsEstimator(BaseEstimator):
+    """What all estimators share: validation, drawing maps, binning, and the learner."""
+
+    maps: str | Stumps
+    n_maps: int | str
+    theta: str
+    init_rule: str
+    negatives_per_positive: int
+    max_pairs: int
+    loss: str
+    class_weight: dict | str | None
+    tol: float
+    max_iter: int
+    n_jobs: int | None
+    verbose: int
+    random_state: object
+
+    _parameter_constraints: dict = {
+        "maps": [StrOptions({"auto", "stumps"}), Stumps],
+        "n_maps": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "theta": [StrOptions({"learned", "ones", "reweighted", "alignment"})],
+        "init_rule": [StrOptions({"balanced", "median"})],
+        "negatives_per_positive": [Interval(Integral, 1, None, closed="left")],
+        "max_pairs": [Interval(Integral, 2, None, closed="left")],
+        "loss": [StrOptions({"squared_hinge", "hinge", "logistic"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def _family(self) -> Stumps:
+        return self.maps if isinstance(self.maps, Stumps) else Stumps()
+
+    def _validate_rows(self, X, y, sample_weight):
+        """Return X, y and the sample weights as arrays."""
+        X, y = validate_data(self, X, y, **_ACCEPTED)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            raise ValueError("sample_weight has negative entries; weights must be at least zero.")
+        return X, y, weights
+
+    def _validate_new(self, X):
+        """Return rows to predict or transform as an array."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, **_ACCEPTED)
+
+    def _encode(self, y, weights):
+        """Return class numbers, and the weights times those of the classes."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            found = f"one class, {self.classes_[0]}" if self.classes_.size else "no class"
+            raise ValueError(
+                "Training needs rows of at least two classes with positive weight, "
+                f"but y has {found}."
+            )
+        if self.class_weight is None:
+            return codes, weights
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+        )
+        if not (factors > 0).all():
+            raise ValueError("class_weight must be positive for every class in y.")
+        return codes, weights * factors[codes]
+
+    def _learner(self, X, y, weights, progress: Progress, n_fits: int = 1) -> Learner:
+        """Draw the maps, bin the rows of positive weight and put the two together."""
+        present = weights > 0
+        if not present.all():
+            X, y, weights = X[present], y[present], weights[present]
+        y, weights = self._encode(y, weights)
+        settings = self._settings()
+        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
+        with progress.stage("binary maps"):
+            n_codes = min(X.shape[0] * X.shape[1], 2**62)
+            engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
+            n_maps = default_n_maps(X.shape[1]) if self.n_maps == "auto" else int(self.n_maps)
+            self._maps, codes = self._family().fit_codes(X, weights, n_maps, settings.seed, engine)
+        if not self._maps.n_maps:
+            warnings.warn(
+                "No feature of X varies over the rows with positive weight; the model is constant.",
+                UserWarning,
+                stacklevel=3,
+            )
+        ladder = Ladder(codes.offsets)
+        multiplicity = np.zeros(ladder.n_cells)
+        multiplicity[ladder.is_jump] = self._maps.multiplicity
+        operator = StumpOperator(codes, ladder, engine)
+        return Learner(operator, multiplicity, y, self.classes_.size, weights, settings, progress)
+
+    def _settings(self) -> Settings:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Settings(
+            self.theta,
+            self.init_rule,
+            getattr(self, "theta_power", 0.5),
+            self.loss,
+            self.negatives_per_positive,
+            self.max_pairs,
+            self.tol,
+            self.max_iter,
+            seed,
+        )
+
+    def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
+        """Drop maps of zero weight; set the attributes that describe the kernel."""
+        kept = kernel.theta > 0
+        self._maps = self._maps.select(kept[learner.operator.ladder.is_jump])
+        self.theta_ = kernel.theta[kept]
+        self.n_maps_ = int(kept.sum())
+        self.stump_features_ = self._maps.stump_features
+        self.stump_thresholds_ = self._maps.edges.thresholds
+        if kernel.solution is not None:
+            warn_if_not_converged(
+                "Step 1 (kernel weights)",
+                kernel.solution.relative_gap,
+                kernel.solution.n_iter,
+                "Use a smaller C_kernel (1 is nearly always large enough) or a larger max_iter.",
+                learner.settings,
+            )
+        return kept
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,176 @@
+"""Small data, builders and switches that many tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+import mbkl
+from mbkl.engine.codes import DenseCodes, SparseCodes
+from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.learn.algorithm import Learner, Settings
+from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.maps import Stumps
+from mbkl.progress import Progress
+
+settings.register_profile("mbkl", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("mbkl")
+
+DEFAULT_SETTINGS = {
+    "theta": "learned",
+    "init_rule": "balanced",
+    "theta_power": 0.5,
+    "loss": "squared_hinge",
+    "negatives_per_positive": 2,
+    "max_pairs": 50_000,
+    "tol": 1e-3,
+    "max_iter": 200,
+    "seed": 0,
+}
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """Return the folder of the real data sets, or skip."""
+    folder = os.environ.get("MBKL_DATA")
+    if not folder:
+        pytest.skip("The environment variable MBKL_DATA does not name the folder of the data sets.")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def make_data():
+    """Return a function that draws overlapping classes."""
+
+    def make(n_rows=80, n_features=4, n_classes=2, seed=0, spread=1.0):
+        generator = np.random.default_rng(seed)
+        y = np.arange(n_rows) % n_classes
+        centres = generator.normal(size=(n_classes, n_features))
+        X = centres[y] + spread * generator.normal(size=(n_rows, n_features))
+        # Few digits, so that the values are the same in float32 and float64.
+        return np.round(X * 64) / 64, y
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_operator():
+    """Return a function that draws stumps for X and returns their operator."""
+
+    def make(X, n_maps=60, seed=0, engine=None, weights=None, **family):
+        engine = engine or NumpyEngine()
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        _, codes = Stumps(**family).fit_codes(X, weights, n_maps, seed, engine)
+        return StumpOperator(codes, Ladder(codes.offsets), engine)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_learner():
+    """Return a function that builds a Learner without an estimator."""
+
+    def make(X, y, weights=None, n_maps=60, engine=None, maps_seed=0, **changes):
+        engine = engine or NumpyEngine()
+        weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, float)
+        maps, codes = Stumps().fit_codes(X, weights, n_maps, maps_seed, engine)
+        ladder = Ladder(codes.offsets)
+        multiplicity = np.zeros(ladder.n_cells)
+        multiplicity[ladder.is_jump] = maps.multiplicity
+        operator = StumpOperator(codes, ladder, engine)
+        choices = Settings(**{**DEFAULT_SETTINGS, **changes})
+        progress = Progress(SimpleNamespace(verbose=0))
+        return Learner(operator, multiplicity, y, int(y.max()) + 1, weights, choices, progress)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_codes():
+    """Return a function that draws random codes."""
+
+    def make(n_rows=130, n_cells=(3, 5, 2, 9, 4), dtype=np.uint8, kind="dense", seed=0):
+        generator = np.random.default_rng(seed)
+        n_cells = np.asarray(n_cells, dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)
+        values = np.empty((n_cells.size, n_rows), dtype=dtype)
+        for group, count in enumerate(n_cells):
+            values[group] = generator.integers(count, size=n_rows)
+        if kind == "dense":
+            return DenseCodes(values, offsets)
+        zero_codes = generator.integers(n_cells)
+        absent = generator.random(values.shape) < 0.7
+        values = np.where(absent, zero_codes[:, None], values).astype(dtype)
+        return sparse_codes(values, zero_codes, offsets)
+
+    return make
+
+
+def sparse_codes(values, zero_codes, offsets) -> SparseCodes:
+    """Store only the codes that differ from that of zero."""
+    stored = values != zero_codes[:, None]
+    indptr = np.concatenate([[0], np.cumsum(stored.sum(axis=1))]).astype(np.int64)
+    rows = np.concatenate([np.flatnonzero(line) for line in stored] or [np.empty(0)])
+    return SparseCodes(
+        indptr, rows.astype(np.int32), values[stored], zero_codes, offsets, values.shape[1]
+    )
+
+
+@pytest.fixture
+def make_numba_engine(monkeypatch):
+    """Return a function that makes Numba engines which use all their threads on tiny data."""
+    from mbkl.engine import numba_engine
+
+    monkeypatch.setattr(numba_engine, "_SMALLEST_SHARE", 1)
+    return numba_engine.NumbaEngine
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def engine(request):
+    """Each engine in turn."""
+    if request.param == "numpy":
+        return NumpyEngine()
+    return request.getfixturevalue("make_numba_engine")(2)
+
+
+@pytest.fixture
+def use_engine(monkeypatch):
+    """Return a function that makes all estimators use one engine."""
+
+    def use(engine):
+        for module in ("classifier", "kernel", "predictor"):
+            monkeypatch.setattr(f"mbkl.{module}.choose_engine", lambda *_: engine)
+
+    return use
+
+
+@pytest.fixture(scope="session")
+def python_environment():
+    """Environment variables with which another Python finds the package."""
+    source = str(Path(mbkl.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+@pytest.fixture(scope="session")
+def run_python(python_environment):
+    """Return a function that runs code in a Python of its own and returns what it did."""
+
+    def run(code: str, **variables: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env={**python_environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return run

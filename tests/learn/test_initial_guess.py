@@ -1,0 +1,117 @@
+"""Step 0: the side of each map on which each class lies."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import PairOperator, smallest_cost
+from mbkl.learn.pairs import sample_pairs
+
+ONE_MAP = np.ones(1, dtype=bool)
+
+
+def signs_of(operator, y, n_classes, rule="balanced", weights=None):
+    weights = np.ones(y.size) if weights is None else weights
+    shares = class_shares(operator, y, n_classes, weights)
+    return initial_signs(*shares, operator.ladder.is_jump, rule)
+
+
+def one_map_svm(right, is_class):
+    """Return a of the weights (a, -a) that an SVM gives to a map and its complement."""
+    features = np.column_stack([right, 1.0 - right])
+    svm = SVC(kernel="linear", C=1e3, class_weight="balanced", tol=1e-8).fit(features, is_class)
+    on_right, on_left = svm.coef_[0]
+    assert on_right == pytest.approx(-on_left, abs=1e-5)
+    return on_right
+
+
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(40, 2), (45, 3)])
+def test_balanced_rule_is_the_solution_of_the_one_map_svm(
+    make_data, make_operator, n_rows, n_classes
+):
+    X, y = make_data(n_rows, 2, n_classes)
+    operator = make_operator(np.round(X), n_maps=30)
+    signs = signs_of(operator, y, n_classes)
+    right = (operator.dense() > 0).astype(float)
+    targets = [1] if n_classes == 2 else range(n_classes)
+    for column, target in enumerate(targets):
+        for k in np.flatnonzero(operator.ladder.is_jump):
+            a = one_map_svm(right[:, k], y == target)
+            expected = 0 if abs(a) < 1e-4 else np.sign(a)
+            assert signs[k, column] == expected
+
+
+@pytest.mark.parametrize("rule", ["balanced", "median"])
+@pytest.mark.parametrize(
+    ("own", "rest", "balanced", "median"),
+    [
+        (0.9, 0.6, 1, 0),
+        (0.6, 0.9, -1, 0),
+        (0.9, 0.2, 1, 1),
+        (0.2, 0.9, -1, -1),
+        (0.2, 0.1, 1, 0),
+        (0.1, 0.2, -1, 0),
+        (0.5, 0.4, 1, 1),
+        (0.4, 0.5, -1, -1),
+        (0.5, 0.5, 0, 0),
+        (0.3, 0.3, 0, 0),
+    ],
+)
+def test_rules(rule, own, rest, balanced, median):
+    sign = initial_signs(np.array([[own]]), np.array([[rest]]), ONE_MAP, rule)[0, 0]
+    assert sign == (balanced if rule == "balanced" else median)
+
+
+def test_a_difference_within_rounding_is_a_tie():
+    own, rest = np.array([[0.1 + 0.2]]), np.array([[0.3]])
+    assert initial_signs(own, rest, ONE_MAP, "balanced")[0, 0] == 0
+
+
+def test_cells_without_a_map_have_no_sign(make_data, make_operator):
+    X, y = make_data()
+    operator = make_operator(X)
+    for rule in ("balanced", "median"):
+        assert not signs_of(operator, y, 2, rule)[~operator.ladder.is_jump].any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_shares_are_counts_over_totals(make_data, make_operator, n_classes):
+    X, y = make_data(60, 3, n_classes)
+    operator = make_operator(X)
+    own, rest = class_shares(operator, y, n_classes, np.ones(60))
+    right = operator.dense() > 0
+    is_jump = operator.ladder.is_jump
+    targets = [1] if n_classes == 2 else range(n_classes)
+    assert own.shape == rest.shape == (is_jump.size, len(targets))
+    for column, target in enumerate(targets):
+        np.testing.assert_allclose(own[is_jump, column], right[y == target].mean(axis=0)[is_jump])
+        np.testing.assert_allclose(rest[is_jump, column], right[y != target].mean(axis=0)[is_jump])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_weight_is_a_number_of_repetitions(make_data, make_operator, n_classes):
+    X, y = make_data(30, 3, n_classes)
+    operator = make_operator(X)
+    weights = np.random.default_rng(0).integers(1, 5, size=30)
+    rows = np.repeat(np.arange(30), weights)
+    weighted = class_shares(operator, y, n_classes, weights.astype(float))
+    repeated = class_shares(operator.take(rows), y[rows], n_classes, np.ones(rows.size))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-14)
+
+
+def test_two_classes_mirror_each_other(make_data, make_operator):
+    X, y = make_data()
+    operator = make_operator(X)
+    np.testing.assert_array_equal(signs_of(operator, y, 2), -signs_of(operator, 1 - y, 2))
+
+
+def test_reversed_signs_leave_nothing_to_learn(make_data, make_operator):
+    X, y = make_data()
+    operator = make_operator(X)
+    pairs = sample_pairs(operator, y, 2, np.ones(80), 2, 50_000, 0)
+    signs = signs_of(operator, y, 2)
+    right = smallest_cost(PairOperator.of(operator, pairs, signs), pairs, "squared_hinge")
+    reversed_ = smallest_cost(PairOperator.of(operator, pairs, -signs), pairs, "squared_hinge")
+    assert 0 < right < 1
+    assert reversed_ == np.inf

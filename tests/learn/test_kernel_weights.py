@@ -1,0 +1,293 @@
+"""Step 1 against other solvers of the same problem, and its closed forms."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+from scipy.special import expit
+from sklearn.svm import LinearSVC
+
+from mbkl.learn import kernel_weights
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import (
+    PairOperator,
+    learn_kernel_weights,
+    pair_margins,
+    smallest_cost,
+)
+from mbkl.learn.losses import exact_loss, smoothing_path
+from mbkl.learn.pairs import sample_pairs
+
+LOSSES = ["squared_hinge", "hinge", "logistic"]
+MULTIPLES = [1.5, 10.0, 300.0]
+EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
+EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", "matrix-free"])
+
+
+@pytest.fixture(scope="module")
+def make_problem(make_data, make_operator):
+    """Return a function that gives the signed maps on pairs, and the pairs."""
+
+    def make(n_classes=2, n_rows=70, n_maps=35, weighted=True, seed=0):
+        X, y = make_data(n_rows, 3, n_classes, seed)
+        operator = make_operator(X, n_maps, seed)
+        weights = np.random.default_rng(seed).random(n_rows) + 0.5 if weighted else np.ones(n_rows)
+        shares = class_shares(operator, y, n_classes, weights)
+        signs = initial_signs(*shares, operator.ladder.is_jump, "balanced")
+        pairs = sample_pairs(operator, y, n_classes, weights, 2, 50_000, seed)
+        return PairOperator.of(operator, pairs, signs), pairs
+
+    return make
+
+
+@pytest.fixture
+def learn(monkeypatch):
+    """Return a function that solves Step 1 with the solver of that name."""
+
+    def solve(solver, operator, pairs, loss, cost, tol=1e-4, start=None, max_iter=300):
+        monkeypatch.setattr(kernel_weights, "_FEW_PAIRS", 10**9 if solver == "dense" else 0)
+        return learn_kernel_weights(operator, pairs, loss, cost, start, tol, max_iter)
+
+    return solve
+
+
+def loss_of(margins, loss):
+    return exact_loss(smoothing_path(loss)[-1]).value(margins)
+
+
+def objective(S, pairs, loss, cost, theta, intercept):
+    margins = pairs.labels * (S @ theta + intercept)
+    return theta.sum() + cost * (pairs.weights * loss_of(margins, loss)).sum()
+
+
+def bounded_quasi_newton(S, pairs, loss, cost):
+    """Return the smallest objective that L-BFGS-B finds with bounds on theta."""
+    n_maps, costs = S.shape[1], cost * pairs.weights
+
+    def value_and_gradient(variables):
+        theta, intercept = variables[:-1], variables[-1]
+        margins = pairs.labels * (S @ theta + intercept)
+        if loss == "logistic":
+            support = costs * expit(-margins)
+        else:
+            support = costs * 2 * np.maximum(0, 1 - margins)
+        residual = -pairs.labels * support
+        value = theta.sum() + (costs * loss_of(margins, loss)).sum()
+        return value, np.append(1 + S.T @ residual, residual.sum())
+
+    result = minimize(
+        value_and_gradient,
+        np.zeros(n_maps + 1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * n_maps + [(None, None)],
+        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 50},
+    )
+    return result.fun
+
+
+def linear_program(S, pairs, cost):
+    """Return the smallest objective with the hinge loss."""
+    n_pairs, n_maps = S.shape
+    signed = pairs.labels[:, None] * np.column_stack([S, np.ones(n_pairs)])
+    prices = np.concatenate([np.ones(n_maps), [0.0], cost * pairs.weights])
+    bounds = [(0, None)] * n_maps + [(None, None)] + [(0, None)] * n_pairs
+    constraints = -np.hstack([signed, np.eye(n_pairs)])
+    return linprog(prices, A_ub=constraints, b_ub=-np.ones(n_pairs), bounds=bounds).fun
+
+
+def reference(S, pairs, loss, cost):
+    if loss == "hinge":
+        return linear_program(S, pairs, cost)
+    return bounded_quasi_newton(S, pairs, loss, cost)
+
+
+@EVERY_SOLVER
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("multiple", MULTIPLES)
+def test_objective_is_that_of_a_general_solver(
+    make_problem, learn, solver, loss, n_classes, multiple
+):
+    operator, pairs = make_problem(n_classes)
+    cost = multiple * smallest_cost(operator, pairs, loss)
+    solution = learn(solver, operator, pairs, loss, cost)
+    S = operator.dense()
+    found = objective(S, pairs, loss, cost, solution.theta, solution.intercept[0])
+    expected = reference(S, pairs, loss, cost)
+    assert (solution.theta >= 0).all()
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert solution.objective == pytest.approx(found, rel=1e-9)
+
+
+@EVERY_SOLVER
+@EVERY_LOSS
+@pytest.mark.parametrize("multiple", MULTIPLES)
+def test_the_duality_gap_bounds_the_distance_to_the_optimum(
+    make_problem, learn, solver, loss, multiple
+):
+    operator, pairs = make_problem()
+    cost = multiple * smallest_cost(operator, pairs, loss)
+    optimum = reference(operator.dense(), pairs, loss, cost)
+    for max_iter in (1, 3, 300):
+        solution = learn(solver, operator, pairs, loss, cost, max_iter=max_iter)
+        assert solution.objective - solution.gap <= optimum * (1 + 1e-6)
+        assert optimum * (1 - 1e-6) <= solution.objective
+    assert solution.relative_gap <= 1e-4
+
+
+@EVERY_SOLVER
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("multiple", MULTIPLES)
+def test_objective_is_that_of_liblinear(make_problem, learn, solver, seed, multiple):
+    operator, pairs = make_problem(seed=seed)
+    cost = multiple * smallest_cost(operator, pairs, "squared_hinge")
+    S = operator.dense()
+    used = S.any(axis=0)
+    liblinear = LinearSVC(
+        penalty="l1", dual=False, C=cost, intercept_scaling=1e4, tol=1e-7, max_iter=100_000
+    )
+    liblinear.fit(S[:, used], pairs.labels, sample_weight=pairs.weights)
+    weights = np.zeros(used.size)
+    weights[used] = liblinear.coef_[0]
+    clipped = np.maximum(weights, 0)
+    margins = pair_margins(pairs, smoothing_path("squared_hinge")[-1], cost)
+    intercept = margins.best_intercept((S @ clipped)[:, None], liblinear.intercept_)[0]
+    theirs = objective(S, pairs, "squared_hinge", cost, clipped, intercept)
+    ours = learn(solver, operator, pairs, "squared_hinge", cost).objective
+    assert ours <= theirs * (1 + 1e-3)
+    if weights.min() >= 0:
+        assert ours >= theirs * (1 - 1e-3)
+
+
+def test_liblinear_often_needs_no_clipping(make_problem):
+    """The test above compares in both directions on some of its problems."""
+    n_unclipped = 0
+    for seed in range(6):
+        operator, pairs = make_problem(seed=seed)
+        cost = 1.5 * smallest_cost(operator, pairs, "squared_hinge")
+        liblinear = LinearSVC(penalty="l1", dual=False, C=cost, intercept_scaling=1e4)
+        liblinear.fit(operator.dense(), pairs.labels, sample_weight=pairs.weights)
+        n_unclipped += liblinear.coef_.min() >= 0
+    assert n_unclipped >= 2
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("multiple", MULTIPLES)
+def test_both_solvers_agree(make_problem, learn, loss, n_classes, multiple):
+    operator, pairs = make_problem(n_classes, seed=3)
+    cost = multiple * smallest_cost(operator, pairs, loss)
+    dense, matrix_free = (
+        learn(solver, operator, pairs, loss, cost) for solver in ("dense", "matrix-free")
+    )
+    assert dense.objective == pytest.approx(matrix_free.objective, rel=1e-3)
+
+
+@EVERY_SOLVER
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_conditions_of_optimality(make_problem, learn, solver, loss):
+    operator, pairs = make_problem()
+    cost = 20 * smallest_cost(operator, pairs, loss)
+    solution = learn(solver, operator, pairs, loss, cost, tol=1e-8)
+    margins = pair_margins(pairs, smoothing_path(loss)[-1], cost)
+    scores = operator.forward(solution.theta[:, None]) + solution.intercept
+    residuals = margins.labels * margins.support(scores)
+    gradient = 1 - operator.adjoint(residuals)[:, 0]
+    kept = solution.positive
+    assert 0 < kept.sum() < kept.size
+    assert gradient.min() >= -1e-3
+    assert np.abs(gradient[kept]).max() <= 1e-2
+    assert solution.theta[~kept].sum() <= 1e-4 * solution.theta.sum()
+    assert abs(residuals.sum()) <= 1e-6 * np.abs(residuals).sum()
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_are_zero_up_to_the_smallest_cost(make_problem, loss, n_classes):
+    operator, pairs = make_problem(n_classes)
+    smallest = smallest_cost(operator, pairs, loss)
+    S, nothing = operator.dense(), np.zeros(operator.n_columns)
+
+    def without_maps(cost):
+        # The hinge has flat pieces: look at the best of many constants.
+        constants = np.linspace(-1.5, 1.5, 3001)
+        return min(objective(S, pairs, loss, cost, nothing, b) for b in constants)
+
+    below, above = 0.99 * smallest, 1.2 * smallest
+    assert reference(S, pairs, loss, below) == pytest.approx(without_maps(below), rel=1e-5)
+    assert reference(S, pairs, loss, above) < without_maps(above) * (1 - 1e-5)
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_learner_knows_the_smallest_cost(make_data, make_learner, loss, n_classes):
+    X, y = make_data(n_classes=n_classes)
+    learner = make_learner(X, y, loss=loss)
+    smallest = learner.smallest_useful_C()
+    with pytest.warns(UserWarning, match=r"C_kernel=.* is too small.*constant"):
+        kernel = learner.learn_kernel(0.999 * smallest)
+    assert not kernel.theta.any()
+    kernel = learner.learn_kernel(1.01 * smallest)
+    assert kernel.theta.sum() == pytest.approx(1)
+
+
+@EVERY_SOLVER
+@EVERY_LOSS
+def test_a_start_from_another_cost_leads_to_the_same_objective(make_problem, learn, solver, loss):
+    operator, pairs = make_problem()
+    smallest = smallest_cost(operator, pairs, loss)
+    start = learn(solver, operator, pairs, loss, 3 * smallest)
+    warm = learn(solver, operator, pairs, loss, 30 * smallest, start=start)
+    cold = learn(solver, operator, pairs, loss, 30 * smallest)
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-3)
+
+
+@EVERY_SOLVER
+def test_a_callback_stops_the_solver(make_problem, monkeypatch, solver):
+    monkeypatch.setattr(kernel_weights, "_FEW_PAIRS", 10**9 if solver == "dense" else 0)
+    operator, pairs = make_problem()
+    seen = []
+
+    def stop_after_two(solution):
+        seen.append((solution.n_iter, solution.relative_gap))
+        return len(seen) == 2
+
+    solution = learn_kernel_weights(
+        operator, pairs, "squared_hinge", 1.0, None, 1e-9, 100, stop_after_two
+    )
+    assert [n_iter for n_iter, _ in seen] == [0, 1]
+    assert solution.n_iter == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_operator_is_its_matrix(make_problem, n_classes):
+    operator, pairs = make_problem(n_classes)
+    S, generator = operator.dense(), np.random.default_rng(0)
+    theta, residuals = generator.random((S.shape[1], 1)), generator.normal(size=(S.shape[0], 1))
+    assert S.shape[0] == pairs.rows.size
+    np.testing.assert_allclose(operator.forward(theta), S @ theta, atol=1e-10)
+    np.testing.assert_allclose(operator.adjoint(residuals), S.T @ residuals, atol=1e-10)
+    weights = generator.random((S.shape[0], 1))
+    total, mean, diagonal, neighbour = operator.chain(weights)
+    gram = S.T @ (weights * S)
+    assert total == pytest.approx(weights.sum())
+    np.testing.assert_allclose(mean, S.T @ weights[:, 0], atol=1e-10)
+    np.testing.assert_allclose(diagonal, np.diag(gram), atol=1e-10)
+    neighbours = np.diag(gram, 1)
+    is_jump = operator.parts[0].ladder.is_jump
+    expected = np.where(is_jump[1:] & is_jump[:-1], neighbours, 0)
+    np.testing.assert_allclose(neighbour[1:], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rows_of_the_operator_are_signed_for_their_class(
+    make_data, make_operator, make_problem, n_classes
+):
+    operator, pairs = make_problem(n_classes)
+    X, y = make_data(70, 3, n_classes)
+    maps = make_operator(X, 35)
+    weights = np.random.default_rng(0).random(70) + 0.5
+    shares = class_shares(maps, y, n_classes, weights)
+    signs = initial_signs(*shares, maps.ladder.is_jump, "balanced")
+    expected = maps.dense()[pairs.rows] * signs[:, pairs.classes].T
+    np.testing.assert_array_equal(operator.dense(), expected)
