@@ -147,13 +147,21 @@ def daimler_hog() -> Dataset:
     descriptors are kept in the folder MBKL_CACHE, or in that for temporary files.
     """
     if not has_data():
-        return replace(gaussian_dataset(19_600, 558), name="synthetic, shaped like Daimler")
+        return _like_daimler()
     source = find("paper", "daimler", "daimler.npz")
     with np.load(source) as stored:
         y, fold = stored["y"].astype(np.intp), stored["fold"]
         X = _cached_descriptors(stored)
     train, test = np.isin(fold, (0, 1)), np.isin(fold, (3, 4))
     return Dataset("Daimler HOG", X[train], y[train], X[test], y[test])
+
+
+def _like_daimler() -> Dataset:
+    """Return two classes of the shape of Daimler; no value is negative, as in a histogram."""
+    data = gaussian_dataset(19_600, 558)
+    low = np.minimum(data.X_train.min(axis=0), data.X_test.min(axis=0))
+    name = "synthetic, shaped like Daimler"
+    return replace(data, name=name, X_train=data.X_train - low, X_test=data.X_test - low)
 
 
 def _cached_descriptors(stored) -> NDArray[np.float32]:

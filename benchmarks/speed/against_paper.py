@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -41,7 +42,6 @@ STAGES = ("maps", "Step 1", "Step 2")
 TOLERANCES = (1e-2, 1e-3, 1e-4)
 SCIKIT_LEARN_TOLERANCE = 1e-4
 EQUAL = 1e-3
-FIXED_COSTS = (0.1, 1.0)
 SEED = 0
 # Losses of mbkl are averaged and multiplied by this; those of liblinear are added up.
 REFERENCE_ROWS = 1000
@@ -53,24 +53,39 @@ MAX_ITERATIONS = 5_000
 _BLOCK = 1_000
 
 
+class Costs(NamedTuple):
+    """C_kernel, the cost of Step 1, and C, that of Step 2."""
+
+    kernel: float
+    classifier: float
+
+    def __str__(self) -> str:
+        if self.kernel == self.classifier:
+            return f"{self.classifier:g}"
+        return f"{self.kernel:g} and {self.classifier:g}"
+
+
+FIXED_COSTS = (Costs(0.1, 0.1), Costs(1.0, 1.0))
+
+
 @dataclass(frozen=True)
 class Problem:
-    """A data set, the maps drawn for it and the cost chosen for it."""
+    """A data set, the maps drawn for it and the costs to fit it with."""
 
     data: Dataset
     n_maps: int
     features: NDArray[np.intp]
     thresholds: NDArray[np.float64]
-    fixed_costs: tuple[float, ...]
-    chosen_cost: float
+    fixed: tuple[Costs, ...]
+    chosen: Costs
 
     @property
     def name(self) -> str:
         return f"{self.data.name}, {self.data.shape}, K = {self.n_maps:,}"
 
     @property
-    def costs(self) -> list[float]:
-        return sorted({*self.fixed_costs, self.chosen_cost})
+    def all_costs(self) -> list[Costs]:
+        return sorted({*self.fixed, self.chosen})
 
     @property
     def labels(self) -> NDArray[np.float64]:
@@ -85,7 +100,6 @@ class Outcome:
     Parameters
     ----------
     way : str
-    cost : float
     stages : dict
         Seconds of each stage.
     total : float
@@ -102,7 +116,6 @@ class Outcome:
     """
 
     way: str
-    cost: float
     stages: dict[str, float]
     total: float
     step_1: float
@@ -116,7 +129,7 @@ class Outcome:
 
 
 def pose(data: Dataset, n_maps: int, quick: bool) -> Problem:
-    """Draw the maps that `fit` draws, and choose the cost on a part of the training rows."""
+    """Draw the maps that `fit` draws, and choose the costs on a part of the rows."""
     seed = int(check_random_state(SEED).randint(2**31 - 1))
     weights = np.ones(len(data.y_train))
     maps, _ = Stumps().fit_codes(
@@ -125,20 +138,22 @@ def pose(data: Dataset, n_maps: int, quick: bool) -> Problem:
     part = data.first(500 if quick else 3_000)
     search = MBKLClassifierCV(cv=3, n_maps=n_maps, random_state=SEED)
     if quick:
-        search.set_params(Cs=(0.01, 0.1))
+        search.set_params(Cs=(0.01, 0.1), C_kernels=(0.1,))
     search.fit(part.X_train, part.y_train)
-    say(f"{data.name}: cost {search.C_:g} chosen by cross-validation")
+    chosen = Costs(search.C_kernel_, search.C_)
+    say(f"{data.name}: costs {chosen} chosen by cross-validation")
     fixed = FIXED_COSTS[:1] if quick else FIXED_COSTS
-    return Problem(data, n_maps, maps.stump_features, maps.edges.thresholds, fixed, search.C_)
+    return Problem(data, n_maps, maps.stump_features, maps.edges.thresholds, fixed, chosen)
 
 
 # ---------------------------------------------------------------- our way
 
 
-def fit_ours(problem: Problem, cost: float, repeats: int) -> tuple[Outcome, MBKLClassifier]:
+def fit_ours(problem: Problem, costs: Costs, repeats: int) -> tuple[Outcome, MBKLClassifier]:
     """Fit with mbkl, after a warm-up; the times are medians."""
     data = problem.data
-    settings = {"n_maps": problem.n_maps, "C": cost, "random_state": SEED}
+    settings = {"n_maps": problem.n_maps, "C_kernel": costs.kernel, "C": costs.classifier}
+    settings["random_state"] = SEED
     model = MBKLClassifier(**settings).fit(data.X_train, data.y_train)
     timings, totals, totals_of_one_thread = [], [], []
     for _ in range(repeats):
@@ -156,7 +171,6 @@ def fit_ours(problem: Problem, cost: float, repeats: int) -> tuple[Outcome, MBKL
     }
     outcome = Outcome(
         "mbkl",
-        cost,
         stages,
         statistics.median(totals),
         float(model.objective_[0]),
@@ -228,20 +242,21 @@ def materialise(problem: Problem) -> Materialised:
 
 
 def fit_paper_way(
-    problem: Problem, matrix: Materialised, cost: float, setting: Setting, ours: MBKLClassifier
+    problem: Problem, matrix: Materialised, costs: Costs, setting: Setting, ours: MBKLClassifier
 ) -> Outcome:
     """Run Steps 1 and 2 with liblinear."""
     labels = problem.labels
-    liblinear_cost = cost * REFERENCE_ROWS / len(labels)
+    cost_1 = costs.kernel * REFERENCE_ROWS / len(labels)
+    cost_2 = costs.classifier * REFERENCE_ROWS / len(labels)
     began = time.perf_counter()
-    step_1 = setting.solver(liblinear_cost, penalty="l1").fit(matrix.maps, labels)
+    step_1 = setting.solver(cost_1, penalty="l1").fit(matrix.maps, labels)
     seconds_of_step_1 = time.perf_counter() - began
     weights = step_1.coef_[0]
 
     began = time.perf_counter()
     kept = np.flatnonzero(weights > 0)
     theta = weights[kept] / weights[kept].sum()
-    step_2 = setting.solver(liblinear_cost)
+    step_2 = setting.solver(cost_2)
     step_2.fit(matrix.maps[:, kept] * np.sqrt(theta / 2), labels)
     seconds_of_step_2 = time.perf_counter() - began
 
@@ -249,17 +264,16 @@ def fit_paper_way(
     jumps = step_2.coef_[0] * np.sqrt(theta / 2) * matrix.signs[kept]
     return Outcome(
         setting.name,
-        cost,
         stages,
         sum(stages.values()),
-        _objective_of_step_1(matrix.maps, np.maximum(weights, 0), labels, liblinear_cost),
-        _step_2_with_our_kernel(problem, matrix, liblinear_cost, setting, ours),
+        _objective_of_step_1(matrix.maps, np.maximum(weights, 0), labels, cost_1),
+        _step_2_with_our_kernel(problem, matrix, cost_2, setting, ours),
         kept.size,
         _accuracy(problem, kept, jumps, float(step_2.intercept_[0])),
         {
             "setting": setting,
             "gave up": max(int(step_1.n_iter_), int(step_2.n_iter_)) >= MAX_ITERATIONS,
-            "own step 1": _objective_of_step_1(matrix.maps, weights, labels, liblinear_cost),
+            "own step 1": _objective_of_step_1(matrix.maps, weights, labels, cost_1),
             "negative": int((weights < 0).sum()),
         },
     )
@@ -268,16 +282,16 @@ def fit_paper_way(
 def _step_2_with_our_kernel(
     problem: Problem,
     matrix: Materialised,
-    liblinear_cost: float,
+    cost: float,
     setting: Setting,
     ours: MBKLClassifier,
 ) -> float:
     """Return liblinear's objective of Step 2 on the kernel of mbkl; its time does not count."""
     features = matrix.maps[:, _positions(problem, ours)] * np.sqrt(ours.theta_ / 2)
-    model = setting.solver(liblinear_cost).fit(features, problem.labels)
+    model = setting.solver(cost).fit(features, problem.labels)
     weights = model.coef_[0]
     loss = _least_loss(features @ weights, problem.labels)
-    return float(weights @ weights) / 2 + liblinear_cost * loss
+    return float(weights @ weights) / 2 + cost * loss
 
 
 def _positions(problem: Problem, model: MBKLClassifier) -> NDArray[np.intp]:
@@ -287,8 +301,8 @@ def _positions(problem: Problem, model: MBKLClassifier) -> NDArray[np.intp]:
     return np.array([drawn[key] for key in kept], dtype=np.intp)
 
 
-def _objective_of_step_1(maps, weights, labels, liblinear_cost: float) -> float:
-    return float(np.abs(weights).sum()) + liblinear_cost * _least_loss(maps @ weights, labels)
+def _objective_of_step_1(maps, weights, labels, cost: float) -> float:
+    return float(np.abs(weights).sum()) + cost * _least_loss(maps @ weights, labels)
 
 
 def _least_loss(scores: NDArray, labels: NDArray) -> float:
@@ -319,10 +333,10 @@ def _accuracy(problem: Problem, kept: NDArray, jumps: NDArray, intercept: float)
 
 @dataclass
 class Comparison:
-    """All fits of one problem at one cost."""
+    """All fits of one problem at some costs."""
 
     problem: Problem
-    cost: float
+    costs: Costs
     ours: Outcome
     theirs: list[Outcome]
 
@@ -354,27 +368,27 @@ class Comparison:
 def compare(problem: Problem, repeats: int) -> list[Comparison]:
     """Fit both ways at all costs."""
     fitted = {}
-    for cost in problem.costs:
-        fitted[cost] = fit_ours(problem, cost, repeats)
-        say(f"{problem.name}, C = {cost:g}: mbkl {fitted[cost][0].total:.3f} s")
+    for costs in problem.all_costs:
+        fitted[costs] = fit_ours(problem, costs, repeats)
+        say(f"{problem.name}, C = {costs}: mbkl {fitted[costs][0].total:.3f} s")
     matrix = materialise(problem)
     say(f"maps materialised in {matrix.seconds:.1f} s, {matrix.maps.nbytes / 1e9:.2f} GB")
     comparisons = []
-    for cost, (ours, model) in fitted.items():
+    for costs, (ours, model) in fitted.items():
         theirs = []
         for setting in SETTINGS:
-            theirs.append(fit_paper_way(problem, matrix, cost, setting, model))
-            say(f"C = {cost:g}: {theirs[-1].way} {theirs[-1].total:.1f} s")
-        comparisons.append(Comparison(problem, cost, ours, theirs))
+            theirs.append(fit_paper_way(problem, matrix, costs, setting, model))
+            say(f"C = {costs}: {theirs[-1].way} {theirs[-1].total:.1f} s")
+        comparisons.append(Comparison(problem, costs, ours, theirs))
     return comparisons
 
 
 def _summary(comparison: Comparison) -> dict:
     ours, rival, careful = comparison.ours, comparison.rival, comparison.careful_rival
-    chosen = " (chosen)" if comparison.cost == comparison.problem.chosen_cost else ""
+    chosen = " (chosen)" if comparison.costs == comparison.problem.chosen else ""
     return {
         "problem": comparison.problem.name,
-        "C": f"{comparison.cost:g}{chosen}",
+        "C": f"{comparison.costs}{chosen}",
         "mbkl, s": ours.total,
         "mbkl, 1 thread, s": ours.details["one thread"],
         "paper's way, s": rival.total,
@@ -395,7 +409,7 @@ def _details(comparison: Comparison) -> list[dict]:
         rows.append(
             {
                 "problem": comparison.problem.data.shape,
-                "C": f"{comparison.cost:g}",
+                "C": str(comparison.costs),
                 "way": outcome.way + (" (gave up)" if details.get("gave up") else ""),
                 **{f"{stage}, s": outcome.stages[stage] for stage in STAGES},
                 "total, s": outcome.total,
@@ -413,8 +427,8 @@ def _details(comparison: Comparison) -> list[dict]:
 
 
 def _plot(comparisons: list[Comparison]) -> Figure:
-    """Draw the stages of both ways, at the chosen cost of each problem."""
-    shown = [c for c in comparisons if c.cost == c.problem.chosen_cost]
+    """Draw the stages of both ways, at the chosen costs of each problem."""
+    shown = [c for c in comparisons if c.costs == c.problem.chosen]
     figure = Figure(figsize=(6.5 * len(shown), 5.2), layout="constrained")
     for axes, comparison in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown):
         places = np.arange(len(STAGES) + 1)
@@ -428,17 +442,19 @@ def _plot(comparisons: list[Comparison]) -> Figure:
         plain_log_ticks(axes.yaxis)
         axes.margins(y=0.1)
         axes.set_ylabel("time (seconds, logarithmic)")
-        axes.set_title(f"{comparison.problem.name}, C = {comparison.cost:g}", fontsize=10)
+        axes.set_title(f"{comparison.problem.name}, C = {comparison.costs}", fontsize=10)
         axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     return figure
 
 
 NOTES = (
+    "Where two costs are given, the first is that of Step 1 (C_kernel) and the second that of "
+    "Step 2 (C). 'Chosen': by cross-validation on a part of the training rows.",
     "Both ways use the same maps, drawn by mbkl; equal ones are merged for both.",
     "mbkl: median of {repeats} fits after a warm-up, all cores unless stated. liblinear: one "
     "run through scikit-learn's LinearSVC, one thread, its only mode; its Step 0 and the "
     "matrix of the maps are in 'maps'.",
-    "Step 1 objective: sum of theta + 1000 C mean loss with the best intercept. liblinear "
+    "Step 1 objective: sum of theta + 1000 C_kernel mean loss with the best intercept. liblinear "
     "does not know theta ≥ 0; its negative weights are set to zero, as in the paper, and the "
     "objective is that of the kernel which is then used. 'Without theta ≥ 0' is what "
     "liblinear itself minimises, which can be lower than any kernel allows.",

@@ -11,9 +11,6 @@ from scipy import sparse
 from mbkl.engine import choose_engine
 from mbkl.maps.stumps import StumpMaps
 
-# Rows binned at a time: their codes stay in the second-level cache.
-_BLOCK = 1024
-
 
 @dataclass(frozen=True)
 class TablePredictor:
@@ -54,14 +51,10 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64; not checked.
         """
-        n_rows = X.shape[0]
-        engine = choose_engine(n_rows * self.maps.features.size, self.n_jobs)
-        if sparse.issparse(X) or n_rows <= _BLOCK:
-            return engine.gather(self.maps.codes(X, engine), self.tables) + self.intercept
-        scores = np.empty((n_rows, self.tables.shape[1]))
-        for first in range(0, n_rows, _BLOCK):
-            block = X[first : first + _BLOCK]
-            scores[first : first + _BLOCK] = engine.gather(
-                self.maps.codes(block, engine), self.tables
-            )
+        maps = self.maps
+        engine = choose_engine(X.shape[0] * maps.features.size, self.n_jobs)
+        if sparse.issparse(X):
+            scores = engine.gather(maps.codes(X, engine), self.tables)
+        else:
+            scores = engine.score(X, maps.features, maps.edges, self.tables)
         return scores + self.intercept

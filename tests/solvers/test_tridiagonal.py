@@ -19,7 +19,7 @@ def markov_covariance(n, seed):
     return (L * noise) @ L.T
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("n", [2, 7, 30])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_markov_chains_are_solved_exactly(n, scale):
     G = markov_covariance(n, seed=n)

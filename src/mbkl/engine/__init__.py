@@ -40,17 +40,17 @@ def choose_engine(n_codes: int, n_jobs: int | None = None) -> Engine:
     >>> type(choose_engine(1000)).__name__
     'NumpyEngine'
     """
-    if n_codes < SMALL and "mbkl.engine.numba_engine" not in sys.modules:
-        return NumpyEngine()
-    if importlib.util.find_spec("numba") is None:
-        return NumpyEngine()
     if "mbkl.engine.numba_engine" not in sys.modules:
+        if n_codes < SMALL or importlib.util.find_spec("numba") is None:
+            return NumpyEngine()
         from mbkl.engine.warmup import announce_if_cold
 
         announce_if_cold()
     from mbkl.engine.numba_engine import NumbaEngine
 
-    return NumbaEngine(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    # Asking how many cores there are takes longer than a small problem.
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
+    return NumbaEngine(n_threads)
 
 
 def child_of_fork() -> None:

@@ -206,52 +206,102 @@ def histogram_sparse(
 
 
 @_jit
+def _bin_block(X, feature, first, thresholds, low, scale, guide, values, codes):
+    """OUT codes of rows first, first + 1, ... of one feature: thresholds below each value.
+
+    `guide` divides the feature's range into equal parts and tells how many
+    thresholds lie before each part, so that only those within the part of a value
+    are compared. The part of a value never decreases with the value, so the answer
+    is exact whatever the rounding. NaN is below all thresholds.
+    """
+    last_threshold = thresholds.shape[0] - 1
+    last_part = np.float64(guide.shape[0] - 2)
+    for row in range(codes.shape[0]):
+        value = np.float64(X[first + row, feature])
+        position = (value - low) * scale
+        position = position if position > 0.0 else 0.0  # NaN becomes zero too
+        values[row] = value
+        codes[row] = np.int64(min(position, last_part))
+    for row in range(codes.shape[0]):
+        value = values[row]
+        below = np.int64(guide[codes[row]])
+        above = np.int64(guide[codes[row] + 1])
+        if above - below <= 1:  # nearly always, so a branch that is predicted
+            below += (above > below) & (thresholds[min(below, last_threshold)] < value)
+        else:
+            while below < above:
+                middle = (below + above) >> 1
+                if thresholds[middle] < value:
+                    below = middle + 1
+                else:
+                    above = middle
+        codes[row] = below if value == value else 0
+
+
+@_jit
 def bin_dense(
     X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop
 ):
-    """OUT codes[:, start:stop]: thresholds below each value; NaN is below all of them.
-
-    `guide` divides each feature's range into equal parts and tells how many
-    thresholds lie before each part, so that only those within the part of a
-    value are compared. The part of a value never decreases with the value, so
-    the answer is exact whatever the rounding.
-    """
+    """OUT codes[:, start:stop]: how many thresholds of its group lie below each value."""
     # A block of rows of a row-major X is read once from memory and then, feature
     # by feature, from the cache.
     values = np.empty(128)
-    parts = np.empty(128, dtype=np.int64)
+    block = np.empty(128, dtype=np.int64)
     for first in range(start, stop, 128):
         n_rows = min(128, stop - first)
         for group in range(features.shape[0]):
-            feature = features[group]
-            group_thresholds = thresholds[offsets[group] : offsets[group + 1]]
-            last_threshold = group_thresholds.shape[0] - 1
-            group_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
-            last_part = np.float64(group_guide.shape[0] - 2)
-            group_low, group_scale = low[group], scale[group]
+            _bin_block(
+                X,
+                features[group],
+                first,
+                thresholds[offsets[group] : offsets[group + 1]],
+                low[group],
+                scale[group],
+                guide[guide_offsets[group] : guide_offsets[group + 1]],
+                values,
+                block[:n_rows],
+            )
+            target = codes[group, first : first + n_rows]
             for row in range(n_rows):
-                value = np.float64(X[first + row, feature])
-                position = (value - group_low) * group_scale
-                position = position if position > 0.0 else 0.0  # NaN becomes zero too
-                values[row] = value
-                parts[row] = np.int64(min(position, last_part))
-            group_codes = codes[group, first : first + n_rows]
-            for row in range(n_rows):
-                value = values[row]
-                below = np.int64(group_guide[parts[row]])
-                above = np.int64(group_guide[parts[row] + 1])
-                if above - below <= 1:  # nearly always, so a branch that is predicted
-                    below += (above > below) & (
-                        group_thresholds[min(below, last_threshold)] < value
-                    )
-                else:
-                    while below < above:
-                        middle = (below + above) >> 1
-                        if group_thresholds[middle] < value:
-                            below = middle + 1
-                        else:
-                            above = middle
-                group_codes[row] = below if value == value else 0
+                target[row] = block[row]
+
+
+@_jit
+def score_dense(
+    X, features, thresholds, offsets, low, scale, guide, guide_offsets, tables, scores, start, stop
+):
+    """OUT scores[start:stop]: bin_dense and gather in one, without storing codes."""
+    n_columns = tables.shape[1]
+    values = np.empty(128)
+    block = np.empty(128, dtype=np.int64)
+    for first in range(start, stop, 128):
+        n_rows = min(128, stop - first)
+        scores[first : first + n_rows] = 0.0
+        for group in range(features.shape[0]):
+            _bin_block(
+                X,
+                features[group],
+                first,
+                thresholds[offsets[group] : offsets[group + 1]],
+                low[group],
+                scale[group],
+                guide[guide_offsets[group] : guide_offsets[group + 1]],
+                values,
+                block[:n_rows],
+            )
+            # A group has one cell more than thresholds.
+            table = tables[offsets[group] + group : offsets[group + 1] + group + 1]
+            if n_columns == 1:
+                column = scores[first : first + n_rows, 0]
+                single = table[:, 0]
+                for row in range(n_rows):
+                    column[row] += single[block[row]]
+            else:
+                for row in range(n_rows):
+                    entry = table[block[row]]
+                    score = scores[first + row]
+                    for position in range(n_columns):
+                        score[position] += entry[position]
 
 
 @_jit

@@ -101,10 +101,15 @@ class NumbaEngine:
         return DenseCodes(values, plan.offsets)
 
     def bin(self, X, features, edges, out: NDArray) -> None:
-        guide = edges.guide
-        arguments: tuple = (X, features, edges.thresholds, edges.offsets, guide.low, guide.scale)
-        arguments += (guide.counts, guide.offsets, out)
-        self._share(X.shape[0], out.size, kernels.bin_dense, *arguments)
+        arguments = _search(X, features, edges)
+        self._share(X.shape[0], out.size, kernels.bin_dense, *arguments, out)
+
+    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = np.empty((X.shape[0], tables.shape[1]))
+        arguments = (*_search(X, features, edges), np.ascontiguousarray(tables), scores)
+        n_codes = X.shape[0] * features.size
+        self._share(X.shape[0], n_codes, kernels.score_dense, *arguments)
+        return scores
 
     def _share(self, length: int, n_codes: int, kernel: Callable, *arguments) -> None:
         """Run `kernel` over range(length), divided among the threads."""
@@ -121,6 +126,13 @@ class NumbaEngine:
         kernel(*arguments, bounds[0], bounds[1])
         for other in others:
             other.result()
+
+
+def _search(X, features, edges) -> tuple:
+    """Return the arguments by which a kernel finds the cell of a value."""
+    guide = edges.guide
+    limits = (guide.low, guide.scale, guide.counts, guide.offsets)
+    return (X, features, edges.thresholds, edges.offsets, *limits)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -13,6 +13,8 @@ from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
 
 AnyCodes = Codes | BundledCodes
 
+_FEW_ROWS = 16
+
 
 class NumpyEngine:
     """The two hot operations and the moves between codes, in NumPy.
@@ -115,11 +117,23 @@ class NumpyEngine:
         edges : BinEdges
         out : ndarray of shape (n_groups, n_rows)
         """
+        if X.shape[0] < _FEW_ROWS and features.size:
+            # Few rows: all comparisons at once. NaN is greater than nothing.
+            sizes = np.diff(edges.offsets)
+            right = X[:, np.repeat(features, sizes)].astype(np.float64) > edges.thresholds
+            out[:] = np.add.reduceat(right, edges.offsets[:-1], axis=1, dtype=out.dtype).T
+            return
         for group, feature in enumerate(features):
             thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
             column = X[:, feature].astype(np.float64)
             codes = np.searchsorted(thresholds, column, side="left")
             out[group] = np.where(np.isnan(column), 0, codes)
+
+    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of the rows of a dense X: `bin` and `gather` in one."""
+        values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
+        self.bin(X, features, edges, values)
+        return self.gather(DenseCodes(values, edges.cell_offsets), tables)
 
 
 def score_of_zero(codes: SparseCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:

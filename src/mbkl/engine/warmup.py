@@ -31,6 +31,11 @@ def warmup() -> float:
             for dtype in ("f4", "f8")
             for make in (np.ascontiguousarray, np.asfortranarray)
         ]
+        for variant in inputs:
+            for n_columns in (1, 3):
+                engine.score(
+                    variant, features, edges, np.zeros((edges.cell_offsets[-1], n_columns))
+                )
         for variant in [*inputs, sparse.csr_array(X)]:
             codes = bin_columns(variant, features, edges, engine)
             keep = np.ones(codes.n_cells - 2, dtype=bool)

@@ -16,9 +16,9 @@ from mbkl.solvers.interior_point import WeightSolution, minimise_weights
 
 Array = NDArray[np.float64]
 
-# Up to here the dense solver is faster, and exact at any cost (measured).
-_FEW_PAIRS = 2_000
-_SMALL_MATRIX = 4_000_000
+# Up to this many multiplications per iteration (pairs squared times maps) the dense
+# solver is faster; it also copes with any cost (measured).
+_DENSE_WORK = 5e8
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,7 @@ def learn_kernel_weights(
     tol, max_iter, progress
         See `minimise_weights`.
     """
-    n_pairs = pairs.rows.size
-    if n_pairs <= _FEW_PAIRS and n_pairs * operator.n_columns <= _SMALL_MATRIX:
+    if float(pairs.rows.size) ** 2 * operator.n_columns <= _DENSE_WORK:
         margins = pair_margins(pairs, exact_loss(smoothing_path(loss)[-1]), cost)
         problem = DenseProblem(operator.dense(), margins)
         return solve_densely(problem, tol, max_iter, progress)

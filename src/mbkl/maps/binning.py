@@ -41,12 +41,12 @@ class BinEdges:
     thresholds: NDArray[np.float64]
     offsets: NDArray[np.int64]
 
-    @property
+    @cached_property
     def cell_offsets(self) -> NDArray[np.int64]:
         """First cell of each group: one cell more than thresholds."""
         return self.offsets + np.arange(self.offsets.size)
 
-    @property
+    @cached_property
     def code_dtype(self) -> np.dtype:
         return smallest_code_dtype(int(np.diff(self.offsets).max(initial=0)) + 1)
 
