@@ -145,8 +145,11 @@ def use_engine(monkeypatch):
     """Return a function that makes all estimators use one engine."""
 
     def use(engine):
-        for module in ("classifier", "kernel", "predictor"):
-            monkeypatch.setattr(f"mbkl.{module}.choose_engine", lambda *_: engine)
+        users = [m for n, m in sys.modules.items() if n.startswith("mbkl.") and n != "mbkl.engine"]
+        users = [module for module in users if hasattr(module, "choose_engine")]
+        assert len(users) >= 3
+        for module in users:
+            monkeypatch.setattr(module, "choose_engine", lambda *_: engine)
 
     return use
 
