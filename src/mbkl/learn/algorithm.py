@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.engine.codes import coarsening
 from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
 from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import PairOperator, learn_kernel_weights, smallest_cost
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
-from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.learn.tables import StumpOperator
 from mbkl.progress import Progress
 from mbkl.solvers.interior_point import WeightSolution
 from mbkl.solvers.newton_cg import Solution
@@ -149,7 +148,7 @@ class Learner:
             weights = self.multiplicity[kept] ** (1.0 - power) * kernel.theta[kept] ** power
             if not kept.any():
                 return self._constant()
-            operator = self._keep_maps(kept)
+            operator = self.operator.keep_maps(kept)
             ladder = operator.ladder
             kernel_weights = np.ones(ladder.n_cells)
             kernel_weights[ladder.is_jump] = weights / weights.sum()
@@ -173,16 +172,6 @@ class Learner:
             everywhere[kept] = solution.jumps[ladder.is_jump]
             solution.jumps = everywhere
         return solution
-
-    def _keep_maps(self, kept: NDArray[np.bool_]) -> StumpOperator:
-        """Return the operator of some of the maps: cells between them are joined."""
-        ladder = self.operator.ladder
-        if kept[ladder.is_jump].all():
-            return self.operator
-        plan = coarsening(ladder.offsets, kept[ladder.is_jump])
-        engine = self.operator.engine
-        codes = engine.coarsen(self.operator.plain_codes, plan)
-        return StumpOperator(codes, Ladder(plan.offsets), engine)
 
     def scores(self, solution: Solution) -> Array:
         """Return the scores of all rows."""

@@ -49,6 +49,18 @@ class PairOperator:
     def n_columns(self) -> int:
         return self.signs.shape[0]
 
+    @property
+    def is_map(self) -> NDArray[np.bool_]:
+        """Which columns are maps."""
+        return self.parts[0].ladder.is_jump
+
+    def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
+        """Return the operator of some of the maps."""
+        parts = tuple(part.keep_maps(kept) for part in self.parts)
+        signs = np.zeros((parts[0].ladder.n_cells, len(parts)))
+        signs[parts[0].ladder.is_jump] = self.signs[kept & self.is_map]
+        return PairOperator(parts, signs)
+
     def forward(self, theta: Array) -> Array:
         return np.concatenate(
             [part.forward(self.signs[:, [c]] * theta) for c, part in enumerate(self.parts)]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.bundles import BundledCodes, bundle
-from mbkl.engine.codes import Codes, DenseCodes, densify
+from mbkl.engine.codes import Codes, DenseCodes, coarsening, densify
 from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.engine.numpy_engine import AnyCodes
 
@@ -158,6 +158,21 @@ class StumpOperator:
     def take_narrow(self, rows: NDArray[np.intp]) -> StumpOperator:
         """Return the operator on some of the rows, for passes of few columns only."""
         return StumpOperator(self.engine.take(self.narrow_codes, rows), self.ladder, self.engine)
+
+    def keep_maps(self, kept: NDArray[np.bool_]) -> StumpOperator:
+        """Return the operator of some of the maps: cells between them are joined.
+
+        Parameters
+        ----------
+        kept : ndarray of shape (n_cells,)
+            Which maps to keep; entries that are no map are ignored.
+        """
+        kept = kept[self.ladder.is_jump]
+        if kept.all():
+            return self
+        plan = coarsening(self.ladder.offsets, kept)
+        codes = self.engine.coarsen(self.plain_codes, plan)
+        return StumpOperator(codes, Ladder(plan.offsets), self.engine)
 
     def dense(self) -> Array:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
