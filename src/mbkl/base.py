@@ -108,6 +108,8 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _learner(self, X, y, weights, progress: Progress, n_fits: int = 1) -> Learner:
         """Draw the maps, bin the rows of positive weight and put the two together."""
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         present = weights > 0
         if not present.all():
             X, y, weights = X[present], y[present], weights[present]
@@ -167,4 +169,5 @@ class BinaryMapsEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
         return tags

@@ -71,7 +71,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         Largest number of pairs (samples, for two classes) in Step 1. Beyond that a
         class-balanced part is drawn.
     loss : {"squared_hinge", "hinge", "logistic"}, default="squared_hinge"
-        Loss of both steps.
+        Loss of Step 2. Step 1 uses the same, but the squared hinge in place of the
+        hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
     calibration : {"temperature"} or None, default=None
@@ -120,8 +121,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         The model without input validation, for calls where microseconds count.
     temperature_ : float
         Divisor of the scores in `predict_proba`, if calibrated.
-    n_iter_ : ndarray of shape (2,)
-        Newton iterations of Steps 1 and 2.
+    n_iter_ : int
+        Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)
         Objectives of Steps 1 and 2 (summed over classes); NaN for a step not run.
     gap_ : ndarray of shape (2,)
@@ -248,7 +249,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
             self.coef_ = solution.jumps[kept].T
             self.intercept_ = solution.intercept
             first = kernel.solution
-            self.n_iter_ = np.array([first.n_iter if first else 0, solution.n_iter])
+            self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
             self.objective_ = np.array(
                 [first.objective if first else np.nan, solution.objective.sum()]
             )
@@ -275,7 +276,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     def tables_(self):
         """Table of each used feature: what each of its cells adds to the scores."""
         check_is_fitted(self)
-        return np.split(self.predictor_.tables, self._maps.edges.cell_offsets[1:-1])
+        pieces = np.split(self.predictor_.tables, self._maps.edges.cell_offsets[1:-1])
+        return pieces[: self._maps.features.size]
 
     def decision_function(self, X):
         """Return the scores of the classes.
@@ -303,8 +305,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         -------
         y : ndarray of shape (n_samples,)
         """
-        scores = self._scores(X)
-        best = (scores[:, 0] > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)
+        best = self._best(self._scores(X))
         return self.classes_[best]
 
     @available_if(_has_probabilities)
@@ -319,11 +320,22 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        scores = self._scores(X) / self.temperature_
+        scores = self._scores(X)
         if self.classes_.size == 2:
-            second = expit(scores[:, 0])
-            return np.column_stack([1.0 - second, second])
-        return softmax(scores, axis=1)
+            second = expit(scores[:, 0] / self.temperature_)
+            probabilities = np.column_stack([1.0 - second, second])
+        else:
+            probabilities = softmax(scores / self.temperature_, axis=1)
+        # Scores that differ in their last digits only may give equal probabilities.
+        best, rows = self._best(scores), np.arange(len(scores))
+        tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
+        probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
+        return probabilities
+
+    @staticmethod
+    def _best(scores: np.ndarray) -> np.ndarray:
+        """Return the number of the class with the best score."""
+        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
     def _scores(self, X) -> np.ndarray:
         X = self._validate_new(X)

@@ -190,7 +190,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         K : ndarray of shape (n_samples_X, n_samples_Z)
             Total weight of the maps on which two samples agree.
         """
-        return float(self.theta_.sum()) - self.distance(X, Z)
+        distance = self.distance(X, Z)
+        return float(self.theta_.sum()) - distance
 
     def distance(self, X, Z=None):
         """Return the total weight of the maps on which two samples disagree.

@@ -149,6 +149,9 @@ class MBKLClassifierCV(MBKLClassifier):
         n_fits = 1 + len(splits) * len(candidates)
         learner = self._learner(X, y, weights, Progress(self), n_fits)
         folds = [_positions(split, weights > 0) for split in splits]
+        folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
+        if not folds:
+            raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         scores, n_maps = self._score_folds(learner, candidates, folds)
         mean = scores.mean(axis=0)
         best = int(np.argmax(mean))
@@ -188,11 +191,8 @@ class MBKLClassifierCV(MBKLClassifier):
                         kernel = part.learn_kernel(C_kernel, kernel)
                     solution = part.learn_classifier(kernel, C, solution)
                 last_C_kernel = C_kernel
-                decision = held_out.scores(solution)
-                guess = (decision[:, 0] > 0) if decision.shape[1] == 1 else decision.argmax(axis=1)
-                scores[fold, position] = scorer(
-                    held_out.y, guess.astype(int), sample_weight=held_out.weights
-                )
+                guess = self._best(held_out.scores(solution))
+                scores[fold, position] = scorer(held_out.y, guess, sample_weight=held_out.weights)
                 n_maps[fold, position] = (kernel.theta > 0).sum()
         return scores, n_maps
 
@@ -210,7 +210,10 @@ class MBKLClassifierCV(MBKLClassifier):
 
 
 def _check_costs(name: str, costs) -> list[float]:
-    values = np.asarray(costs, dtype=np.float64).ravel()
+    try:
+        values = np.asarray(costs, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if not values.size or not np.isfinite(values).all() or (values <= 0).any():
         raise ValueError(f"{name} must be one or more positive, finite costs, got {costs!r}.")
     return sorted(set(values.tolist()))
@@ -219,7 +222,7 @@ def _check_costs(name: str, costs) -> list[float]:
 def _positions(split, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Translate a split of all rows to those of positive weight."""
     position = np.cumsum(present) - 1
-    inside, outside = split
+    inside, outside = (np.asarray(part) for part in split)
     return position[inside[present[inside]]], position[outside[present[outside]]]
 
 

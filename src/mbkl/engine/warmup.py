@@ -32,7 +32,7 @@ def warmup() -> float:
             for make in (np.ascontiguousarray, np.asfortranarray)
         ]
         for variant in inputs:
-            for n_columns in (1, 3):
+            for n_columns in (1, 5):
                 engine.score(
                     variant, features, edges, np.zeros((edges.cell_offsets[-1], n_columns))
                 )
@@ -43,7 +43,7 @@ def warmup() -> float:
             forms = [codes, bundle(codes)] if isinstance(codes, DenseCodes) else [codes]
             for form in forms:
                 part = engine.take(form, np.arange(20))
-                for n_columns in (1, 3):
+                for n_columns in (1, 5):
                     engine.gather(part, np.zeros((part.n_cells, n_columns)))
                     engine.histogram(part, np.zeros((20, n_columns), dtype=np.int64))
     return time.perf_counter() - began

@@ -47,6 +47,11 @@ class Settings:
     max_iter: int
     seed: int
 
+    @property
+    def kernel_loss(self) -> str:
+        """Loss of Step 1: smooth, as liblinear's in the experiments of the paper."""
+        return "squared_hinge" if self.loss == "hinge" else self.loss
+
 
 @dataclass
 class Kernel:
@@ -124,6 +129,8 @@ class Learner:
             Kernel learned for another cost, to start from.
         """
         method = self.settings.theta
+        if not self.multiplicity.any():
+            return Kernel(self.multiplicity)
         if method == "ones":
             return Kernel(self.multiplicity / self.multiplicity.sum())
         if method == "alignment":
@@ -201,7 +208,7 @@ class Learner:
             self.settings.seed,
         )
         operator = PairOperator.of(self.operator, pairs, self.signs)
-        return pairs, operator, smallest_cost(operator, pairs, self.settings.loss)
+        return pairs, operator, smallest_cost(operator, pairs, self.settings.kernel_loss)
 
     def smallest_useful_C(self) -> float:
         """Return the largest C_kernel at which all theta are zero, in closed form."""
@@ -226,7 +233,7 @@ class Learner:
             solution = learn_kernel_weights(
                 operator,
                 pairs,
-                self.settings.loss,
+                self.settings.kernel_loss,
                 C * REFERENCE_ROWS / pairs.weights.sum(),
                 None if start is None else start.solution,
                 self.settings.tol,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.losses import exact_loss, smoothing_path
+from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs
 from mbkl.learn.tables import StumpOperator
@@ -127,7 +127,8 @@ def learn_kernel_weights(
     ----------
     operator : PairOperator
     pairs : Pairs
-    loss : {"squared_hinge", "hinge", "logistic"}
+    loss : {"squared_hinge", "logistic"}
+        Smooth: no method here is good at the kink of the hinge with many pairs.
     cost : float
         Cost of a pair of weight one.
     start : WeightSolution or None
@@ -135,19 +136,17 @@ def learn_kernel_weights(
     tol, max_iter, progress
         See `minimise_weights`.
     """
+    margins = pair_margins(pairs, loss, cost)
     if float(pairs.rows.size) ** 2 * operator.n_columns <= _DENSE_WORK:
-        margins = pair_margins(pairs, exact_loss(smoothing_path(loss)[-1]), cost)
         problem = DenseProblem(operator.dense(), margins)
         return solve_densely(problem, tol, max_iter, progress)
-    for stage in smoothing_path(loss):
-        margins = pair_margins(pairs, stage, cost)
-        start = minimise_weights(operator, margins, start, tol, max_iter, progress)
-    assert start is not None
-    return start
+    return minimise_weights(operator, margins, start, tol, max_iter, progress)
 
 
-def pair_margins(pairs: Pairs, loss, cost: float) -> Margins:
-    return Margins(pairs.labels[:, None], cost * pairs.weights[:, None], loss)
+def pair_margins(pairs: Pairs, loss: str, cost: float) -> Margins:
+    """Return the losses of the pairs, as functions of their scores."""
+    (smooth,) = smoothing_path(loss)
+    return Margins(pairs.labels[:, None], cost * pairs.weights[:, None], smooth)
 
 
 def smallest_cost(operator: PairOperator, pairs: Pairs, loss: str) -> float:
@@ -156,7 +155,7 @@ def smallest_cost(operator: PairOperator, pairs: Pairs, loss: str) -> float:
     With all weights zero the scores are the best constant; a map enters when its
     pull on the pairs exceeds the unit price of its weight.
     """
-    margins = pair_margins(pairs, smoothing_path(loss)[-1], 1.0)
+    margins = pair_margins(pairs, loss, 1.0)
     scores = np.zeros((pairs.rows.size, 1))
     intercept = margins.best_intercept(scores, np.zeros(1))
     support = margins.support(scores + intercept)

@@ -78,7 +78,8 @@ class Margins:
             far = np.where(
                 slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept)
             )
-            inside = np.isfinite(proposal) & (proposal > low) & (proposal < high)
+            inside = (proposal > low) & (proposal < high)
+            inside &= np.abs(proposal - intercept) <= 1 + np.abs(intercept)
             bracketed = np.isfinite(low) & np.isfinite(high)
             with np.errstate(invalid="ignore"):
                 middle = np.where(bracketed, (low + high) / 2, far)

@@ -4,9 +4,9 @@ A pair asks "is row i of class c?" and its maps are signed for class c. Every
 sampled row gives the pair of its own class (label +1) and a few of wrong classes
 (label -1). With two classes both questions are one, so each row gives one pair.
 
-Rows are drawn by a hash of their codes: equal rows share their fate, so that a
-row of weight two is treated as two equal rows, and neither the order of the
-rows nor their division among machines has any influence.
+Rows are drawn by a hash of their codes, so that neither their order nor their
+division among machines has any influence. Equal rows are merged before, so that a
+row of weight two is the same as two equal rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def sample_pairs(
     negatives_per_positive : int
         Wrong classes per row, at most n_classes - 1.
     max_pairs : int
-        Largest total weight of all pairs.
+        Largest number of pairs.
     seed : int
 
     Returns
@@ -68,23 +68,21 @@ def sample_pairs(
     pairs : Pairs
     """
     n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
-    too_many = weights.sum() * (1 + n_wrong) > max_pairs
-    hashes = row_hashes(operator, seed)[:, 0] if n_wrong or too_many else None
-    kept_weights = weights
+    rows = np.arange(y.size)
+    too_many = rows.size * (1 + n_wrong) > max_pairs
+    hashes = row_hashes(operator, seed)[:, 0] if n_wrong or too_many else np.empty(0, np.uint64)
     if too_many:
-        kept_weights = _subsample(hashes, y, n_classes, weights, max_pairs / (1 + n_wrong))
-    rows = np.flatnonzero(kept_weights)
+        rows = _subsample(hashes, y, n_classes, max_pairs // (1 + n_wrong))
     if n_classes == 2:
         labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
-        return Pairs(rows, np.zeros_like(rows), labels, kept_weights[rows])
-    assert hashes is not None
+        return Pairs(rows, np.zeros_like(rows), labels, weights[rows])
     wrong = _wrong_classes(hashes[rows], y[rows], n_classes, n_wrong)
     classes = np.concatenate([y[rows, None], wrong], axis=1).ravel()
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), rows.size)
     rows = np.repeat(rows, 1 + n_wrong)
     order = np.argsort(classes, kind="stable")
     rows, classes, labels = rows[order], classes[order], labels[order]
-    return Pairs(rows, classes, labels, kept_weights[rows])
+    return Pairs(rows, classes, labels, weights[rows])
 
 
 def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:
@@ -112,27 +110,31 @@ def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _subsample(hashes, y, n_classes: int, weights: Array, budget: float) -> Array:
-    """Return weights cut down to `budget` in all, as equal among classes as possible."""
-    totals = np.bincount(y, weights, minlength=n_classes).astype(np.float64)
-    quota = _equal_quota(totals, budget)
-    kept = np.zeros_like(weights)
+def _subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
+    """Return about `n_rows` rows, as many of each class as there are or is fair."""
+    quota = _equal_quota(np.bincount(y, minlength=n_classes), n_rows)
+    chosen = []
     for label in range(n_classes):
         rows = np.flatnonzero(y == label)
-        order = rows[np.argsort(hashes[rows], kind="stable")]
-        before = np.concatenate([[0.0], np.cumsum(weights[order])[:-1]])
-        kept[order] = np.clip(quota - before, 0.0, weights[order])
-    return kept
+        chosen.append(rows[np.argsort(hashes[rows], kind="stable")][:quota])
+    return np.sort(np.concatenate(chosen))
 
 
-def _equal_quota(totals: Array, budget: float) -> float:
-    """Return q such that sum(min(totals, q)) is the budget."""
-    for position, total in enumerate(np.sort(totals)):
-        share = budget / (totals.size - position)
-        if total > share:
-            return share
-        budget -= total
-    return float(totals.max())
+def _equal_quota(counts: NDArray[np.intp], budget: int) -> int:
+    """Return the largest q for which sum(min(counts, q)) does not exceed the budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _equal_quota(np.array([2, 10, 10]), 12)
+    5
+    """
+    for position, count in enumerate(np.sort(counts)):
+        share = budget // (counts.size - position)
+        if count > share:
+            return max(int(share), 1)
+        budget -= int(count)
+    return int(counts.max())
 
 
 def _wrong_classes(hashes, y, n_classes: int, n_wrong: int) -> NDArray[np.intp]:

@@ -92,6 +92,8 @@ class Ladder:
         sums : ndarray of shape (n_cells, n_columns)
             Integers; each group sums to the same total over all rows.
         """
+        if not self.n_cells:
+            return np.zeros_like(sums)
         running = np.cumsum(sums, axis=0)
         total = running[self.offsets[1] - 1]
         # Integers wrap around beyond 64 bits; the final value fits, so it is right.

@@ -115,6 +115,11 @@ class Stumps(BaseEstimator):
             )
         if self.draw not in ("random", "stratified"):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
+        if sparse.issparse(X):
+            X = sparse.csc_array(X)
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
         low, high, has_missing = column_ranges(X)
         features, shares = self._draw(n_maps, X.shape[1], seed)
         if self.thresholds == "uniform":
@@ -124,7 +129,8 @@ class Stumps(BaseEstimator):
         # float32 values, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
         missing = np.flatnonzero(has_missing)
-        drawn = np.isfinite(thresholds)
+        resolved = low.astype(np.float32) < high.astype(np.float32)
+        drawn = np.isfinite(thresholds) & resolved[features]
         features = np.concatenate([features[drawn], missing])
         thresholds = np.concatenate([thresholds[drawn], np.full(missing.size, -np.inf)])
         return _merge_identical(X, *_sort(features, thresholds), engine)
@@ -192,15 +198,15 @@ def _quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.flo
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     for feature in np.unique(features):
         values, mass = _column(columns, feature, weights)
-        if not values.size:
-            continue
         wanted = order[bounds[feature] : bounds[feature + 1]]
         distinct, group = np.unique(values, return_inverse=True)
-        running = np.cumsum(np.bincount(group, mass))
+        if distinct.size < 2:
+            continue
+        # No threshold lies above the largest value.
+        running = np.cumsum(np.bincount(group, mass))[:-1]
         place = np.searchsorted(running, shares[wanted] * running[-1], side="right")
-        place = np.minimum(place, distinct.size - 1)
-        above = np.minimum(place + 1, distinct.size - 1)
-        thresholds[wanted] = distinct[place] / 2 + distinct[above] / 2
+        place = np.minimum(place, distinct.size - 2)
+        thresholds[wanted] = distinct[place] / 2 + distinct[place + 1] / 2
     return thresholds
 
 

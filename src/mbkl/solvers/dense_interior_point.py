@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
 from mbkl.learn.margins import Margins
@@ -261,7 +261,10 @@ def solve_densely(
             finished = solution.gap <= tol * solution.objective
             if progress(solution) or finished or n_iter == max_iter:
                 break
-            point = _predict_and_correct(problem, point)
+            try:
+                point = _predict_and_correct(problem, point)
+            except LinAlgError:  # costs beyond what double precision can hold
+                break
     return solution
 
 

@@ -60,7 +60,8 @@ class WeightSolution:
         Weight and slack are complementary: one of the two goes to zero. They are
         compared in their own units, the mean weight and the unit cost.
         """
-        return self.theta > self.slack * self.theta.mean()
+        positive = self.theta > self.slack * self.theta.mean()
+        return positive if positive.any() else self.theta > 0
 
 
 def minimise_weights(
@@ -155,9 +156,7 @@ def _restrict(operator, solution: WeightSolution, kept: NDArray[np.bool_]):
     slack = np.ones(small_operator.n_columns)
     theta[small_operator.is_map] = solution.theta[kept & operator.is_map]
     slack[small_operator.is_map] = solution.slack[kept & operator.is_map]
-    return small_operator, WeightSolution(
-        theta, slack, solution.intercept, n_iter=solution.n_iter
-    )
+    return small_operator, WeightSolution(theta, slack, solution.intercept, n_iter=solution.n_iter)
 
 
 def _extend(operator, small_operator, solution: WeightSolution, small: WeightSolution, kept):

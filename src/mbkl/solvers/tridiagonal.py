@@ -44,7 +44,7 @@ class ChainPreconditioner:
     """
 
     def __init__(self, diagonal: Array, neighbour: Array, penalty: Array) -> None:
-        variance = diagonal + _RIDGE * max(float(diagonal.max(initial=0.0)), 1e-300)
+        variance = diagonal + _RIDGE * (float(diagonal.max(initial=0.0)) or 1.0)
         deviation = np.sqrt(variance)
         correlation = np.zeros_like(variance)
         correlation[1:] = neighbour[1:] / (deviation[1:] * deviation[:-1])
