@@ -1,5 +1,8 @@
 """Codes: their types, their two forms and how cells are joined."""
 
+import functools
+import operator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -63,7 +66,7 @@ def test_densify_leaves_dense_codes_alone(make_codes):
 @given(st.lists(st.lists(st.booleans(), max_size=6), max_size=5))
 def test_coarsening_counts_kept_boundaries(groups):
     offsets = np.concatenate([[0], np.cumsum([len(kept) + 1 for kept in groups])]).astype(np.int64)
-    plan = coarsening(offsets, np.array(sum(groups, []), dtype=bool))
+    plan = coarsening(offsets, np.array(functools.reduce(operator.iadd, groups, []), dtype=bool))
     expected = [np.concatenate([[0], np.cumsum(kept)]) for kept in groups]
     np.testing.assert_array_equal(plan.new_codes, np.concatenate([[], *expected]))
     with_boundary = [group for group, kept in enumerate(groups) if any(kept)]

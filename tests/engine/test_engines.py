@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import SparseCodes, coarsening, densify
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.maps.binning import BinEdges
+from mbkl.maps.binning import BinEdges, bin_columns
 
 KINDS = ["dense", "sparse"]
 THREADS = [1, 2, 4]
@@ -28,7 +29,11 @@ SHAPES = [
 
 
 def same_bits(left, right) -> bool:
-    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.tobytes() == right.tobytes()
+    )
 
 
 def same_codes(left, right) -> bool:
@@ -189,6 +194,24 @@ def test_engines_bin_the_same(make_numba_engine, n_threads, dtype, order, n_thre
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("n_columns", [1, 3, 6])
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_engines_score_the_same(make_numba_engine, n_threads, n_columns, n_rows):
+    generator = np.random.default_rng(7)
+    X = generator.normal(size=(n_rows, 5))
+    X[generator.random(X.shape) < 0.1] = np.nan
+    features = np.array([4, 0, 2])
+    groups = [np.linspace(-1, 1, 5), np.array([-np.inf, 0.0]), np.linspace(-2, 2, 300)]
+    offsets = np.cumsum([0, *map(len, groups)]).astype(np.int64)
+    edges = BinEdges(np.concatenate(groups), offsets)
+    tables = generator.normal(size=(edges.cell_offsets[-1], n_columns))
+    engine, twin = make_numba_engine(n_threads), NumpyEngine()
+    expected = twin.gather(bin_columns(X, features, edges, twin), tables)
+    assert same_bits(twin.score(X, features, edges, tables), expected)
+    assert same_bits(engine.score(X, features, edges, tables), expected)
+
+
 def test_small_problems_need_no_compiler(run_python):
     code = "from mbkl.engine import choose_engine; print(type(choose_engine(299_999)).__name__)"
     assert run_python(code).stdout.strip() == "NumpyEngine"
@@ -202,6 +225,7 @@ def test_large_problems_are_compiled(make_numba_engine):
 
 def test_without_numba_everything_still_runs(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "mbkl.engine.numba_engine", raising=False)
     assert isinstance(choose_engine(10**9), NumpyEngine)
 
 

@@ -13,7 +13,9 @@ from mbkl.engine import kernels
 from mbkl.engine.warmup import warmup
 
 def signatures():
-    compiled = {n: k for n, k in vars(kernels).items() if hasattr(k, "signatures")}
+    # Names with an underscore are parts of other kernels.
+    kinds = {n: k for n, k in vars(kernels).items() if n[0] != "_"}
+    compiled = {n: k for n, k in kinds.items() if hasattr(k, "signatures")}
     return {name: sorted(map(str, kernel.signatures)) for name, kernel in compiled.items()}
 
 warmup()

@@ -64,7 +64,9 @@ def test_conjugate_slope_finds_the_margin_of_a_support(loss, cost):
 def test_conjugate_curvature_is_the_slope_of_the_conjugate_slope(loss, cost):
     support = cost * np.array([0.1, 0.3, 0.5, 0.8])
     costs, step = np.full(support.size, cost), 1e-6 * cost
-    slope = loss.conjugate_slope(support + step, costs) - loss.conjugate_slope(support - step, costs)
+    slope = loss.conjugate_slope(support + step, costs) - loss.conjugate_slope(
+        support - step, costs
+    )
     np.testing.assert_allclose(
         loss.conjugate_curvature(support, costs), slope / (2 * step), rtol=1e-6
     )

@@ -108,9 +108,7 @@ def test_memory_layout_does_not_matter(engine, prepare):
     edges = edges_of(np.linspace(-1, 1, 5), np.linspace(0, 1, 9))
     features = np.array([0, 2])
     expected = bin_columns(X, features, edges, engine).values
-    np.testing.assert_array_equal(
-        bin_columns(prepare(X), features, edges, engine).values, expected
-    )
+    np.testing.assert_array_equal(bin_columns(prepare(X), features, edges, engine).values, expected)
 
 
 def test_read_only_values_are_binned(engine):

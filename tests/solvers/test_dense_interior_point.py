@@ -1,0 +1,101 @@
+"""The dense solver: its starting point, its steps and its use from several threads."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from mbkl.learn.losses import Hinge, Logistic, SquaredHinge
+from mbkl.learn.margins import Margins
+from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
+
+LOSSES = [SquaredHinge(), Hinge(), Logistic()]
+
+
+def make_problem(loss=LOSSES[0], with_penalty=False, cost=1.0, n_rows=40, n_maps=15):
+    generator = np.random.default_rng(0)
+    labels = np.where(np.arange(n_rows) % 2, 1, -1).astype(np.int8)[:, None]
+    maps = np.sign(generator.normal(size=(n_rows, n_maps)) + 0.5 * labels)
+    costs = cost * (generator.random((n_rows, 1)) + 0.5)
+    penalty = generator.random(n_maps) + 0.5 if with_penalty else None
+    return DenseProblem(maps, Margins(labels, costs, loss), penalty)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("with_penalty", [False, True])
+@pytest.mark.parametrize("cost", [1e-4, 1.0, 1e4])
+def test_the_start_is_inside_all_bounds(loss, with_penalty, cost):
+    problem = make_problem(loss, with_penalty, cost)
+    point = problem.start()
+    assert (point.alpha > 0).all()
+    if loss.support_is_limited:
+        assert (point.alpha < problem.costs).all()
+    for slack in (point.slack, point.low, point.high):
+        assert (slack > 0).all()
+    assert point.slack.size == (0 if with_penalty else 15)
+    assert all((product > 0).all() for product in problem.products(point))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("with_penalty", [False, True])
+@pytest.mark.parametrize("cost", [1e-4, 0.1, 1.0, 1e4])
+def test_few_steps_close_the_gap_at_any_cost(loss, with_penalty, cost):
+    solution = solve_densely(make_problem(loss, with_penalty, cost), 1e-6, 60)
+    assert solution.relative_gap <= 1e-6
+    assert solution.n_iter < 60
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 5])
+def test_the_number_of_steps_is_limited(max_iter):
+    assert solve_densely(make_problem(), 1e-14, max_iter).n_iter == max_iter
+
+
+def test_bounds_are_never_crossed():
+    problem = make_problem()
+    weights = []
+    solve_densely(problem, 1e-8, 60, lambda solution: weights.append(solution.theta.min()))
+    assert min(weights) > 0
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_a_solution_leaves_the_threads_of_the_libraries_as_they_were():
+    inside = []
+    with threadpool_limits(2, user_api="blas"):
+        solve_densely(make_problem(), 1e-6, 60, lambda _: inside.append(blas_threads()))
+        assert blas_threads() == {2}
+    assert all(threads == {1} for threads in inside)
+
+
+def test_solutions_in_two_threads_leave_the_threads_of_the_libraries_as_they_were():
+    """The second begins while the first is at work, and goes on after it has ended."""
+    first_began, second_began, first_ended = (threading.Event() for _ in range(3))
+    seen = []
+
+    def wait_for_the_second(_):
+        first_began.set()
+        second_began.wait(5)
+
+    def outlast_the_first(_):
+        second_began.set()
+        first_ended.wait(5)
+        seen.append(blas_threads())
+
+    def solve(progress):
+        solve_densely(make_problem(), 1e-6, 60, progress)
+
+    with threadpool_limits(2, user_api="blas"):
+        first = threading.Thread(target=solve, args=(wait_for_the_second,))
+        second = threading.Thread(target=solve, args=(outlast_the_first,))
+        first.start()
+        first_began.wait(5)
+        second.start()
+        first.join(60)
+        first_ended.set()
+        second.join(60)
+        after = blas_threads()
+    assert all(threads == {1} for threads in seen)
+    assert after == {2}

@@ -1,0 +1,43 @@
+"""Ctrl-C ends a fit."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+FIT_FOR_EVER = """
+import numpy as np
+from mbkl import MBKLClassifier
+X = np.random.default_rng(0).normal(size=(40_000, 20))
+y = (X[:, 0] * X[:, 1] + X[:, 2] > 0.3).astype(int)
+while True:
+    MBKLClassifier(n_maps=2000, n_jobs=2, random_state=0, verbose=2).fit(X, y)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system has no such signals")
+@pytest.mark.parametrize(
+    "stage", ["kernel weights, iteration 3", "classifier weights, iteration 1"]
+)
+def test_an_interrupt_ends_a_fit(python_environment, stage):
+    process = subprocess.Popen(
+        [sys.executable, "-c", FIT_FOR_EVER],
+        env=python_environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in process.stdout:
+            if stage in line:
+                break
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "in fit" in errors
