@@ -232,7 +232,7 @@ def test_without_numba_everything_still_runs(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_starts_threads_of_its_own(run_python):
     code = """
-import os, warnings
+import os, signal, warnings
 import numpy as np
 from mbkl.engine import numba_engine
 from mbkl.engine.codes import DenseCodes
@@ -244,6 +244,7 @@ tables = np.ones((8, 1))
 engine.gather(codes, tables)
 child = os.fork()
 if child == 0:
+    signal.alarm(60)  # instead of waiting for ever for threads that do not exist
     os._exit(0 if (engine.gather(codes, tables) == 4).all() else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

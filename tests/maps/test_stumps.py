@@ -171,6 +171,13 @@ def test_no_feature_has_more_maps_than_gaps_between_its_values(family):
         assert count == np.unique(X[:, feature]).size - 1
 
 
+@EVERY_DRAW
+def test_a_merged_stump_lies_well_inside_the_gap(draw):
+    maps, _ = fit(Stumps(draw=draw), np.array([[0.0], [1.0]]), n_maps=999)
+    np.testing.assert_allclose(maps.edges.thresholds, 0.5, atol=0.1)
+    np.testing.assert_array_equal(maps.multiplicity, 999)
+
+
 def test_merging_does_not_change_the_kernel():
     X = np.round(normal(n_rows=30) * 2) / 2
     features, thresholds = drawn_stumps(Stumps(), X, 400, seed=0)

@@ -1,7 +1,5 @@
 """The dense solver: its starting point, its steps and its use from several threads."""
 
-import threading
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -68,34 +66,3 @@ def test_a_solution_leaves_the_threads_of_the_libraries_as_they_were():
         solve_densely(make_problem(), 1e-6, 60, lambda _: inside.append(blas_threads()))
         assert blas_threads() == {2}
     assert all(threads == {1} for threads in inside)
-
-
-def test_solutions_in_two_threads_leave_the_threads_of_the_libraries_as_they_were():
-    """The second begins while the first is at work, and goes on after it has ended."""
-    first_began, second_began, first_ended = (threading.Event() for _ in range(3))
-    seen = []
-
-    def wait_for_the_second(_):
-        first_began.set()
-        second_began.wait(5)
-
-    def outlast_the_first(_):
-        second_began.set()
-        first_ended.wait(5)
-        seen.append(blas_threads())
-
-    def solve(progress):
-        solve_densely(make_problem(), 1e-6, 60, progress)
-
-    with threadpool_limits(2, user_api="blas"):
-        first = threading.Thread(target=solve, args=(wait_for_the_second,))
-        second = threading.Thread(target=solve, args=(outlast_the_first,))
-        first.start()
-        first_began.wait(5)
-        second.start()
-        first.join(60)
-        first_ended.set()
-        second.join(60)
-        after = blas_threads()
-    assert all(threads == {1} for threads in seen)
-    assert after == {2}

@@ -37,8 +37,11 @@ def choose_engine(n_codes: int, n_jobs: int | None = None) -> Engine:
 
     Examples
     --------
-    >>> type(choose_engine(1000)).__name__
-    'NumpyEngine'
+    >>> import numpy as np
+    >>> from mbkl.engine.codes import DenseCodes
+    >>> codes = DenseCodes(np.array([[0, 1, 1]], dtype=np.uint8), np.array([0, 2]))
+    >>> choose_engine(codes.n_stored).gather(codes, np.array([[5.0], [7.0]])).ravel()
+    array([5., 7., 7.])
     """
     if "mbkl.engine.numba_engine" not in sys.modules:
         if n_codes < SMALL or importlib.util.find_spec("numba") is None:
