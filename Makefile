@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/
 READY := $(VENV)/.ready
+BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench docs clean
@@ -14,7 +15,12 @@ help: ## list the targets
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The rivals of the benchmarks, on top.
+$(BENCH): $(READY) requirements-bench.lock
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-bench.lock
 	@touch $@
 
 demo: $(READY) ## learn, compare with rivals and draw pictures, on data that ship with scikit-learn
@@ -28,10 +34,10 @@ lint: $(READY) ## check style and types
 	$(RUN)ruff format --check .
 	$(RUN)mypy
 
-bench: $(READY) ## run the speed benchmarks and write benchmarks/RESULTS.md
+bench: $(BENCH) ## run the speed benchmarks and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.speed
 
-docs: $(READY) ## check that every example in the documentation runs
+docs: $(READY) ## run every example in the README and the docstrings
 	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src
 
 clean: ## remove the environment and everything built

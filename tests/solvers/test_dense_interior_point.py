@@ -1,4 +1,4 @@
-"""The dense solver: its starting point, its steps and its use from several threads."""
+"""The dense solver: its starting point, its steps and the threads it leaves behind."""
 
 import numpy as np
 import pytest

@@ -36,7 +36,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
 from mbkl.learn.margins import Margins
-from mbkl.solvers.interior_point import WeightSolution
+from mbkl.solvers.interior_point import WeightSolution, best_scale
 
 Array = NDArray[np.float64]
 
@@ -126,13 +126,11 @@ class DenseProblem:
         loss, labels, costs = self.margins.loss, self.labels, self.costs
         n_maps = self.maps.shape[1]
         scores = self.maps.sum(axis=1, keepdims=True) / n_maps
-        scales = [0.0] if self.penalty is not None else 10.0 ** np.arange(-3.0, 4.0, 0.5)
-        candidates = []
-        for scale in scales:
-            best = self.margins.best_intercept(scale * scores, np.zeros(1))
-            value = scale + float(self.margins.value(scale * scores + best)[0])
-            candidates.append((value, scale, float(best[0])))
-        _, scale, intercept = min(candidates)
+        if self.penalty is None:
+            scale, best = best_scale(self.margins, scores)
+        else:
+            scale, best = 0.0, self.margins.best_intercept(0.0 * scores, np.zeros(1))
+        intercept = float(best[0])
         shifted = scale * scores + intercept
         alpha = self.margins.support(shifted)[:, 0]
         # At the solution the supports are of the order of one in all.

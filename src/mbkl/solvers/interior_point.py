@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from mbkl.learn.margins import Margins
 from mbkl.solvers.conjugate_gradient import dot
@@ -171,28 +172,33 @@ def _extend(operator, small_operator, solution: WeightSolution, small: WeightSol
 def _interior_start(operator, margins: Margins, start: WeightSolution | None) -> WeightSolution:
     """Return a point well inside: equal weights at their best scale, or near `start`."""
     n = operator.n_columns
-    intercept = np.zeros(1)
     if start is None:
-        uniform = np.full(n, 1.0 / n)
-        scores = operator.forward(uniform[:, None])
-        scales = 10.0 ** np.arange(-3.0, 4.0, 0.25)
-        values = [
-            scale
-            + float(
-                margins.value(scale * scores + margins.best_intercept(scale * scores, intercept))[0]
-            )
-            for scale in scales
-        ]
-        theta = uniform * scales[int(np.argmin(values))]
+        theta = np.full(n, 1.0 / n)
+        scores = operator.forward(theta[:, None])
+        scale, intercept = best_scale(margins, scores)
+        theta, scores = scale * theta, scale * scores
     else:
         theta = start.theta + 0.01 * start.theta.mean()
-        intercept = start.intercept
-    scores = operator.forward(theta[:, None])
-    intercept = margins.best_intercept(scores, intercept)
+        scores = operator.forward(theta[:, None])
+        intercept = margins.best_intercept(scores, start.intercept)
     solution = WeightSolution(theta, np.ones(n), intercept)
     gradient = _assess(operator, margins, scores, solution)
     solution.slack = np.maximum(gradient, 0.0) + 0.1 * max(1.0, -float(gradient.min()))
     return solution
+
+
+def best_scale(margins: Margins, scores: Array) -> tuple[float, Array]:
+    """Return the best common factor of weights that sum to one, and its intercept."""
+
+    def value(exponent: float) -> float:
+        scaled = 10.0**exponent * scores
+        intercept = margins.best_intercept(scaled, np.zeros(1))
+        return 10.0**exponent + float(margins.value(scaled + intercept)[0])
+
+    # A start only: a tenth of a decade is near enough.
+    best = minimize_scalar(value, bounds=(-3.0, 4.0), method="bounded", options={"xatol": 0.1})
+    scale = 10.0 ** float(best.x)
+    return scale, margins.best_intercept(scale * scores, np.zeros(1))
 
 
 def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution) -> Array:
