@@ -15,8 +15,8 @@ from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
 from mbkl.engine.numpy_engine import AnyCodes, coarsen_sparse, score_of_zero, take_sparse
 
 # Blocks shorter than this many codes cost less than handing them to a thread
-# (about 20 microseconds, measured).
-_SMALLEST_SHARE = 50_000
+# (up to a hundred microseconds, measured).
+_SMALLEST_SHARE = 300_000
 # Up to here the kernels of one column, called once for each, are faster (measured).
 _FEW_COLUMNS = 4
 
