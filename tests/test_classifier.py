@@ -214,7 +214,7 @@ def test_auto_is_plain_stumps_and_the_usual_number(make_data):
 def test_too_small_a_cost_warns_and_is_constant(make_data):
     X, y = make_data()
     weights = np.where(y == 1, 3.0, 1.0)
-    with pytest.warns(UserWarning, match=r"C_kernel=1e-07 is too small.*larger C_kernel"):
+    with pytest.warns(UserWarning, match=r"C_kernel=1e-07 is too small.*Set C_kernel above"):
         model = classifier(C=1e-7).fit(X, y, weights)
     assert model.n_maps_ == 0
     assert (model.predict(X) == 1).all()

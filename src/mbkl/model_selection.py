@@ -152,7 +152,8 @@ class MBKLClassifierCV(MBKLClassifier):
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
-        scores, n_maps = self._score_folds(learner, candidates, folds)
+        # Class weights are for learning; the scores are those of the samples as they are.
+        scores, n_maps = self._score_folds(learner, candidates, folds, weights[weights > 0])
         mean = scores.mean(axis=0)
         best = int(np.argmax(mean))
         self.C_kernel_, self.C_ = candidates[best]
@@ -173,7 +174,9 @@ class MBKLClassifierCV(MBKLClassifier):
             C_kernels = C_kernels[:1]  # these do not depend on it
         return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
 
-    def _score_folds(self, learner: Learner, candidates, folds) -> tuple[np.ndarray, np.ndarray]:
+    def _score_folds(
+        self, learner: Learner, candidates, folds, sample_weights
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return score and number of kept maps of each fold and candidate."""
         scores = np.empty((len(folds), len(candidates)))
         n_maps = np.empty_like(scores)
@@ -192,7 +195,9 @@ class MBKLClassifierCV(MBKLClassifier):
                     solution = part.learn_classifier(kernel, C, solution)
                 last_C_kernel = C_kernel
                 guess = self._best(held_out.scores(solution))
-                scores[fold, position] = scorer(held_out.y, guess, sample_weight=held_out.weights)
+                scores[fold, position] = scorer(
+                    held_out.y, guess, sample_weight=sample_weights[outside]
+                )
                 n_maps[fold, position] = (kernel.theta > 0).sum()
         return scores, n_maps
 

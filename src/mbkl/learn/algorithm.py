@@ -224,8 +224,7 @@ class Learner:
             if smallest >= C or not signs.any():
                 warnings.warn(
                     f"C_kernel={C:g} is too small to learn a kernel: all theta are zero up to "
-                    f"C_kernel={smallest:.3g}, and the model is constant. Use a larger C_kernel "
-                    "(C where that is not set).",
+                    f"C_kernel={smallest:.3g}, and the model is constant. Set C_kernel above that.",
                     UserWarning,
                     stacklevel=2,
                 )

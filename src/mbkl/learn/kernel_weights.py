@@ -56,7 +56,7 @@ class PairOperator:
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
         """Return the operator of some of the maps."""
-        parts = tuple(part.keep_maps(kept) for part in self.parts)
+        parts = tuple(part.keep_maps(kept).narrowed() for part in self.parts)
         signs = np.zeros((parts[0].ladder.n_cells, len(parts)))
         signs[parts[0].ladder.is_jump] = self.signs[kept & self.is_map]
         return PairOperator(parts, signs)

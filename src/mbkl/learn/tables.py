@@ -157,6 +157,10 @@ class StumpOperator:
         """Return the operator on some of the rows."""
         return StumpOperator(self.engine.take(self.codes, rows), self.ladder, self.engine)
 
+    def narrowed(self) -> StumpOperator:
+        """Return the operator for passes of few columns only, in less memory."""
+        return StumpOperator(self.narrow_codes, self.ladder, self.engine)
+
     def take_narrow(self, rows: NDArray[np.intp]) -> StumpOperator:
         """Return the operator on some of the rows, for passes of few columns only."""
         return StumpOperator(self.engine.take(self.narrow_codes, rows), self.ladder, self.engine)

@@ -155,7 +155,8 @@ def column_ranges(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
     """Return smallest and largest value of each column, and which ones have NaN."""
     if sparse.issparse(X):
         low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
-        missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
+        with np.errstate(over="ignore", invalid="ignore"):
+            missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
     else:
         low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
         missing = np.isnan(np.add.reduce(X, axis=0, dtype=np.float64))

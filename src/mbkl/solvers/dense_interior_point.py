@@ -26,6 +26,7 @@ with scale = weights / slack in Step 1 and 1 / penalty in Step 2.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,7 @@ Array = NDArray[np.float64]
 
 _TO_BOUNDARY = 0.99
 _NOTHING = np.zeros(0)
+_one_at_a_time = threading.RLock()
 
 
 @dataclass
@@ -250,8 +252,9 @@ def solve_densely(
     -------
     solution : WeightSolution
     """
-    # One thread: the bits of a BLAS product may depend on the number of threads.
-    with threadpool_limits(1, user_api="blas"):
+    # One thread of BLAS: the bits of a product may depend on their number. The limit is
+    # that of the whole process, so fits in other threads wait rather than lift it.
+    with _one_at_a_time, threadpool_limits(1, user_api="blas"):
         point = problem.start()
         for n_iter in range(max_iter + 1):
             solution = problem.assess(point)
