@@ -134,13 +134,14 @@ def _iterate(
         reduced = gradient - barrier / theta
         step = system.solve(-reduced, _CG_ACCURACY)
         slack_step = barrier / theta - slack - penalty * step
+        # Weights that would become negative stop short of zero, each by itself: one of
+        # thousands should not shorten the step of all.
+        slack_length = _longest(slack, slack_step)
+        step = np.maximum(step, -_TO_BOUNDARY * theta)
         change = operator.forward(step[:, None])
         shift = -weighted_means(change, curvature)
-        longest = _longest(theta, step)
-        length = _line_search(
-            margins, theta, step, dot(reduced, step), barrier, shifted, change + shift, longest
-        )
-        slack_length = _longest(slack, slack_step)
+        slope = dot(reduced, step)
+        length = _line_search(margins, theta, step, slope, barrier, shifted, change + shift)
         solution.theta = theta + length * step
         solution.intercept = solution.intercept + length * shift
         solution.slack = slack + slack_length * slack_step
@@ -225,8 +226,9 @@ def _longest(values: Array, step: Array) -> float:
     return 1.0 if shrink <= _TO_BOUNDARY else _TO_BOUNDARY / shrink
 
 
-def _line_search(margins, theta, step, slope, barrier, scores, change, length) -> float:
+def _line_search(margins, theta, step, slope, barrier, scores, change) -> float:
     """Shorten the step until it lowers the barrier objective enough."""
+    length = 1.0
     before = float(margins.value(scores)[0])
     total = float(step.sum())
     for _ in range(40):
