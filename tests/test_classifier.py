@@ -58,7 +58,7 @@ def test_attributes(make_data, n_classes, theta, loss):
     assert set(model.stump_features_) <= set(range(4))
     assert model.objective_.shape == model.gap_.shape == (2,)
     assert model.n_iter_ >= 1
-    assert (model.gap_ <= model.tol).all()
+    assert not (model.gap_ > model.tol).any()  # NaN for a step not run
     assert np.isnan(model.objective_[0]) == (theta != "learned")
     assert model.timings_["total"] >= max(model.timings_.values())
     assert {"binary maps", "classifier weights", "tables", "total"} <= set(model.timings_)
@@ -164,7 +164,7 @@ def test_many_rows_converge_too(loss, n_classes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = classifier(loss=loss, n_maps=250).fit(X, y)
-    assert (model.gap_ <= model.tol).all()
+    assert not (model.gap_ > model.tol).any()  # NaN for a step not run
     assert model.score(X, y) > 0.6
 
 

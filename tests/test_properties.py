@@ -150,8 +150,8 @@ def test_two_classes_can_change_places(problem, theta):
 def test_certificates_hold(problem, parameters):
     X, y, weights = problem
     model = fit(X, y, weights, **parameters)
-    assert (model.gap_ >= 0).all()
-    assert (model.gap_ <= model.tol).all()
+    assert not (model.gap_ < 0).any()  # NaN for a step not run
+    assert not (model.gap_ > model.tol).any()
 
 
 @few_examples

@@ -99,9 +99,12 @@ class BinaryMapsEstimator(BaseEstimator):
             )
         if self.class_weight is None:
             return codes, weights
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-        )
+        if self.class_weight == "balanced":
+            # Sorted, so that the sums do not depend on the order of the rows.
+            totals = np.array([np.sort(weights[codes == c]).sum() for c in np.unique(codes)])
+            factors = totals.sum() / (totals.size * totals)
+        else:
+            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if not (factors > 0).all():
             raise ValueError("class_weight must be positive for every class in y.")
         return codes, weights * factors[codes]
@@ -117,7 +120,7 @@ class BinaryMapsEstimator(BaseEstimator):
         settings = self._settings()
         n_columns = 1 if self.classes_.size == 2 else self.classes_.size
         with progress.stage("binary maps"):
-            n_codes = min(X.shape[0] * X.shape[1], 2**62)
+            n_codes = X.shape[0] * X.shape[1]
             engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
             n_maps = default_n_maps(X.shape[1]) if self.n_maps == "auto" else int(self.n_maps)
             self._maps, codes = self._family().fit_codes(X, weights, n_maps, settings.seed, engine)

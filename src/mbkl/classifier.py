@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,8 +34,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     The kernel counts, with weights theta, the maps on which two samples agree:
     K(x, z) = sum_k theta_k [map_k(x) == map_k(z)]. Step 0 finds on which side of
     each map each class lies, Step 1 learns theta >= 0 for all classes together,
-    Step 2 trains one-vs-rest SVMs with the kernel. Nothing of size samples times
-    maps is ever formed, and the fitted model is a table look-up per feature.
+    Step 2 trains one-vs-rest SVMs with the kernel. No matrix of samples by maps is
+    formed (except for a few hundred samples), and the fitted model is a table look-up
+    per feature.
 
     Parameters
     ----------
@@ -126,7 +127,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     objective_ : ndarray of shape (2,)
         Objectives of Steps 1 and 2 (summed over classes); NaN for a step not run.
     gap_ : ndarray of shape (2,)
-        Relative duality gaps, certificates of how near the optimum they are.
+        Relative duality gaps, certificates of how near the optimum they are; NaN for
+        a step not run.
     timings_ : dict
         Seconds of each stage.
 
@@ -154,7 +156,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
 
     _parameter_constraints: dict = {
         **BinaryMapsEstimator._parameter_constraints,
-        "theta_power": [Interval(Real, 0, 1, closed="both")],
+        "theta_power": [Options(Real, {0, 0.5, 1})],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "C_kernel": [Interval(Real, 0.0, None, closed="neither"), None],
         "calibration": [StrOptions({"temperature"}), None],
@@ -253,7 +255,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
             self.objective_ = np.array(
                 [first.objective if first else np.nan, solution.objective.sum()]
             )
-            self.gap_ = np.array([first.relative_gap if first else 0.0, solution.relative_gap])
+            self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
             self.predictor_ = TablePredictor(
                 self._maps, self._tables(), self.intercept_, self.n_jobs
             )
@@ -324,6 +326,10 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         if self.classes_.size == 2:
             second = expit(scores[:, 0] / self.temperature_)
             probabilities = np.column_stack([1.0 - second, second])
+        elif self.calibration is None:
+            # One-vs-rest probabilities of the logistic loss, made to sum to one.
+            probabilities = expit(scores)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
             probabilities = softmax(scores / self.temperature_, axis=1)
         # Scores that differ in their last digits only may give equal probabilities.

@@ -23,7 +23,7 @@ class MBKLClassifierCV(MBKLClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
-    from small to large, every solution starting from the one before.
+    from small to large, solutions starting from the one before where that helps.
 
     Parameters
     ----------

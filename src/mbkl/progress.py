@@ -31,6 +31,7 @@ class Progress:
 
     def __init__(self, estimator) -> None:
         self.timings: dict[str, float] = {}
+        self._nested: list[float] = []
         self._estimator = estimator
         self._began = time.perf_counter()
         self._context = None
@@ -63,11 +64,18 @@ class Progress:
             task.call_on_fit_task_begin(estimator=self._estimator)
             return bool(task.call_on_fit_task_end(estimator=self._estimator))
 
-        yield iteration
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self._estimator)
-        elapsed = time.perf_counter() - began
-        self.timings[name] = self.timings.get(name, 0.0) + elapsed
+        self._nested.append(0.0)
+        try:
+            yield iteration
+        finally:
+            if context is not None:
+                context.call_on_fit_task_end(estimator=self._estimator)
+            elapsed = time.perf_counter() - began
+            # A stage within a stage counts once.
+            own = elapsed - self._nested.pop()
+            if self._nested:
+                self._nested[-1] += elapsed
+            self.timings[name] = self.timings.get(name, 0.0) + own
         if self._estimator.verbose:
             print(f"[mbkl] {name}: {elapsed:.2f} s", flush=True)
 

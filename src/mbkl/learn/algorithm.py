@@ -12,7 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
 from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import PairOperator, learn_kernel_weights, smallest_cost
+from mbkl.learn.kernel_weights import (
+    PairOperator,
+    learn_kernel_weights,
+    pair_margins,
+    rounded,
+    smallest_cost,
+)
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
@@ -62,11 +68,15 @@ class Kernel:
     theta : ndarray of shape (n_cells,)
         Weights, summing to one; zero where there is no map or it is dropped.
     solution : WeightSolution or None
-        Where the solver ended, if there was one to solve.
+        The solution of Step 1, if there was one to solve.
+    interior : WeightSolution or None
+        Where its solver ended, before weights near zero were set to zero; a start for
+        another cost.
     """
 
     theta: Array
     solution: WeightSolution | None = None
+    interior: WeightSolution | None = None
 
 
 @dataclass
@@ -110,7 +120,7 @@ class Learner:
         depend on the order of the rows, nor on whether a row is repeated or weighted.
         """
         low, high = row_hashes(self.operator, self.settings.seed).T
-        order = np.lexsort((self.y, low, high))
+        order = np.lexsort((self.weights, self.y, low, high))
         low, high, y = low[order], high[order], self.y[order]
         fresh = np.ones(y.size, dtype=bool)
         fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
@@ -154,7 +164,7 @@ class Learner:
             # shared; each contributes the power of its share.
             weights = self.multiplicity[kept] ** (1.0 - power) * kernel.theta[kept] ** power
             if not kept.any():
-                return self._constant()
+                return self._constant(C)
             operator = self.operator.keep_maps(kept)
             ladder = operator.ladder
             kernel_weights = np.ones(ladder.n_cells)
@@ -217,11 +227,19 @@ class Learner:
 
     def _learned(self, C: float, start: Kernel | None) -> Kernel:
         """Step 1 of the paper."""
-        signs = self.signs
+        _ = self.signs  # Step 0, a stage of its own
         with self.progress.stage("kernel weights") as iteration:
             pairs, operator, _ = self._pairs
             smallest = self.smallest_useful_C()
-            if smallest >= C or not signs.any():
+            if np.isinf(smallest):
+                warnings.warn(
+                    "Step 0 finds no map that tells the classes apart, and the model is constant. "
+                    "Try init_rule='balanced', quantile thresholds or theta='ones'.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return Kernel(np.zeros(operator.n_columns))
+            if smallest >= C:
                 warnings.warn(
                     f"C_kernel={C:g} is too small to learn a kernel: all theta are zero up to "
                     f"C_kernel={smallest:.3g}, and the model is constant. Set C_kernel above that.",
@@ -229,19 +247,20 @@ class Learner:
                     stacklevel=2,
                 )
                 return Kernel(np.zeros(operator.n_columns))
+            cost = C * REFERENCE_ROWS / pairs.weights.sum()
             solution = learn_kernel_weights(
                 operator,
                 pairs,
                 self.settings.kernel_loss,
-                C * REFERENCE_ROWS / pairs.weights.sum(),
-                None if start is None else start.solution,
+                cost,
+                None if start is None else start.interior,
                 self.settings.tol,
                 self.settings.max_iter,
                 iteration,
             )
-            useful = solution.positive & signs.any(axis=1)
-            theta = np.where(useful, solution.theta, 0.0)
-            return Kernel(theta / theta.sum(), solution)
+            margins = pair_margins(pairs, self.settings.kernel_loss, cost)
+            result = rounded(operator, margins, solution)
+            return Kernel(result.theta / result.theta.sum(), result, solution)
 
     def _alignment(self) -> Array:
         """Weigh each map by how well it alone tells the classes apart."""
@@ -262,14 +281,16 @@ class Learner:
         for _ in range(_REWEIGHTING_PASSES):
             solution = self.learn_classifier(kernel, C, solution)
             norms = np.sqrt((solution.jumps**2).sum(axis=1))
+            if not norms.any():
+                return kernel
             theta = np.where(norms > _DROP_BELOW * norms[norms > 0].mean(), norms, 0.0)
             kernel = Kernel(theta / theta.sum())
         return kernel
 
-    def _constant(self) -> Solution:
+    def _constant(self, C: float) -> Solution:
         """Return the classifier without any map: an intercept per class."""
         labels = one_vs_rest_labels(self.y, self.n_classes)
-        costs = (self.weights / self.weights.sum())[:, None]
+        costs = (C * REFERENCE_ROWS / self.weights.sum() * self.weights)[:, None]
         margins = Margins(labels, costs, smoothing_path(self.settings.loss)[-1])
         scores = np.zeros(labels.shape)
         intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))

@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 # ones (measured); without it the hinge has to be approached through smooth losses.
 _FEW_ROWS = 300
 _FEW_ROWS_HINGE = 2_000
+# Rows squared times maps: beyond this the matrix of all maps is too large.
+_DENSE_WORK = 1e10
 
 
 def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
@@ -62,7 +64,9 @@ def learn_classifier_weights(
         See `minimise`.
     """
     penalty = 2.0 / np.where(operator.ladder.is_jump, kernel_weights, 1.0)
-    if operator.n_rows <= (_FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS):
+    few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
+    work = float(operator.n_rows) ** 2 * operator.ladder.n_cells
+    if operator.n_rows <= few_rows and work <= _DENSE_WORK:
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
     shape = (operator.ladder.n_cells, labels.shape[1])
     jumps, intercept = np.zeros(shape), np.zeros(shape[1])
@@ -71,7 +75,8 @@ def learn_classifier_weights(
     n_iter = 0
     for stage in smoothing_path(loss):
         margins = Margins(labels, costs[:, None], stage)
-        solution = minimise(operator, margins, penalty, jumps, intercept, tol, max_iter, progress)
+        left = max(max_iter - n_iter, 1)
+        solution = minimise(operator, margins, penalty, jumps, intercept, tol, left, progress)
         jumps, intercept = solution.jumps, solution.intercept
         n_iter += solution.n_iter
     solution.n_iter = n_iter

@@ -40,9 +40,11 @@ def class_shares(
     right = (operator.ladder.gradient(sums) + totals) * (unit / 2.0)
     totals = totals * unit
     columns = slice(1, 2) if n_classes == 2 else slice(None)
-    own = right[:, columns] / totals[columns]
+    others = totals.sum() - totals[columns]
     rest_right = right.sum(axis=1, keepdims=True) - right[:, columns]
-    rest = rest_right / (totals.sum() - totals[columns])
+    # A class without rows, as in some folds, has no share anywhere.
+    own = right[:, columns] / np.where(totals[columns] > 0, totals[columns], 1.0)
+    rest = rest_right / np.where(others > 0, others, 1.0)
     return own, rest
 
 

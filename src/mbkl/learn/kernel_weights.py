@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,18 @@ def learn_kernel_weights(
         problem = DenseProblem(operator.dense(), margins)
         return solve_densely(problem, tol, max_iter, progress)
     return minimise_weights(operator, margins, start, tol, max_iter, progress)
+
+
+def rounded(operator: PairOperator, margins: Margins, solution: WeightSolution) -> WeightSolution:
+    """Set the weights on their way to zero to zero; update objective and gap."""
+    useful = solution.positive & operator.signs.any(axis=1)
+    theta = np.where(useful, solution.theta, 0.0)
+    scores = operator.forward(theta[:, None])
+    intercept = margins.best_intercept(scores, solution.intercept)
+    objective = float(theta.sum() + margins.exact_value(scores + intercept)[0])
+    # The lower bound of the optimum stays what it was.
+    gap = max(objective - (solution.objective - solution.gap), 0.0)
+    return replace(solution, theta=theta, intercept=intercept, objective=objective, gap=gap)
 
 
 def pair_margins(pairs: Pairs, loss: str, cost: float) -> Margins:

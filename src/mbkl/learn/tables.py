@@ -123,6 +123,11 @@ class StumpOperator:
         return self.codes.n_rows
 
     @property
+    def is_map(self) -> NDArray[np.bool_]:
+        """Which columns are maps."""
+        return self.ladder.is_jump
+
+    @property
     def plain_codes(self) -> Codes:
         """The codes, of which an operator made by `take_narrow` has none."""
         assert not isinstance(self.codes, BundledCodes)

@@ -200,7 +200,9 @@ def _quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.flo
     for feature in np.unique(features):
         values, mass = _column(columns, feature, weights)
         wanted = order[bounds[feature] : bounds[feature + 1]]
-        distinct, group = np.unique(values, return_inverse=True)
+        order_free = np.lexsort((mass, values))
+        distinct, group = np.unique(values[order_free], return_inverse=True)
+        mass = mass[order_free]
         if distinct.size < 2:
             continue
         # No threshold lies above the largest value.

@@ -163,7 +163,8 @@ class DenseProblem:
         is_positive = self.labels > 0
         totals = point.alpha[is_positive].sum(), point.alpha[~is_positive].sum()
         lower = min(totals)
-        alpha = point.alpha * np.where(is_positive, lower / totals[0], lower / totals[1])
+        shares = [lower / total if total > 0 else 0.0 for total in totals]
+        alpha = point.alpha * np.where(is_positive, *shares)
         pull = self.S.T @ alpha
         if self.penalty is None:
             objective = float(point.weights.sum()) + loss

@@ -100,7 +100,9 @@ def minimise_weights(
     _iterate(small_operator, margins, small, tol, max_iter, progress, may_screen=False)
     _extend(operator, small_operator, solution, small, screened)
     # The certificate is that of all maps; if a dropped one is missed, go on with all.
-    _assess(operator, margins, operator.forward(solution.theta[:, None]), solution)
+    scores = operator.forward(solution.theta[:, None])
+    solution.intercept = margins.best_intercept(scores, solution.intercept)
+    _assess(operator, margins, scores, solution)
     if solution.gap > tol * solution.objective and small.gap <= tol * small.objective:
         _iterate(operator, margins, solution, tol, max_iter, progress, may_screen=False)
     return solution

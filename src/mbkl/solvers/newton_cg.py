@@ -146,7 +146,8 @@ class NewtonSystem:
         total, mean, diagonal, neighbour = operator.chain(self._curvature)
         # Eliminating the intercept centres the columns.
         self._share = mean / total if total else mean
-        neighbour[1:] -= np.where(neighbour[1:] != 0, mean[1:] * self._share[:-1], 0.0)
+        both = operator.is_map[1:] & operator.is_map[:-1]
+        neighbour[1:] -= np.where(both, mean[1:] * self._share[:-1], 0.0)
         diagonal = np.maximum(diagonal - mean * self._share, 0.0)
         self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty)
 
