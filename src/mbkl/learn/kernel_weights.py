@@ -55,7 +55,9 @@ class PairOperator:
         return self.parts[0].ladder.is_jump
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
-        """Return the operator of some of the maps."""
+        """Return the operator of some of the maps; frees memory of this one meanwhile."""
+        for part in self.parts:
+            part.forget_narrow()
         parts = tuple(part.keep_maps(kept).narrowed() for part in self.parts)
         signs = np.zeros((parts[0].ladder.n_cells, len(parts)))
         signs[parts[0].ladder.is_jump] = self.signs[kept & self.is_map]

@@ -162,6 +162,10 @@ class StumpOperator:
         """Return the operator on some of the rows."""
         return StumpOperator(self.engine.take(self.codes, rows), self.ladder, self.engine)
 
+    def forget_narrow(self) -> None:
+        """Free the bundled codes; they are made again when needed."""
+        self.__dict__.pop("narrow_codes", None)
+
     def narrowed(self) -> StumpOperator:
         """Return the operator for passes of few columns only, in less memory."""
         return StumpOperator(self.narrow_codes, self.ladder, self.engine)
