@@ -16,7 +16,8 @@ import mbkl
 from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.learn.algorithm import Learner, Settings
-from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.learn.operator import MapOperator
+from mbkl.learn.tables import Ladder
 from mbkl.maps import Stumps
 from mbkl.progress import Progress
 
@@ -68,7 +69,7 @@ def make_operator():
         engine = engine or NumpyEngine()
         weights = np.ones(X.shape[0]) if weights is None else weights
         _, codes = Stumps(**family).fit_codes(X, weights, n_maps, seed, engine)
-        return StumpOperator(codes, Ladder(codes.offsets), engine)
+        return MapOperator(codes, Ladder(codes.offsets), engine)
 
     return make
 
@@ -84,7 +85,7 @@ def make_learner():
         ladder = Ladder(codes.offsets)
         multiplicity = np.zeros(ladder.n_cells)
         multiplicity[ladder.is_jump] = maps.multiplicity
-        operator = StumpOperator(codes, ladder, engine)
+        operator = MapOperator(codes, ladder, engine)
         choices = Settings(**{**DEFAULT_SETTINGS, **changes})
         progress = Progress(SimpleNamespace(verbose=0))
         return Learner(operator, multiplicity, y, int(y.max()) + 1, weights, choices, progress)

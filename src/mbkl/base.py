@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mbkl.engine import choose_engine
 from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
-from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.learn.operator import MapOperator
+from mbkl.learn.tables import Ladder
 from mbkl.maps import Stumps
 from mbkl.progress import Progress
 
@@ -130,10 +131,9 @@ class BinaryMapsEstimator(BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        ladder = Ladder(codes.offsets)
-        multiplicity = np.zeros(ladder.n_cells)
-        multiplicity[ladder.is_jump] = self._maps.multiplicity
-        operator = StumpOperator(codes, ladder, engine)
+        operator = MapOperator(codes, Ladder(codes.offsets), engine)
+        multiplicity = np.zeros(operator.n_slots)
+        multiplicity[operator.is_map] = self._maps.multiplicity
         return Learner(operator, multiplicity, y, self.classes_.size, weights, settings, progress)
 
     def _settings(self) -> Settings:
@@ -153,7 +153,7 @@ class BinaryMapsEstimator(BaseEstimator):
     def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
         """Drop maps of zero weight; set the attributes that describe the kernel."""
         kept = kernel.theta > 0
-        self._maps = self._maps.select(kept[learner.operator.ladder.is_jump])
+        self._maps = self._maps.select(kept[learner.operator.is_map])
         self.theta_ = kernel.theta[kept]
         self.n_maps_ = int(kept.sum())
         self.stump_features_ = self._maps.stump_features

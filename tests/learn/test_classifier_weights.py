@@ -21,7 +21,7 @@ EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", "matrix-free"])
 def learn(solver, operator, labels, costs, theta, loss, start=None, max_iter=100):
     """Solve Step 2 with the solver of that name."""
     path = smoothing_path(loss)
-    penalty = 2.0 / np.where(operator.ladder.is_jump, theta, 1.0)
+    penalty = 2.0 / np.where(operator.is_map, theta, 1.0)
     if solver == "dense":
         return learn_densely(operator, labels, costs, penalty, exact_loss(path[-1]), max_iter)
     # The matrix-free solver approaches the hinge only so far.
@@ -58,7 +58,7 @@ def make_problem(make_data, make_operator):
         X, y = make_data(n_rows, 3, n_classes, seed)
         operator = make_operator(X, n_maps, seed)
         generator = np.random.default_rng(seed)
-        theta = generator.random(operator.ladder.n_cells) * operator.ladder.is_jump
+        theta = generator.random(operator.n_columns) * operator.is_map
         theta /= theta.sum()
         weights = generator.random(n_rows) + 0.5
         return operator, one_vs_rest_labels(y, n_classes), weights, theta
@@ -68,7 +68,7 @@ def make_problem(make_data, make_operator):
 
 def features_of(operator, theta):
     """Return the features whose usual SVM is the one of Step 2."""
-    return (operator.dense() * np.sqrt(theta / 2))[:, operator.ladder.is_jump]
+    return (operator.dense() * np.sqrt(theta / 2))[:, operator.is_map]
 
 
 def objective(features, labels, costs, loss, weights, intercept):
@@ -98,7 +98,7 @@ def test_objective_is_that_of_the_libraries(make_problem, solver, loss, cost, n_
     operator, labels, weights, theta = make_problem(n_classes)
     solution = learn(solver, operator, labels, cost * weights, theta, loss)
     features = features_of(operator, theta)
-    is_jump = operator.ladder.is_jump
+    is_jump = operator.is_map
     for column in range(labels.shape[1]):
         target = labels[:, column]
         jumps = solution.jumps[is_jump, column] / np.sqrt(theta[is_jump] / 2)
@@ -125,7 +125,7 @@ def test_hinge_objective_is_that_of_liblinear(make_problem, solver, cost):
 @EVERY_COST
 def test_the_problem_is_that_of_maps_and_their_complements(make_problem, cost):
     operator, labels, weights, theta = make_problem()
-    is_jump = operator.ladder.is_jump
+    is_jump = operator.is_map
     right = (operator.dense()[:, is_jump] > 0) * np.sqrt(theta[is_jump])
     left = (operator.dense()[:, is_jump] < 0) * np.sqrt(theta[is_jump])
     theirs = library_objective(np.hstack([right, left]), labels[:, 0], cost * weights, "hinge")
@@ -169,7 +169,7 @@ def test_a_start_from_another_cost_leads_to_the_same_objective(make_problem, sol
 def test_cells_without_a_map_have_no_jump(make_problem, solver):
     operator, labels, weights, theta = make_problem(3)
     solution = learn(solver, operator, labels, weights, theta, "squared_hinge")
-    assert not solution.jumps[~operator.ladder.is_jump].any()
+    assert not solution.jumps[~operator.is_map].any()
 
 
 @EVERY_SOLVER

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.initial_guess import Shares, class_shares, initial_signs, signs_of_stumps
 from mbkl.learn.kernel_weights import PairOperator, smallest_cost
 from mbkl.learn.pairs import sample_pairs
-
-ONE_MAP = np.ones(1, dtype=bool)
-
 
 def signs_of(operator, y, n_classes, rule="balanced", weights=None):
     weights = np.ones(y.size) if weights is None else weights
     shares = class_shares(operator, y, n_classes, weights)
-    return initial_signs(*shares, operator.ladder.is_jump, rule)
+    return initial_signs(operator, shares, rule)
 
 
 def one_map_svm(right, is_class):
@@ -36,7 +33,7 @@ def test_balanced_rule_is_the_solution_of_the_one_map_svm(
     right = (operator.dense() > 0).astype(float)
     targets = [1] if n_classes == 2 else range(n_classes)
     for column, target in enumerate(targets):
-        for k in np.flatnonzero(operator.ladder.is_jump):
+        for k in np.flatnonzero(operator.is_map):
             a = one_map_svm(right[:, k], y == target)
             expected = 0 if abs(a) < 1e-4 else np.sign(a)
             assert signs[k, column] == expected
@@ -59,29 +56,31 @@ def test_balanced_rule_is_the_solution_of_the_one_map_svm(
     ],
 )
 def test_rules(rule, own, rest, balanced, median):
-    sign = initial_signs(np.array([[own]]), np.array([[rest]]), ONE_MAP, rule)[0, 0]
+    shares = Shares(np.array([[own]]), np.array([[rest]]), np.ones(1))
+    sign = signs_of_stumps(shares, rule)[0, 0]
     assert sign == (balanced if rule == "balanced" else median)
 
 
 def test_a_difference_within_rounding_is_a_tie():
-    own, rest = np.array([[0.1 + 0.2]]), np.array([[0.3]])
-    assert initial_signs(own, rest, ONE_MAP, "balanced")[0, 0] == 0
+    shares = Shares(np.array([[0.1 + 0.2]]), np.array([[0.3]]), np.ones(1))
+    assert signs_of_stumps(shares, "balanced")[0, 0] == 0
 
 
 def test_cells_without_a_map_have_no_sign(make_data, make_operator):
     X, y = make_data()
     operator = make_operator(X)
     for rule in ("balanced", "median"):
-        assert not signs_of(operator, y, 2, rule)[~operator.ladder.is_jump].any()
+        assert not signs_of(operator, y, 2, rule)[~operator.is_map].any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_shares_are_counts_over_totals(make_data, make_operator, n_classes):
     X, y = make_data(60, 3, n_classes)
     operator = make_operator(X)
-    own, rest = class_shares(operator, y, n_classes, np.ones(60))
+    shares = class_shares(operator, y, n_classes, np.ones(60))
+    own, rest = shares.own, shares.rest
     right = operator.dense() > 0
-    is_jump = operator.ladder.is_jump
+    is_jump = operator.is_map
     targets = [1] if n_classes == 2 else range(n_classes)
     assert own.shape == rest.shape == (is_jump.size, len(targets))
     for column, target in enumerate(targets):
@@ -97,7 +96,8 @@ def test_a_weight_is_a_number_of_repetitions(make_data, make_operator, n_classes
     rows = np.repeat(np.arange(30), weights)
     weighted = class_shares(operator, y, n_classes, weights.astype(float))
     repeated = class_shares(operator.take(rows), y[rows], n_classes, np.ones(rows.size))
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-14)
+    np.testing.assert_allclose(weighted.own, repeated.own, rtol=1e-14)
+    np.testing.assert_allclose(weighted.rest, repeated.rest, rtol=1e-14)
 
 
 def test_two_classes_mirror_each_other(make_data, make_operator):

@@ -35,7 +35,7 @@ def make_problem(make_data, make_operator):
         operator = make_operator(X, n_maps, seed)
         weights = np.random.default_rng(seed).random(n_rows) + 0.5 if weighted else np.ones(n_rows)
         shares = class_shares(operator, y, n_classes, weights)
-        signs = initial_signs(*shares, operator.ladder.is_jump, "balanced")
+        signs = initial_signs(operator, shares, "balanced")
         pairs = sample_pairs(operator, y, n_classes, weights, 2, 50_000, seed)
         return PairOperator.of(operator, pairs, signs), pairs
 
@@ -264,13 +264,13 @@ def test_the_operator_is_its_matrix(make_problem, n_classes):
     np.testing.assert_allclose(operator.forward(theta), S @ theta, atol=1e-10)
     np.testing.assert_allclose(operator.adjoint(residuals), S.T @ residuals, atol=1e-10)
     weights = generator.random((S.shape[0], 1))
-    total, mean, diagonal, neighbour = operator.chain(weights)
+    total, mean, diagonal, neighbour = operator.products(weights)
     gram = S.T @ (weights * S)
     assert total == pytest.approx(weights.sum())
     np.testing.assert_allclose(mean, S.T @ weights[:, 0], atol=1e-10)
     np.testing.assert_allclose(diagonal, np.diag(gram), atol=1e-10)
     neighbours = np.diag(gram, 1)
-    is_jump = operator.parts[0].ladder.is_jump
+    is_jump = operator.parts[0].cells.is_jump
     expected = np.where(is_jump[1:] & is_jump[:-1], neighbours, 0)
     np.testing.assert_allclose(neighbour[1:], expected, atol=1e-10)
 
@@ -284,6 +284,6 @@ def test_rows_of_the_operator_are_signed_for_their_class(
     maps = make_operator(X, 35)
     weights = np.random.default_rng(0).random(70) + 0.5
     shares = class_shares(maps, y, n_classes, weights)
-    signs = initial_signs(*shares, maps.ladder.is_jump, "balanced")
+    signs = initial_signs(maps, shares, "balanced")
     expected = maps.dense()[pairs.rows] * signs[:, pairs.classes].T
     np.testing.assert_array_equal(operator.dense(), expected)

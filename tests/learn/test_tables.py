@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.learn.operator import MapOperator
+from mbkl.learn.tables import Ladder
 
 
 def sample(n_rows=50, n_features=4, seed=0):
@@ -24,8 +25,8 @@ def operator(request, engine, make_operator):
 
 
 def columns_for(operator, n_columns, seed=0):
-    jumps = np.random.default_rng(seed).normal(size=(operator.ladder.n_cells, n_columns))
-    return jumps * operator.ladder.is_jump[:, None]
+    jumps = np.random.default_rng(seed).normal(size=(operator.n_columns, n_columns))
+    return jumps * operator.is_map[:, None]
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
@@ -46,10 +47,10 @@ def test_the_matrix_holds_the_signs_of_all_maps(make_operator):
 
     X = sample()
     maps, codes = Stumps().fit_codes(X, np.ones(50), 60, 0, NumpyEngine())
-    operator = StumpOperator(codes, Ladder(codes.offsets), NumpyEngine())
+    operator = MapOperator(codes, Ladder(codes.offsets), NumpyEngine())
     sides = np.where(X[:, maps.stump_features] > maps.edges.thresholds, 1.0, -1.0)
-    np.testing.assert_array_equal(operator.dense()[:, operator.ladder.is_jump], sides)
-    assert not operator.dense()[:, ~operator.ladder.is_jump].any()
+    np.testing.assert_array_equal(operator.dense()[:, operator.is_map], sides)
+    assert not operator.dense()[:, ~operator.is_map].any()
 
 
 @given(
@@ -61,7 +62,7 @@ def test_adjointness(n_cells, n_rows, seed):
     values = np.array([generator.integers(count, size=n_rows) for count in n_cells], dtype=np.uint8)
     from mbkl.engine.codes import DenseCodes
 
-    operator = StumpOperator(DenseCodes(values, offsets), Ladder(offsets), NumpyEngine())
+    operator = MapOperator(DenseCodes(values, offsets), Ladder(offsets), NumpyEngine())
     jumps = columns_for(operator, 1, seed)
     residuals = generator.normal(size=(n_rows, 1))
     left = (operator.forward(jumps) * residuals).sum()
@@ -112,10 +113,10 @@ def test_take_selects_rows(operator):
 
 def test_chain_holds_products_of_columns(operator):
     weights = np.random.default_rng(5).random((operator.n_rows, 1))
-    total, mean, diagonal, neighbour = operator.chain(weights)
+    total, mean, diagonal, neighbour = operator.products(weights)
     Z = operator.dense()
     gram = Z.T @ (weights * Z)
-    is_pair = operator.ladder.is_jump[1:] & operator.ladder.is_jump[:-1]
+    is_pair = operator.is_map[1:] & operator.is_map[:-1]
     assert total == pytest.approx(weights.sum())
     np.testing.assert_allclose(mean, Z.T @ weights[:, 0], atol=1e-10)
     np.testing.assert_allclose(diagonal, np.diag(gram), atol=1e-10)
@@ -125,7 +126,7 @@ def test_chain_holds_products_of_columns(operator):
 
 def test_no_groups(engine, make_codes):
     codes = make_codes(n_rows=5, n_cells=())
-    operator = StumpOperator(codes, Ladder(codes.offsets), engine)
+    operator = MapOperator(codes, Ladder(codes.offsets), engine)
     np.testing.assert_array_equal(operator.forward(np.empty((0, 2))), np.zeros((5, 2)))
     assert operator.adjoint(np.ones((5, 2))).shape == (0, 2)
     assert operator.dense().shape == (5, 0)

@@ -8,7 +8,8 @@ from scipy import sparse
 
 from mbkl.engine.codes import densify
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.tables import Ladder, StumpOperator
+from mbkl.learn.operator import MapOperator
+from mbkl.learn.tables import Ladder
 from mbkl.maps import Stumps
 from mbkl.maps.stumps import StumpMaps
 
@@ -313,7 +314,7 @@ def test_huge_float32_values_are_not_taken_for_missing(make):
 def agreement(family, X, n_maps, seed):
     """Return for each pair of rows the share of drawn maps on which they agree."""
     maps, codes = fit(family, X, n_maps, seed)
-    Z = StumpOperator(codes, Ladder(codes.offsets), NumpyEngine()).dense()
+    Z = MapOperator(codes, Ladder(codes.offsets), NumpyEngine()).dense()
     Z = Z[:, Ladder(codes.offsets).is_jump]
     disagree = maps.multiplicity.sum() - (Z * maps.multiplicity) @ Z.T
     return 1 - disagree / 2 / n_maps

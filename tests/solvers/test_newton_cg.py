@@ -20,7 +20,7 @@ def test_steps_solve_the_dense_system(make_data, make_operator, n_features, shar
     operator = make_operator(X, n_maps=40)
     generator = np.random.default_rng(0)
     curvature = generator.random(120) * (generator.random(120) < share_curved)
-    penalty = generator.random(operator.ladder.n_cells) + 0.5
+    penalty = generator.random(operator.n_columns) + 0.5
     right = generator.normal(size=penalty.size)
     step = NewtonSystem(operator, curvature, penalty).solve(right, 1e-10)
     hessian = reduced_hessian(operator.dense(), curvature, penalty)
@@ -30,7 +30,7 @@ def test_steps_solve_the_dense_system(make_data, make_operator, n_features, shar
 def test_a_flat_loss_leaves_the_penalty(make_data, make_operator):
     X, _ = make_data(60, 2)
     operator = make_operator(X)
-    penalty = np.random.default_rng(0).random(operator.ladder.n_cells) + 0.5
+    penalty = np.random.default_rng(0).random(operator.n_columns) + 0.5
     right = np.ones(penalty.size)
     step = NewtonSystem(operator, np.zeros(60), penalty).solve(right, 1e-10)
     np.testing.assert_allclose(step, right / penalty, rtol=1e-3)
@@ -42,7 +42,7 @@ def test_one_feature_takes_few_steps_however_many_maps(make_operator):
     calls = {}
     for n_maps in (20, 800):
         operator = make_operator(X, n_maps)
-        penalty = np.full(operator.ladder.n_cells, 1e-3)
+        penalty = np.full(operator.n_columns, 1e-3)
         system = NewtonSystem(operator, np.ones(3000), penalty)
         product, calls[n_maps] = system._product, 0
 

@@ -34,7 +34,7 @@ def test_markov_chains_are_solved_exactly(n, scale):
 def test_nested_maps_are_a_markov_chain(make_data, make_operator):
     X, _ = make_data(200, 1)
     operator = make_operator(X, n_maps=12)
-    is_jump = operator.ladder.is_jump
+    is_jump = operator.is_map
     Z = operator.dense()[:, is_jump]
     weights = np.random.default_rng(0).random((200, 1))
     centred = Z - (weights * Z).sum(axis=0) / weights.sum()

@@ -354,3 +354,37 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
         target = translated[position]
         for row in range(source.shape[0]):
             target[row] = table[source[row]]
+
+
+@_jit
+def bin_ferns(
+    X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop
+):
+    """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
+    one, zero = np.uint64(1), np.uint64(0)
+    same_type = thresholds.astype(X.dtype)  # exact
+    # A block of rows, feature by feature: comparisons then run along the rows.
+    block = np.empty((X.shape[1], _ROWS_BINNED), X.dtype)
+    outcome = np.empty(_ROWS_BINNED, np.uint64)
+    for first in range(start, stop, _ROWS_BINNED):
+        n_rows = min(_ROWS_BINNED, stop - first)
+        for row in range(n_rows):
+            for feature in range(X.shape[1]):
+                block[feature, row] = X[first + row, feature]
+        for fern in range(offsets.shape[0] - 1):
+            outcome[:] = zero
+            for stump in range(offsets[fern], offsets[fern + 1]):
+                values, threshold = block[features[stump]], same_type[stump]
+                for row in range(_ROWS_BINNED):
+                    outcome[row] = (outcome[row] << one) | np.uint64(values[row] > threshold)
+            table = numbers[raw_offsets[fern] : raw_offsets[fern + 1]]
+            n_bits = 0
+            while (1 << n_bits) < table.shape[0]:
+                n_bits += 1
+            if offsets[fern + 1] - offsets[fern] > n_bits:
+                factor, shift = factors[fern], np.uint64(64 - n_bits)
+                for row in range(_ROWS_BINNED):
+                    outcome[row] = (outcome[row] * factor) >> shift
+            target = codes[fern, first : first + n_rows]
+            for row in range(n_rows):
+                target[row] = table[outcome[row]]

@@ -96,9 +96,18 @@ class NumbaEngine:
             return coarsen_sparse(codes, plan)
         values = np.empty((plan.groups.size, codes.n_rows), dtype=plan.dtype)
         new_codes = plan.new_codes.astype(plan.dtype)
-        arguments = (codes.values, plan.groups, codes.offsets, new_codes, values)
-        self._share(plan.groups.size, values.size, kernels.translate, *arguments)
+        self.renumber(codes, plan.groups, new_codes, values)
         return DenseCodes(values, plan.offsets)
+
+    def renumber(self, codes: DenseCodes, groups, numbers: NDArray, out: NDArray) -> None:
+        arguments = (codes.values, groups, codes.offsets, numbers, out)
+        self._share(groups.size, out.size, kernels.translate, *arguments)
+
+    def bin_ferns(self, X, ferns, out: NDArray) -> None:
+        raw_offsets = ferns.raw_offsets
+        arguments = (X, ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
+        arguments += (raw_offsets, ferns.numbers, out)
+        self._share(X.shape[0], X.shape[0] * ferns.features.size, kernels.bin_ferns, *arguments)
 
     def bin(self, X, features, edges, out: NDArray) -> None:
         arguments = _search(X, features, edges)

@@ -101,10 +101,44 @@ class NumpyEngine:
             return coarsen_sparse(codes, plan)
         values = np.empty((plan.groups.size, codes.n_rows), dtype=plan.dtype)
         new_codes = plan.new_codes.astype(plan.dtype)
-        for position, group in enumerate(plan.groups):
-            table = new_codes[codes.offsets[group] : codes.offsets[group + 1]]
-            np.take(table, codes.values[group], out=values[position])
+        self.renumber(codes, plan.groups, new_codes, values)
         return DenseCodes(values, plan.offsets)
+
+    def renumber(self, codes: DenseCodes, groups, numbers: NDArray, out: NDArray) -> None:
+        """Write the codes of some groups with new numbers for all cells.
+
+        Parameters
+        ----------
+        codes : DenseCodes
+        groups : ndarray of shape (n_kept,)
+        numbers : ndarray of shape (n_cells,)
+            New number, within its group, of each cell.
+        out : ndarray of shape (n_kept, n_rows)
+        """
+        for position, group in enumerate(groups):
+            table = numbers[codes.offsets[group] : codes.offsets[group + 1]]
+            np.take(table, codes.values[group], out=out[position])
+
+    def bin_ferns(self, X, ferns, out: NDArray) -> None:
+        """Write the cell of each row of a dense X in each fern.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        ferns : FernMaps
+        out : ndarray of shape (n_ferns, n_rows)
+        """
+        raw_offsets = ferns.raw_offsets
+        for fern in range(ferns.n_maps):
+            bits = np.zeros(X.shape[0], dtype=np.uint64)
+            for stump in range(ferns.offsets[fern], ferns.offsets[fern + 1]):
+                bits <<= np.uint64(1)
+                bits |= X[:, ferns.features[stump]] > ferns.thresholds[stump]
+            n_bits = int(ferns.n_raw[fern]).bit_length() - 1
+            if ferns.offsets[fern + 1] - ferns.offsets[fern] > n_bits:
+                bits = (bits * ferns.factors[fern]) >> np.uint64(64 - n_bits)
+            table = ferns.numbers[raw_offsets[fern] : raw_offsets[fern + 1]]
+            out[fern] = table[bits.astype(np.intp)]
 
     def bin(self, X, features, edges, out: NDArray) -> None:
         """Write the code of each value of some columns of a dense X.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
-from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.initial_guess import Shares, class_shares, initial_signs
 from mbkl.learn.kernel_weights import (
     PairOperator,
     learn_kernel_weights,
@@ -22,7 +22,7 @@ from mbkl.learn.kernel_weights import (
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator
 from mbkl.progress import Progress
 from mbkl.solvers.interior_point import WeightSolution
 from mbkl.solvers.newton_cg import Solution
@@ -65,7 +65,7 @@ class Kernel:
 
     Parameters
     ----------
-    theta : ndarray of shape (n_cells,)
+    theta : ndarray of shape (n_slots,)
         Weights, summing to one; zero where there is no map or it is dropped.
     solution : WeightSolution or None
         The solution of Step 1, if there was one to solve.
@@ -85,8 +85,8 @@ class Learner:
 
     Parameters
     ----------
-    operator : StumpOperator
-    multiplicity : ndarray of shape (n_cells,)
+    operator : MapOperator or JointOperator
+    multiplicity : ndarray of shape (n_slots,)
         How many drawn maps each map stands for; zero where there is no map.
     y : ndarray of shape (n_rows,)
         Class of each row.
@@ -97,7 +97,7 @@ class Learner:
     progress : Progress
     """
 
-    operator: StumpOperator
+    operator: AnyOperator
     multiplicity: Array
     y: NDArray[np.intp]
     n_classes: int
@@ -155,7 +155,7 @@ class Learner:
         Returns
         -------
         solution : Solution
-            Its jumps are those of all maps, zero where theta is.
+            Its weights are those of all maps, zero where theta is.
         """
         with self.progress.stage("classifier weights") as iteration:
             power = 2.0 * self.settings.theta_power
@@ -166,13 +166,13 @@ class Learner:
             if not kept.any():
                 return self._constant(C)
             operator = self.operator.keep_maps(kept)
-            ladder = operator.ladder
-            kernel_weights = np.ones(ladder.n_cells)
-            kernel_weights[ladder.is_jump] = weights / weights.sum()
+            kernel_weights = np.ones(operator.n_slots)
+            kernel_weights[operator.is_map] = weights / weights.sum()
+            columns, own_columns = self.operator.spread(kept), operator.spread(operator.is_map)
             local_start = None
             if start is not None:
-                jumps = np.zeros((ladder.n_cells, start.intercept.size))
-                jumps[ladder.is_jump] = start.jumps[kept]
+                jumps = np.zeros((operator.n_columns, start.intercept.size))
+                jumps[own_columns] = start.jumps[columns]
                 local_start = Solution(jumps, start.intercept, start.objective, start.gap)
             solution = learn_classifier_weights(
                 operator,
@@ -185,8 +185,8 @@ class Learner:
                 self.settings.max_iter,
                 iteration,
             )
-            everywhere = np.zeros((kept.size, solution.intercept.size))
-            everywhere[kept] = solution.jumps[ladder.is_jump]
+            everywhere = np.zeros((columns.size, solution.intercept.size))
+            everywhere[columns] = solution.jumps[own_columns]
             solution.jumps = everywhere
         return solution
 
@@ -195,16 +195,15 @@ class Learner:
         return self.operator.forward(solution.jumps) + solution.intercept
 
     @cached_property
-    def shares(self) -> tuple[Array, Array]:
-        """Share of each class, and of the rest, to the right of each map."""
+    def shares(self) -> Shares:
+        """Shares of the classes on the sides and in the cells of the maps."""
         return class_shares(self.operator, self.y, self.n_classes, self.weights)
 
     @cached_property
-    def signs(self) -> NDArray[np.int8]:
+    def signs(self) -> Array:
         """Step 0: the side of each map on which each class lies."""
         with self.progress.stage("initial guess"):
-            is_jump = self.operator.ladder.is_jump
-            return initial_signs(*self.shares, is_jump, self.settings.init_rule)
+            return initial_signs(self.operator, self.shares, self.settings.init_rule)
 
     @cached_property
     def _pairs(self) -> tuple[Pairs, PairOperator, float]:
@@ -265,8 +264,8 @@ class Learner:
     def _alignment(self) -> Array:
         """Weigh each map by how well it alone tells the classes apart."""
         with self.progress.stage("kernel weights"):
-            own, rest = self.shares
-            separation = ((own - rest) ** 2).sum(axis=1)
+            difference = self.shares.own - self.shares.rest
+            separation = self.operator.collect((difference**2).sum(axis=1))
             theta = self.multiplicity * separation
             return theta / theta.sum() if theta.any() else theta
 
@@ -280,7 +279,7 @@ class Learner:
         solution = None
         for _ in range(_REWEIGHTING_PASSES):
             solution = self.learn_classifier(kernel, C, solution)
-            norms = np.sqrt((solution.jumps**2).sum(axis=1))
+            norms = np.sqrt(self.operator.collect((solution.jumps**2).sum(axis=1)))
             if not norms.any():
                 return kernel
             theta = np.where(norms > _DROP_BELOW * norms[norms > 0].mean(), norms, 0.0)
@@ -295,7 +294,7 @@ class Learner:
         scores = np.zeros(labels.shape)
         intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
         objective = margins.exact_value(scores + intercept)
-        jumps = np.zeros((self.operator.ladder.n_cells, labels.shape[1]))
+        jumps = np.zeros((self.operator.n_columns, labels.shape[1]))
         return Solution(jumps, intercept, objective, np.zeros_like(objective))
 
 

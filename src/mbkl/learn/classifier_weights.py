@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.newton_cg import Solution, minimise
 
@@ -35,7 +35,7 @@ def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
 
 
 def learn_classifier_weights(
-    operator: StumpOperator,
+    operator: AnyOperator,
     labels: NDArray[np.int8],
     costs: Array,
     kernel_weights: Array,
@@ -48,14 +48,15 @@ def learn_classifier_weights(
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
     With a free intercept the two weights of a map are opposite, and the SVM is
-    one on jumps a of the maps z = +1 or -1 with the penalty sum a^2 / weight.
+    one on jumps a of the maps z = +1 or -1 with the penalty sum a^2 / weight. The
+    feature map of a fern is sqrt(kernel weight) in the column of the row's cell.
 
     Parameters
     ----------
-    operator : StumpOperator
+    operator : MapOperator or JointOperator
     labels : ndarray of shape (n_rows, n_columns)
     costs : ndarray of shape (n_rows,)
-    kernel_weights : ndarray of shape (n_cells,)
+    kernel_weights : ndarray of shape (n_slots,)
         Positive at every map; entries that are no map are ignored.
     loss : {"squared_hinge", "hinge", "logistic"}
     start : Solution or None
@@ -63,12 +64,12 @@ def learn_classifier_weights(
     tol, max_iter, progress
         See `minimise`.
     """
-    penalty = 2.0 / np.where(operator.ladder.is_jump, kernel_weights, 1.0)
+    penalty = operator.penalty(kernel_weights)
     few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
-    work = float(operator.n_rows) ** 2 * operator.ladder.n_cells
+    work = float(operator.n_rows) ** 2 * operator.n_columns
     if operator.n_rows <= few_rows and work <= _DENSE_WORK:
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
-    shape = (operator.ladder.n_cells, labels.shape[1])
+    shape = (operator.n_columns, labels.shape[1])
     jumps, intercept = np.zeros(shape), np.zeros(shape[1])
     if start is not None:
         jumps, intercept = start.jumps, start.intercept
@@ -84,7 +85,7 @@ def learn_classifier_weights(
 
 
 def _solve_densely(
-    operator: StumpOperator, labels, costs, penalty, loss, tol, max_iter, progress
+    operator: AnyOperator, labels, costs, penalty, loss, tol, max_iter, progress
 ) -> Solution:
     """Solve each problem with the dense solver."""
     maps = operator.dense()

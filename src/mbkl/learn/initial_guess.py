@@ -2,83 +2,128 @@
 
 Alone in an SVM with a free intercept, a map gets the weights (a, -a) on its two
 sides. Step 0 keeps the sign of a, one per map and class; Step 1 finds its size.
+A fern has a sign in each cell. Most of its cells hold few rows, of which the sign
+is little more than chance, so it is shrunk towards zero there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.fixed_point import to_fixed_point
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator
+
+Array = NDArray[np.float64]
+
+# Rows of either class that are added to every cell of a fern.
+_PRIOR_ROWS = 2.0
 
 
-def class_shares(
-    operator: StumpOperator, y: NDArray[np.intp], n_classes: int, weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the share of each class, and of the rest, to the right of each map.
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the classes on the right side of each stump, or in each cell.
 
     Parameters
     ----------
-    operator : StumpOperator
+    own, rest : ndarray of shape (n_columns, n_classes or 1)
+        p / t_p and n / t_n of the paper: of the class, and of all others. Two classes
+        need one column, that of the second class.
+    row : ndarray of shape (n_classes or 1,)
+        What one row of the class and one of the others are together.
+    """
+
+    own: Array
+    rest: Array
+    row: Array
+
+
+def class_shares(
+    operator: AnyOperator, y: NDArray[np.intp], n_classes: int, weights: Array
+) -> Shares:
+    """Count the classes on the sides and in the cells of the maps.
+
+    Parameters
+    ----------
+    operator : MapOperator or JointOperator
     y : ndarray of shape (n_rows,)
     n_classes : int
     weights : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    own, rest : ndarray of shape (n_cells, n_classes or 1)
-        p / t_p and n / t_n of the paper. Two classes need one column, that of
-        the second class.
     """
     members = np.zeros((y.size, n_classes))
     members[np.arange(y.size), y] = weights
     integers, unit = to_fixed_point(members)
-    sums = operator.engine.histogram(operator.codes, integers)
-    totals = integers.sum(axis=0)
-    # gradient = right - left and right + left = total.
-    right = (operator.ladder.gradient(sums) + totals) * (unit / 2.0)
-    totals = totals * unit
+    inside = operator.mass(integers) * unit
+    totals = integers.sum(axis=0) * unit
     columns = slice(1, 2) if n_classes == 2 else slice(None)
     others = totals.sum() - totals[columns]
-    rest_right = right.sum(axis=1, keepdims=True) - right[:, columns]
+    rest_inside = inside.sum(axis=1, keepdims=True) - inside[:, columns]
     # A class without rows, as in some folds, has no share anywhere.
-    own = right[:, columns] / np.where(totals[columns] > 0, totals[columns], 1.0)
-    rest = rest_right / np.where(others > 0, others, 1.0)
-    return own, rest
+    own_total = np.where(totals[columns] > 0, totals[columns], 1.0)
+    rest_total = np.where(others > 0, others, 1.0)
+    own, rest = inside[:, columns] / own_total, rest_inside / rest_total
+    return Shares(own, rest, 1.0 / own_total + 1.0 / rest_total)
 
 
-def initial_signs(
-    own: NDArray[np.float64], rest: NDArray[np.float64], is_jump: NDArray[np.bool_], rule: str
-) -> NDArray[np.int8]:
-    """Return +1, -1 or 0 (no use) for each map and class.
+def initial_signs(operator: AnyOperator, shares: Shares, rule: str) -> Array:
+    """Return +1, -1 or 0 (no use) for each map and class; for cells, what is between.
 
     Parameters
     ----------
-    own, rest : ndarray of shape (n_cells, n_columns)
-        Shares to the right of each map: of the class, and of all others.
-    is_jump : ndarray of shape (n_cells,)
-        Which entries are maps.
+    operator : MapOperator or JointOperator
+    shares : Shares
     rule : {"balanced", "median"}
-        "balanced" is the solution of the one-map SVM with class-balanced costs:
-        the class goes to the side where its share is larger. "median" is the
-        table of the paper with its sign corrected: only maps that have the
-        majority of the class on one side and that of the rest on the other.
+        See `signs_of_stumps`. Ferns know no such choice.
+
+    Returns
+    -------
+    signs : ndarray of shape (n_columns, n_classes or 1)
+    """
+    is_cell = operator.is_cell[:, None]
+    is_map = operator.spread(operator.is_map)[:, None]
+    signs = np.where(is_cell, signs_of_cells(shares), signs_of_stumps(shares, rule))
+    return np.where(is_map, signs, 0.0)
+
+
+def signs_of_stumps(shares: Shares, rule: str) -> Array:
+    """Return +1, -1 or 0 for each stump and class.
+
+    "balanced" is the solution of the one-map SVM with class-balanced costs: the
+    class goes to the side where its share is larger. "median" is the table of the
+    paper with its sign corrected: only maps that have the majority of the class on
+    one side and that of the rest on the other.
 
     Examples
     --------
     >>> import numpy as np
     >>> own, rest = np.array([[0.9], [0.9]]), np.array([[0.6], [0.2]])
-    >>> initial_signs(own, rest, np.ones(2, dtype=bool), "balanced").ravel()
-    array([1, 1], dtype=int8)
-    >>> initial_signs(own, rest, np.ones(2, dtype=bool), "median").ravel()
-    array([0, 1], dtype=int8)
+    >>> signs_of_stumps(Shares(own, rest, np.ones(1)), "balanced").ravel()
+    array([1., 1.])
+    >>> signs_of_stumps(Shares(own, rest, np.ones(1)), "median").ravel()
+    array([0., 1.])
     """
-    if rule == "balanced":
-        difference = own - rest
-        # Shares are ratios of rounded sums: a difference of a few units in the
-        # last place is a tie.
-        signs = np.where(np.abs(difference) > 1e-12, np.sign(difference), 0.0)
-    else:
-        signs = (own >= 0.5).astype(np.int8) - (rest >= 0.5).astype(np.int8)
-    return np.where(is_jump[:, None], signs, 0).astype(np.int8)
+    if rule == "median":
+        return (shares.own >= 0.5).astype(np.float64) - (shares.rest >= 0.5)
+    difference = shares.own - shares.rest
+    # Shares are ratios of rounded sums: a difference of a few units in the
+    # last place is a tie.
+    return np.where(np.abs(difference) > 1e-12, np.sign(difference), 0.0)
+
+
+def signs_of_cells(shares: Shares) -> Array:
+    """Return the difference of the shares of each cell and class by their sum.
+
+    It is near the sign of the difference in a cell of many rows most of which are on
+    one side, and near zero in a cell of few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> own, rest = np.array([[0.001], [0.9]]), np.array([[0.0], [0.0]])
+    >>> signs_of_cells(Shares(own, rest, np.array([0.002]))).ravel().round(2)
+    array([0.2, 1. ])
+    """
+    difference = shares.own - shares.rest
+    return difference / (shares.own + shares.rest + _PRIOR_ROWS * shares.row)

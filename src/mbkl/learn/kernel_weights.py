@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import Pairs
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.interior_point import WeightSolution, minimise_weights
 
@@ -25,47 +25,64 @@ _DENSE_WORK = 5e8
 class PairOperator:
     """The signed maps S on pairs: S[(i, c), k] = sign[k, c] * z_k(x_i).
 
+    The value of a fern on a pair is the sign of the cell of the row for the class.
+
     Parameters
     ----------
-    parts : tuple of StumpOperator
+    parts : tuple of MapOperator or JointOperator
         The rows of the pairs of each class, in class order.
     signs : ndarray of shape (n_cells, len(parts))
     """
 
-    parts: tuple[StumpOperator, ...]
+    parts: tuple[AnyOperator, ...]
     signs: Array
 
     @classmethod
-    def of(cls, operator: StumpOperator, pairs: Pairs, signs: NDArray[np.int8]) -> PairOperator:
+    def of(cls, operator: AnyOperator, pairs: Pairs, signs: Array) -> PairOperator:
         """Build the operator of some pairs; classes without a pair are left out."""
         every_row = pairs.rows.size == operator.n_rows and signs.shape[1] == 1
         if every_row:
-            return cls((operator,), signs.astype(np.float64))
+            return cls((operator,), signs)
         present, starts = np.unique(pairs.classes, return_index=True)
         parts = tuple(operator.take(rows) for rows in np.split(pairs.rows, starts[1:]))
-        return cls(parts, signs[:, present].astype(np.float64))
+        return cls(parts, signs[:, present])
 
     @property
     def n_columns(self) -> int:
-        return self.signs.shape[0]
+        return self.parts[0].n_slots
 
     @property
     def is_map(self) -> NDArray[np.bool_]:
         """Which columns are maps."""
-        return self.parts[0].ladder.is_jump
+        return self.parts[0].is_map
+
+    @property
+    def is_chained(self) -> NDArray[np.bool_]:
+        """Which maps are nested in the one to their left."""
+        # No fern is: the sum over the columns of a map has at most one term.
+        return self.parts[0].collect(self.parts[0].is_chained)
+
+    @property
+    def is_signed(self) -> NDArray[np.bool_]:
+        """Which maps tell some class from the others."""
+        return self.parts[0].collect(self.signs.any(axis=1).astype(np.intp)) > 0
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
         """Return the operator of some of the maps; frees memory of this one meanwhile."""
         for part in self.parts:
             part.forget_narrow()
         parts = tuple(part.keep_maps(kept).narrowed() for part in self.parts)
-        signs = np.zeros((parts[0].ladder.n_cells, len(parts)))
-        signs[parts[0].ladder.is_jump] = self.signs[kept & self.is_map]
+        before, after = self.parts[0], parts[0]
+        signs = np.zeros((after.n_columns, len(parts)))
+        signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]
         return PairOperator(parts, signs)
 
     def forward(self, theta: Array) -> Array:
         return np.concatenate(
-            [part.forward(self.signs[:, [c]] * theta) for c, part in enumerate(self.parts)]
+            [
+                part.forward(self.signs[:, [c]] * part.spread(theta))
+                for c, part in enumerate(self.parts)
+            ]
         )
 
     def adjoint(self, residuals: Array) -> Array:
@@ -75,27 +92,27 @@ class PairOperator:
         pulls, totals = np.zeros((self.n_columns, 1)), np.zeros(1)
         for c, (part, piece) in enumerate(zip(self.parts, self._split(residuals), strict=True)):
             pull, total = part.adjoint_and_total(piece)
-            pulls += self.signs[:, [c]] * pull
+            pulls += part.collect(self.signs[:, [c]] * pull)
             totals += total
         return pulls, totals
 
-    def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
+    def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
         total = 0.0
         mean, diagonal, neighbour = np.zeros((3, self.n_columns))
         for c, (part, piece) in enumerate(zip(self.parts, self._split(weights), strict=True)):
             sign = self.signs[:, c]
-            part_total, part_mean, part_diagonal, part_neighbour = part.chain(piece)
+            part_total, part_mean, part_diagonal, part_neighbour = part.products(piece)
             total += part_total
-            mean += sign * part_mean
-            diagonal += sign**2 * part_diagonal
+            mean += part.collect(sign * part_mean)
+            diagonal += part.collect(sign**2 * part_diagonal)
             part_neighbour[1:] *= sign[1:] * sign[:-1]
-            neighbour += part_neighbour
+            neighbour += part.collect(part_neighbour)
         return total, mean, diagonal, neighbour
 
     def dense(self) -> Array:
         """Return S itself, of shape (n_pairs, n_columns)."""
-        parts = [part.dense() * self.signs[:, c] for c, part in enumerate(self.parts)]
-        return np.concatenate(parts)
+        parts = [part.collect((part.dense() * self.signs[:, c]).T) for c, part in enumerate(self.parts)]
+        return np.concatenate(parts, axis=1).T
 
     def take_narrow(self, rows: NDArray[np.intp]) -> PairOperator:
         bounds = self._bounds()
@@ -147,7 +164,7 @@ def learn_kernel_weights(
 
 def rounded(operator: PairOperator, margins: Margins, solution: WeightSolution) -> WeightSolution:
     """Set the weights on their way to zero to zero; update objective and gap."""
-    useful = solution.positive & operator.signs.any(axis=1)
+    useful = solution.positive & operator.is_signed
     theta = np.where(useful, solution.theta, 0.0)
     scores = operator.forward(theta[:, None])
     intercept = margins.best_intercept(scores, solution.intercept)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator, MapOperator
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Pairs:
 
 
 def sample_pairs(
-    operator: StumpOperator,
+    operator: AnyOperator,
     y: NDArray[np.intp],
     n_classes: int,
     weights: Array,
@@ -52,7 +52,7 @@ def sample_pairs(
 
     Parameters
     ----------
-    operator : StumpOperator
+    operator : MapOperator or JointOperator
     y : ndarray of shape (n_rows,)
         Class of each row.
     n_classes : int
@@ -85,17 +85,18 @@ def sample_pairs(
     return Pairs(rows, classes, labels, weights[rows])
 
 
-def row_hashes(operator: StumpOperator, seed: int) -> NDArray[np.uint64]:
+def row_hashes(operator: AnyOperator, seed: int) -> NDArray[np.uint64]:
     """Return two independent hashes of each row's codes, of shape (n_rows, 2).
 
     Random numbers for each cell are added up over the groups by the engine's gather.
     They are integers small enough for all sums to be exact in float64.
     """
-    codes = operator.codes
-    bits = 52 - max(codes.n_groups, 1).bit_length()
+    parts = (operator,) if isinstance(operator, MapOperator) else operator.parts
+    n_groups = sum(part.codes.n_groups for part in parts)
+    bits = 52 - max(n_groups, 1).bit_length()
     generator = np.random.Generator(np.random.Philox(seed))
-    numbers = generator.integers(2**bits, size=(codes.n_cells, 2)).astype(np.float64)
-    sums = operator.engine.gather(codes, numbers)
+    numbers = generator.integers(2**bits, size=(operator.n_columns, 2)).astype(np.float64)
+    sums = operator.gather(numbers)
     return _mix(sums.astype(np.int64).view(np.uint64), seed)
 
 

@@ -1,8 +1,8 @@
-"""Between maps and tables: the additive structure that makes MBKL fast.
+"""Between weights and tables: what the cells of a group have to do with each other.
 
-Maps of one group are nested: map k is z = +1 to the right of its boundary and
--1 to the left. A weight per map ("jump") is therefore a table per group, and
-the gradient of all maps is one running sum over the group's histogram:
+Stumps of one feature are nested (`Ladder`): map k is z = +1 to the right of its
+boundary and -1 to the left. A weight per map ("jump") is therefore a table per
+group, and the gradient of all maps is one running sum over the group's histogram:
 
     table[cell] = sum of jumps at or left of cell - sum of jumps right of it
     (transpose) gradient[jump] = sum of residuals right of it - left of it
@@ -10,28 +10,24 @@ the gradient of all maps is one running sum over the group's histogram:
 Jumps are stored one per cell, each standing for the boundary at the left edge
 of its cell. The first cell of a group has no left boundary: its jump is always
 zero. This wastes one number per group and saves all index arithmetic.
+
+Cells of a fern have no order (`Cells`): the weights are the table.
+
+Both say how kernel weights, one per map, belong to the weights of an SVM, one per
+jump or cell: `spread` gives each of them that of its map, `collect` is its transpose.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.bundles import BundledCodes, bundle
-from mbkl.engine.codes import Codes, DenseCodes, coarsening, densify
-from mbkl.engine.fixed_point import to_fixed_point
-from mbkl.engine.numpy_engine import AnyCodes
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
+from mbkl.engine.codes import DenseCodes
 
 Array = NDArray[np.float64]
-
-_FEW_COLUMNS = 2
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,16 @@ class Ladder:
     @property
     def n_cells(self) -> int:
         return int(self.offsets[-1])
+
+    @property
+    def n_slots(self) -> int:
+        """Length of an array of kernel weights; some entries may be no map."""
+        return self.n_cells
+
+    @property
+    def is_map(self) -> NDArray[np.bool_]:
+        """Which of the slots are maps."""
+        return self.is_jump
 
     @cached_property
     def is_jump(self) -> NDArray[np.bool_]:
@@ -102,127 +108,130 @@ class Ladder:
         gradient[self.offsets[:-1]] = 0
         return gradient
 
-
-@dataclass(frozen=True)
-class StumpOperator:
-    """The matrix Z of all maps on all rows, without ever forming it.
-
-    Parameters
-    ----------
-    codes : DenseCodes or SparseCodes
-    ladder : Ladder
-    engine : NumpyEngine or NumbaEngine
-    """
-
-    codes: AnyCodes
-    ladder: Ladder
-    engine: Engine
-
-    @property
-    def n_rows(self) -> int:
-        return self.codes.n_rows
-
-    @property
-    def is_map(self) -> NDArray[np.bool_]:
-        """Which columns are maps."""
-        return self.ladder.is_jump
-
-    @property
-    def plain_codes(self) -> Codes:
-        """The codes, of which an operator made by `take_narrow` has none."""
-        assert not isinstance(self.codes, BundledCodes)
-        return self.codes
-
     @cached_property
-    def narrow_codes(self) -> AnyCodes:
-        """The codes, bundled for passes of few columns."""
-        return bundle(self.codes) if isinstance(self.codes, DenseCodes) else self.codes
+    def is_chained(self) -> NDArray[np.bool_]:
+        """Which maps have a neighbour to their left."""
+        is_chained = self.is_jump.copy()
+        is_chained[1:] &= self.is_jump[:-1]
+        return is_chained
 
-    def _codes_for(self, n_columns: int) -> AnyCodes:
-        # The tables of bundles are many times longer: too long for many columns.
-        return self.narrow_codes if n_columns <= _FEW_COLUMNS else self.codes
+    def spread(self, kernel_weights: NDArray) -> NDArray:
+        """Return the kernel weight of the map of each jump: they are the same."""
+        return kernel_weights
 
-    def forward(self, jumps: Array) -> Array:
-        """Return Z @ jumps, of shape (n_rows, n_columns)."""
-        codes = self._codes_for(jumps.shape[1])
-        return self.engine.gather(codes, self.ladder.tables(jumps))
+    def collect(self, values: NDArray) -> NDArray:
+        """Return the sum over the jumps of each map: they are the same."""
+        return values
 
-    def adjoint(self, residuals: Array) -> Array:
-        """Return Z.T @ residuals, of shape (n_cells, n_columns); order-free."""
-        return self.adjoint_and_total(residuals)[0]
+    def mass(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum over the rows to the right of each map, from the histogram."""
+        total = sums[self.offsets[0] : self.offsets[1]].sum(axis=0) if self.n_cells else 0
+        # gradient = right - left and right + left = total.
+        return (self.gradient(sums) + total) // 2
 
-    def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
-        """Return Z.T @ residuals and the sum of the residuals; order-free."""
-        integers, unit = to_fixed_point(residuals)
-        codes = self._codes_for(residuals.shape[1])
-        gradient = self.ladder.gradient(self.engine.histogram(codes, integers))
-        return gradient * unit, integers.sum(axis=0) * unit
+    def penalty(self, kernel_weights: Array) -> Array:
+        """Return the quadratic penalty of the jumps.
 
-    def take(self, rows: NDArray[np.intp]) -> StumpOperator:
-        """Return the operator on some of the rows."""
-        return StumpOperator(self.engine.take(self.codes, rows), self.ladder, self.engine)
-
-    def forget_narrow(self) -> None:
-        """Free the bundled codes; they are made again when needed."""
-        self.__dict__.pop("narrow_codes", None)
-
-    def narrowed(self) -> StumpOperator:
-        """Return the operator for passes of few columns only, in less memory."""
-        return StumpOperator(self.narrow_codes, self.ladder, self.engine)
-
-    def take_narrow(self, rows: NDArray[np.intp]) -> StumpOperator:
-        """Return the operator on some of the rows, for passes of few columns only."""
-        return StumpOperator(self.engine.take(self.narrow_codes, rows), self.ladder, self.engine)
-
-    def keep_maps(self, kept: NDArray[np.bool_]) -> StumpOperator:
-        """Return the operator of some of the maps: cells between them are joined.
-
-        Parameters
-        ----------
-        kept : ndarray of shape (n_cells,)
-            Which maps to keep; entries that are no map are ignored.
+        A map has a weight on either side, a and -a: twice the penalty of one.
         """
-        kept = kept[self.ladder.is_jump]
-        if kept.all():
-            return self
-        plan = coarsening(self.ladder.offsets, kept)
-        codes = self.engine.coarsen(self.plain_codes, plan)
-        return StumpOperator(codes, Ladder(plan.offsets), self.engine)
+        return 2.0 / np.where(self.is_jump, kernel_weights, 1.0)
 
-    def dense(self) -> Array:
-        """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
-        codes, ladder = densify(self.plain_codes), self.ladder
-        local = np.arange(ladder.n_cells) - np.repeat(ladder.offsets[:-1], np.diff(ladder.offsets))
-        right = codes.values[ladder.group] >= local[:, None]
-        return np.where(ladder.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
-
-    def chain(self, weights: Array) -> tuple[float, Array, Array, Array]:
-        """Return products of columns of Z that the chain preconditioner needs.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows, 1)
-            Weight of each row in the products.
+    def products(
+        self, sums: NDArray[np.int64], unit: float, total: float
+    ) -> tuple[Array, Array, Array]:
+        """Return products of columns from the histogram of the rows' weights.
 
         Returns
         -------
-        total : float
-            Sum of the weights.
-        mean : ndarray of shape (n_cells,)
-            Products with the constant column.
-        diagonal : ndarray of shape (n_cells,)
-            Squared norms.
-        neighbour : ndarray of shape (n_cells,)
-            Products of each column with the one to its left.
+        mean, diagonal, neighbour : ndarray of shape (n_cells,)
+            Products of each column with the constant one, itself, and the one to its left.
         """
-        integers, unit = to_fixed_point(weights)
-        sums = self.engine.histogram(self.narrow_codes, integers)
-        total = float(integers.sum() * unit[0])
-        mean = self.ladder.gradient(sums)[:, 0] * unit[0]
-        neighbour = np.zeros(self.ladder.n_cells)
+        mean = self.gradient(sums)[:, 0] * unit
+        neighbour = np.zeros(self.n_cells)
         # Two neighbours disagree exactly on the rows of the cell between them.
-        neighbour[1:] = total - 2.0 * unit[0] * sums[:-1, 0]
-        neighbour[~self.ladder.is_jump] = 0.0
-        neighbour[1:][~self.ladder.is_jump[:-1]] = 0.0
-        diagonal = np.where(self.ladder.is_jump, total, 0.0)
-        return total, mean, diagonal, neighbour
+        neighbour[1:] = total - 2.0 * unit * sums[:-1, 0]
+        neighbour[~self.is_chained] = 0.0
+        return mean, np.where(self.is_jump, total, 0.0), neighbour
+
+    def columns(self, codes: DenseCodes) -> Array:
+        """Return all maps on all rows, of shape (n_rows, n_cells)."""
+        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        right = codes.values[self.group] >= local[:, None]
+        return np.where(self.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Groups of cells without order, a map of many values each.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_groups + 1,)
+        Cells of group g are offsets[g] to offsets[g + 1] - 1.
+    """
+
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.offsets[-1])
+
+    @property
+    def n_slots(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def is_map(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_slots, dtype=bool)
+
+    @property
+    def is_chained(self) -> NDArray[np.bool_]:
+        return np.zeros(self.n_cells, dtype=bool)
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """Group of each cell."""
+        return np.repeat(np.arange(self.n_slots), np.diff(self.offsets))
+
+    def tables(self, weights: Array) -> Array:
+        """Return the tables: the weights themselves."""
+        return weights
+
+    def gradient(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the transpose of `tables`."""
+        return sums
+
+    def spread(self, kernel_weights: NDArray) -> NDArray:
+        """Return the kernel weight of the group of each cell.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Cells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
+        array([1., 1., 2., 2., 2.])
+        """
+        return np.repeat(kernel_weights, np.diff(self.offsets), axis=0)
+
+    def collect(self, values: NDArray) -> NDArray:
+        """Return the sum over the cells of each group."""
+        return np.add.reduceat(values, self.offsets[:-1], axis=0)
+
+    def mass(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum over the rows in each cell."""
+        return sums
+
+    def penalty(self, kernel_weights: Array) -> Array:
+        """Return the quadratic penalty of the weights of the cells."""
+        return 1.0 / self.spread(kernel_weights)
+
+    def products(
+        self, sums: NDArray[np.int64], unit: float, total: float
+    ) -> tuple[Array, Array, Array]:
+        """Return products of columns, see `Ladder.products`; neighbours count as apart."""
+        mass = sums[:, 0] * unit
+        return mass, mass.copy(), np.zeros(self.n_cells)
+
+    def columns(self, codes: DenseCodes) -> Array:
+        """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""
+        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return (codes.values[self.group] == local[:, None]).T.astype(np.float64)

@@ -125,7 +125,7 @@ class Stumps(BaseEstimator):
         if self.thresholds == "uniform":
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
         else:
-            thresholds = _quantiles(X, weights, features, shares)
+            thresholds = quantiles(X, weights, features, shares)
         # float32 values, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
         missing = np.flatnonzero(has_missing)
@@ -191,7 +191,7 @@ def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
     return result
 
 
-def _quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
+def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
     """Return thresholds between the quantile at each share and the next larger value."""
     thresholds = np.full(features.size, np.nan)
     order = np.argsort(features, kind="stable")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine.fixed_point import exact_sum
 from mbkl.learn.margins import Margins
-from mbkl.learn.tables import StumpOperator
+from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
 from mbkl.solvers.tridiagonal import ChainPreconditioner
 
@@ -47,7 +47,7 @@ class Solution:
 
 
 def minimise(
-    operator: StumpOperator,
+    operator: AnyOperator,
     margins: Margins,
     penalty: Array,
     jumps: Array,
@@ -60,7 +60,7 @@ def minimise(
 
     Parameters
     ----------
-    operator : StumpOperator
+    operator : MapOperator or JointOperator
     margins : Margins
     penalty : ndarray of shape (n_cells,)
         Positive quadratic penalty of each jump.
@@ -132,7 +132,7 @@ class NewtonSystem:
 
     Parameters
     ----------
-    operator : object with take_narrow, forward, adjoint_and_total and chain
+    operator : object with take_narrow, forward, adjoint_and_total, products
     curvature : ndarray of shape (n_rows,)
     penalty : ndarray of shape (n_cells,)
     """
@@ -143,11 +143,11 @@ class NewtonSystem:
             operator, curvature = operator.take_narrow(rows), curvature[rows]
         self._operator, self._penalty = operator, penalty
         self._curvature = curvature[:, None]
-        total, mean, diagonal, neighbour = operator.chain(self._curvature)
+        total, mean, diagonal, neighbour = operator.products(self._curvature)
         # Eliminating the intercept centres the columns.
         self._share = mean / total if total else mean
-        both = operator.is_map[1:] & operator.is_map[:-1]
-        neighbour[1:] -= np.where(both, mean[1:] * self._share[:-1], 0.0)
+        chained = operator.is_chained[1:]
+        neighbour[1:] -= np.where(chained, mean[1:] * self._share[:-1], 0.0)
         diagonal = np.maximum(diagonal - mean * self._share, 0.0)
         self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty)
 

@@ -1,0 +1,94 @@
+"""Compare classifiers over all data sets of the suite.
+
+python -m benchmarks.suite                         all methods and sets, then the report
+python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
+python -m benchmarks.suite --report-only           the report of what is measured so far
+python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
+
+Every result is kept as soon as it is there: a run that was stopped goes on where it was.
+Results of mbkl are measured again when its source has changed, those of the rivals when
+their parameters have.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.common import FOLDER, say, start
+from benchmarks.data import has_data
+from benchmarks.suite import datasets, report, runner
+from benchmarks.suite.collection import collect
+from benchmarks.suite.methods import METHODS, QUICK_METHODS
+from benchmarks.suite.protocol import ALL_ROWS, QUICK, STANDARD, Protocol
+from benchmarks.suite.store import Store
+
+COMMAND = "python -m benchmarks.suite"
+RESULTS = FOLDER / "suite" / "results.jsonl"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="NAME",
+        choices=list(METHODS),
+        help="of: " + ", ".join(repr(name) for name in METHODS),
+    )
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; default: all")
+    parser.add_argument("--all-rows", action="store_true", help="no limit on the number of rows")
+    parser.add_argument("--results", type=Path, help="file of the results")
+    parser.add_argument("--retry", action="store_true", help="try again what failed before")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, to see that it runs; nothing is recorded"
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.quick and chosen.all_rows:
+        parser.error("--quick has few rows; leave --all-rows out")
+    if chosen.sets:
+        known = [*(datasets.BUNDLED if chosen.quick else ()), *_stored(chosen.quick)]
+        unknown = sorted(set(chosen.sets) - set(known))
+        if unknown:
+            parser.error(f"unknown data set {unknown[0]!r}; choose of {', '.join(known)}")
+    return chosen
+
+
+def _stored(quick: bool) -> list[str]:
+    """Return the names of the stored data sets, which a quick run does without."""
+    return [] if quick and not has_data() else datasets.names()
+
+
+def _protocol(chosen: argparse.Namespace) -> Protocol:
+    if chosen.quick:
+        return QUICK
+    return ALL_ROWS if chosen.all_rows else STANDARD
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is missing, and report."""
+    chosen = parse(arguments)
+    protocol = _protocol(chosen)
+    names = chosen.sets or (list(datasets.BUNDLED) if chosen.quick else datasets.names())
+    methods = chosen.methods or (QUICK_METHODS if chosen.quick else list(METHODS))
+    units = runner.plan(names, methods, protocol)
+    store = Store(chosen.results or (None if chosen.quick else RESULTS))
+    if not chosen.report_only:
+        runner.run(units, store, protocol, chosen.retry)
+    is_part = bool(chosen.sets or chosen.methods)
+    report.write(
+        collect(units, store),
+        protocol,
+        f"{COMMAND}{' --all-rows' if chosen.all_rows else ''}",
+        print_only=chosen.quick or is_part,
+    )
+    if is_part and not chosen.quick:
+        say("a part of the suite: printed only; --report-only by itself records all there is")
+
+
+if __name__ == "__main__":
+    raise SystemExit(start(main))

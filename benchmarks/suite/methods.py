@@ -1,0 +1,240 @@
+"""The classifiers that are compared, each set up as those who like it would.
+
+A factory takes the rows of a data set (for their number and for whether values are
+missing), a seed and the number of cores, and returns a classifier that has not
+learned yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem
+from sklearn.model_selection import ParameterSampler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import mbkl
+from benchmarks.suite.tuning import TunedClassifier
+from mbkl import MBKLClassifier, MBKLClassifierCV
+
+Factory = Callable[[NDArray, int, int], BaseEstimator]
+
+LINEAR_COSTS = (0.001, 0.01, 0.1, 1, 10, 100)
+RBF_COSTS = (1, 10, 100, 1000)
+# Widths of the RBF kernel, times the number of features.
+RBF_WIDTHS = (0.1, 0.3, 1, 3, 10)
+NYSTROEM_COMPONENTS = 400
+NYSTROEM_COSTS = (0.1, 1, 10, 100)
+NYSTROEM_WIDTHS = (0.1, 0.3, 1, 3)
+# Large grids are searched on this many rows at most.
+SEARCH_ROWS = 5_000
+LIGHTGBM_CONFIGURATIONS = 16
+LIGHTGBM_SPACE = {
+    "n_estimators": [100, 200, 400],
+    "learning_rate": [0.03, 0.05, 0.1, 0.2],
+    "num_leaves": [7, 15, 31, 63],
+    "min_child_samples": [5, 10, 20, 40],
+    "colsample_bytree": [0.5, 0.75, 1.0],
+    "subsample": [0.7, 1.0],
+    "reg_lambda": [0.0, 1.0, 10.0],
+}
+
+
+# ---------------------------------------------------------------- mbkl
+
+
+def _mbkl_cv(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return MBKLClassifierCV(random_state=seed, n_jobs=n_jobs)
+
+
+def _mbkl(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return MBKLClassifier(random_state=seed, n_jobs=n_jobs)
+
+
+def _mbkl_paper(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return MBKLClassifierCV(maps="stumps", theta="learned", random_state=seed, n_jobs=n_jobs)
+
+
+# ---------------------------------------------------------------- support vector machines
+
+
+def _linear_svc(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    pipeline = _pipeline(X, StandardScaler(), _liblinear())
+    return TunedClassifier(
+        pipeline, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed
+    )
+
+
+def _rbf_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return _pipeline(X, StandardScaler(), SVC())
+
+
+def _rbf_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    grid = {"svc__C": RBF_COSTS, "svc__gamma": _widths(X, RBF_WIDTHS)}
+    pipeline = _pipeline(X, StandardScaler(), SVC(cache_size=500))
+    return TunedClassifier(pipeline, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
+
+
+def _chi2(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    pipeline = _pipeline(X, MinMaxScaler(clip=True), AdditiveChi2Sampler(), _liblinear())
+    return TunedClassifier(
+        pipeline, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed
+    )
+
+
+def _nystroem(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    grid = {"linearsvc__C": NYSTROEM_COSTS, "nystroem__gamma": _widths(X, NYSTROEM_WIDTHS)}
+    kernel = Nystroem(n_components=NYSTROEM_COMPONENTS, random_state=seed)
+    pipeline = _pipeline(X, StandardScaler(), kernel, _liblinear())
+    return TunedClassifier(pipeline, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
+
+
+def _liblinear() -> LinearSVC:
+    """Return a linear SVM solved without random numbers, so that threads may share it."""
+    return LinearSVC(dual=False)
+
+
+def _widths(X: NDArray, factors: tuple) -> list[float]:
+    return [factor / X.shape[1] for factor in factors]
+
+
+def _pipeline(X: NDArray, *steps: BaseEstimator) -> Pipeline:
+    """Return the steps, after means for missing values where there are some."""
+    imputer = [SimpleImputer()] if np.isnan(X).any() else []
+    return make_pipeline(*imputer, *steps)
+
+
+# ---------------------------------------------------------------- trees
+
+
+def _random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return RandomForestClassifier(random_state=seed, n_jobs=n_jobs)
+
+
+def _histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+def _lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(random_state=seed, n_jobs=n_jobs, verbose=-1)
+
+
+def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    from lightgbm import LGBMClassifier
+
+    # Fits of the search have a core each, the last one has all.
+    model = LGBMClassifier(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1)
+    return TunedClassifier(
+        model,
+        lightgbm_grid(),
+        max_rows=SEARCH_ROWS,
+        n_jobs=n_jobs,
+        random_state=seed,
+        last_fit={"n_jobs": n_jobs},
+    )
+
+
+def lightgbm_grid() -> list[dict[str, list]]:
+    """Return the defaults of LightGBM and random configurations, always the same ones."""
+    drawn = ParameterSampler(LIGHTGBM_SPACE, LIGHTGBM_CONFIGURATIONS - 1, random_state=0)
+    defaults = {
+        "n_estimators": 100,
+        "learning_rate": 0.1,
+        "num_leaves": 31,
+        "min_child_samples": 20,
+        "colsample_bytree": 1.0,
+        "subsample": 1.0,
+        "reg_lambda": 0.0,
+    }
+    return [{name: [value] for name, value in one.items()} for one in [defaults, *drawn]]
+
+
+def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(random_state=seed, n_jobs=n_jobs)
+
+
+# ---------------------------------------------------------------- registry
+
+REFERENCE = "LightGBM default"
+OURS: dict[str, Factory] = {
+    "MBKLClassifierCV": _mbkl_cv,
+    "MBKLClassifier": _mbkl,
+    "MBKL paper": _mbkl_paper,
+}
+METHODS: dict[str, Factory] = {
+    **OURS,
+    "LinearSVC": _linear_svc,
+    "SVC-RBF default": _rbf_default,
+    "SVC-RBF tuned": _rbf_tuned,
+    "chi2 + LinearSVC": _chi2,
+    "Nystroem + LinearSVC": _nystroem,
+    "RandomForest": _random_forest,
+    "HistGradientBoosting": _histogram_boosting,
+    REFERENCE: _lightgbm_default,
+    "LightGBM tuned": _lightgbm_tuned,
+    "EBM": _ebm,
+}
+QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
+NOTES = (
+    "MBKL paper is MBKLClassifierCV(maps='stumps', theta='learned'), the others of mbkl have "
+    "their defaults. Every classifier gets the same rows, float32 as stored, and all cores; means "
+    "take the place of missing values for those that cannot take them.",
+    f"LinearSVC, SVC and Nystroem see standardised features, AdditiveChi2Sampler such between 0 "
+    f"and 1. C of LinearSVC is one of {len(LINEAR_COSTS)} from {LINEAR_COSTS[0]} to "
+    f"{LINEAR_COSTS[-1]}; SVC-RBF tuned searches {len(RBF_COSTS)} costs from {RBF_COSTS[0]} to "
+    f"{RBF_COSTS[-1]:,} by {len(RBF_WIDTHS)} widths from {RBF_WIDTHS[0]} to {RBF_WIDTHS[-1]} over "
+    f"the number of features; Nystroem has {NYSTROEM_COMPONENTS} components and searches "
+    f"{len(NYSTROEM_COSTS)} costs by {len(NYSTROEM_WIDTHS)} widths.",
+    f"LightGBM tuned chooses among its defaults and {LIGHTGBM_CONFIGURATIONS - 1} random "
+    "configurations of trees, rate, leaves, rows per leaf, columns, rows and penalty.",
+    "All choices are made by 3-fold cross-validation (5-fold for mbkl) of accuracy inside the "
+    f"training rows. SVC-RBF tuned, Nystroem and LightGBM tuned search on {SEARCH_ROWS:,} rows at "
+    "most, drawn by class, and fit the best on all.",
+)
+
+
+# ---------------------------------------------------------------- fingerprints
+
+
+def setup_fingerprint(name: str) -> str:
+    """Return a short text that changes with the parameters of a method.
+
+    A method whose library is not installed has one too: it changes once it is there.
+    """
+    rows = np.zeros((2, 2), dtype=np.float32)
+    rows[0, 0] = np.nan
+    try:
+        return joblib.hash(METHODS[name](rows, 0, 1))[:12]
+    except ImportError as error:
+        return joblib.hash(str(error))[:12]
+
+
+def source_fingerprint(folder: Path | None = None) -> str:
+    """Return a short text that changes with any source file of mbkl.
+
+    Parameters
+    ----------
+    folder : Path or None
+        None means that of the package in use.
+    """
+    folder = folder or Path(mbkl.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]

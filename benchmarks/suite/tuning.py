@@ -1,0 +1,73 @@
+"""A grid search that chooses on a part of the rows and fits all of them."""
+
+from __future__ import annotations
+
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_limits
+
+from benchmarks.suite.protocol import draw
+
+
+class TunedClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier with parameters chosen by cross-validated accuracy.
+
+    Parameters
+    ----------
+    estimator : classifier
+    grid : dict or list of dict
+        As for scikit-learn's GridSearchCV.
+    max_rows : int or None
+        With more training rows the grid is searched on a stratified part of this size.
+    cv : int
+        Stratified folds.
+    n_jobs : int
+        Fits at the same time.
+    random_state : int
+    last_fit : dict or None
+        Parameters of the fit to all rows alone, such as its number of threads.
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_estimator_ : classifier
+        Fitted on all rows.
+    """
+
+    def __init__(
+        self, estimator, grid, max_rows=None, cv=3, n_jobs=1, random_state=0, last_fit=None
+    ):
+        self.estimator = estimator
+        self.grid = grid
+        self.max_rows = max_rows
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.last_fit = last_fit
+
+    def fit(self, X, y) -> TunedClassifier:
+        """Search the grid and fit the best on all rows."""
+        part = draw(y, self.max_rows, self.random_state)
+        search = GridSearchCV(
+            self.estimator,
+            self.grid,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            refit=False,
+            error_score="raise",
+        )
+        # The searched libraries compute outside Python's lock, and threads need no start-up.
+        # Fits side by side have the cores; threads of BLAS on top would wait for each other.
+        with parallel_config(backend="threading"), threadpool_limits(1, "blas"):
+            search.fit(X[part], y[part])
+            chosen = {**search.best_params_, **(self.last_fit or {})}
+            best = clone(self.estimator).set_params(**chosen).fit(X, y)
+        self.best_params_ = search.best_params_
+        self.best_estimator_ = best
+        self.classes_ = best.classes_
+        return self
+
+    def predict(self, X):
+        """Return the classes of rows."""
+        return self.best_estimator_.predict(X)

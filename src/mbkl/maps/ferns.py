@@ -1,0 +1,336 @@
+"""Random ferns: several random stumps at once, a cell for every joint outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from sklearn.base import BaseEstimator
+
+from mbkl.engine.codes import DenseCodes, smallest_code_dtype
+from mbkl.learn.tables import Cells
+from mbkl.maps.sample import Sample, draw_sample
+from mbkl.maps.stumps import column_ranges, quantiles
+
+if TYPE_CHECKING:
+    from mbkl.engine import Engine
+
+# Bits of a cell's number before it is hashed.
+DEEPEST = 64
+# Rows from which quantiles are taken: closer ones change no accuracy (measured).
+_QUANTILE_ROWS = 1_000
+_VALUES_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class FernMaps:
+    """Ferns whose cells are numbered without those that no row was seen in.
+
+    Parameters
+    ----------
+    features, thresholds : ndarray of shape (n_stumps,)
+        Stumps of all ferns, one fern after the other.
+    offsets : ndarray of shape (n_ferns + 1,)
+        Stumps of fern g are offsets[g] to offsets[g + 1] - 1.
+    factors : ndarray of shape (n_ferns,)
+        Odd numbers by which the outcomes of deep ferns are hashed.
+    n_raw : ndarray of shape (n_ferns,)
+        Number of cells of each fern before renumbering, a power of two.
+    numbers : ndarray of shape (sum of n_raw,)
+        New number of each cell within its fern. Cells never seen share the last.
+    cell_offsets : ndarray of shape (n_ferns + 1,)
+        First new cell of each fern.
+    """
+
+    features: NDArray[np.intp]
+    thresholds: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    factors: NDArray[np.uint64]
+    n_raw: NDArray[np.int64]
+    numbers: NDArray
+    cell_offsets: NDArray[np.int64]
+
+    @property
+    def n_maps(self) -> int:
+        return self.n_raw.size
+
+    @property
+    def n_groups(self) -> int:
+        return self.n_raw.size
+
+    @property
+    def multiplicity(self) -> NDArray[np.int64]:
+        return np.ones(self.n_maps, dtype=np.int64)
+
+    @property
+    def cells(self) -> Cells:
+        return Cells(self.cell_offsets)
+
+    @property
+    def raw_offsets(self) -> NDArray[np.int64]:
+        return np.concatenate([[0], np.cumsum(self.n_raw)]).astype(np.int64)
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        """Input feature of each group: a fern has several, which -1 stands for."""
+        return np.full(self.n_groups, -1, dtype=np.intp)
+
+    def codes(self, X, engine: Engine) -> DenseCodes:
+        """Return the cell of each fern that each row of X falls in."""
+        values = np.empty((self.n_maps, X.shape[0]), dtype=self.numbers.dtype)
+        if not sparse.issparse(X):
+            engine.bin_ferns(X, self, values)
+            return DenseCodes(values, self.cell_offsets)
+        used, places = np.unique(self.features, return_inverse=True)
+        narrow = replace(self, features=places)
+        rows = sparse.csr_array(X)
+        step = max(1, _VALUES_AT_ONCE // max(used.size, 1))
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            dense = np.ascontiguousarray(rows[block][:, used].toarray())
+            part = np.empty((self.n_maps, dense.shape[0]), dtype=values.dtype)
+            engine.bin_ferns(dense, narrow, part)
+            values[:, block] = part
+        return DenseCodes(values, self.cell_offsets)
+
+    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
+        """Return the scores of the rows of X."""
+        scores = np.empty((X.shape[0], tables.shape[1]))
+        step = max(1, _VALUES_AT_ONCE // max(self.n_maps, 1))
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            scores[block] = engine.gather(self.codes(X[block], engine), tables)
+        return scores
+
+    def select(self, kept: NDArray[np.bool_]) -> FernMaps:
+        """Return some of the ferns."""
+        stumps = np.repeat(kept, np.diff(self.offsets))
+        numbers = self.numbers[np.repeat(kept, self.n_raw)]
+        return FernMaps(
+            self.features[stumps],
+            self.thresholds[stumps],
+            _offsets(np.diff(self.offsets)[kept]),
+            self.factors[kept],
+            self.n_raw[kept],
+            numbers,
+            _offsets(np.diff(self.cell_offsets)[kept]),
+        )
+
+
+class Ferns(BaseEstimator):
+    """Family of random ferns: which of several random stumps say yes, all together.
+
+    A fern of depth d divides the space into up to 2^d cells, and its kernel is one
+    where two samples share a cell. With Poisson depths of mean l the sum of many has
+    the limit exp(-l * distance), where the distance is the chance that a random stump
+    parts two samples: ferns see interactions of features of any order.
+
+    Parameters
+    ----------
+    depth : float, default=6.0
+        Number of stumps of a fern, or its mean.
+    distribution : {"poisson", "fixed"}, default="poisson"
+        Whether depths are drawn from a Poisson distribution (without zero) or all the
+        same.
+    thresholds : {"mixed", "uniform", "quantile"}, default="mixed"
+        How the thresholds of a feature are drawn, see `Stumps`.
+    max_cells : int, default=256
+        A power of two. Outcomes of deeper ferns are hashed to this many cells, which
+        adds 1 / max_cells to the kernel of two samples in different cells.
+    rates : array-like of shape (n_features,) or None, default=None
+        How often each feature is drawn; None means equally often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.maps import Ferns
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = MBKLClassifier(maps=Ferns(), n_maps=300, random_state=0).fit(X[:200], y[:200])
+    >>> model.score(X[200:], y[200:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        depth=6.0,
+        distribution="poisson",
+        thresholds="mixed",
+        max_cells=256,
+        rates=None,
+    ):
+        self.depth = depth
+        self.distribution = distribution
+        self.thresholds = thresholds
+        self.max_cells = max_cells
+        self.rates = rates
+
+    def fit_codes(
+        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
+    ) -> tuple[FernMaps, DenseCodes]:
+        """Draw ferns for X and number the cells that rows fall in.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix of shape (n_rows, n_features)
+        weights : ndarray of shape (n_rows,)
+            Positive; used by quantile thresholds alone.
+        n_maps : int
+            Number of ferns drawn. The first of a larger draw are the same.
+        seed : int
+        engine : NumpyEngine or NumbaEngine
+
+        Returns
+        -------
+        maps : FernMaps
+            Those that part any rows.
+        codes : DenseCodes
+        """
+        self._check(X.shape[1])
+        maps = self._draw(X, weights, n_maps, seed)
+        codes = maps.codes(X, engine)
+        ones = np.ones((codes.n_rows, 1), dtype=np.int64)
+        seen = engine.histogram(codes, ones)[:, 0] > 0
+        return _renumber(maps, codes, seen, engine)
+
+    def _check(self, n_features: int) -> None:
+        if not 0 < self.depth <= DEEPEST:
+            raise ValueError(f"depth must be above 0 and at most {DEEPEST}, got {self.depth!r}.")
+        if self.distribution not in ("poisson", "fixed"):
+            raise ValueError(
+                f"distribution must be 'poisson' or 'fixed', got {self.distribution!r}."
+            )
+        if self.distribution == "fixed" and self.depth != int(self.depth):
+            raise ValueError(f"A fixed depth must be a whole number, got {self.depth!r}.")
+        if self.thresholds not in ("mixed", "uniform", "quantile"):
+            raise ValueError(
+                "thresholds must be 'mixed', 'uniform' or 'quantile', "
+                f"got {self.thresholds!r}."
+            )
+        cells = self.max_cells
+        if not 2 <= cells <= 65_536 or int(cells) & (int(cells) - 1):
+            raise ValueError(f"max_cells must be a power of two up to 65,536, got {cells!r}.")
+        if self.rates is not None:
+            rates = np.asarray(self.rates, dtype=np.float64)
+            if rates.shape != (n_features,) or not (rates >= 0).all() or not rates.sum() > 0:
+                raise ValueError(
+                    f"rates must be {n_features} numbers, one per feature, that are not "
+                    "negative and not all zero."
+                )
+
+    def _draw(self, X, weights, n_maps: int, seed: int) -> FernMaps:
+        """Draw all ferns, with cells as they come."""
+        generator = np.random.Generator(np.random.Philox([seed, 2]))
+        uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
+        depths = self._depths(uniform[:, 0])
+        factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
+        stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
+        stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
+        low, high, _ = column_ranges(X)
+        features = _draw_features(stumps[:, 0], low, high, self.rates)
+        sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, _QUANTILE_ROWS, seed)
+        thresholds = draw_thresholds(
+            self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
+        )
+        n_raw = np.minimum(2**np.minimum(depths, 62), int(self.max_cells))
+        raw_offsets = _offsets(n_raw)
+        numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
+        dtype = smallest_code_dtype(int(n_raw.max(initial=1)))
+        return FernMaps(
+            features,
+            thresholds,
+            _offsets(depths),
+            factors,
+            n_raw,
+            numbers.astype(dtype),
+            raw_offsets,
+        )
+
+    def _depths(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self.distribution == "fixed":
+            return np.full(uniform.size, int(self.depth), dtype=np.int64)
+        # A fern without stumps says nothing.
+        none = np.exp(-self.depth)
+        depths = stats.poisson.ppf(none + (1.0 - none) * uniform, self.depth)
+        return np.clip(depths, 1, DEEPEST).astype(np.int64)
+
+
+def _draw_features(shares, low, high, rates) -> NDArray[np.intp]:
+    """Return features in proportion to their rates; constant ones are left out."""
+    varies = (high > low) | np.isnan(low)
+    mass = np.ones(low.size) if rates is None else np.asarray(rates, dtype=np.float64)
+    mass = np.where(varies, mass, 0.0) if (varies * mass).any() else np.ones(low.size)
+    running = np.cumsum(mass)
+    place = np.searchsorted(running, shares * running[-1], side="right")
+    return np.minimum(place, int(np.flatnonzero(mass)[-1])).astype(np.intp)
+
+
+def draw_thresholds(
+    kind: str, features, shares, choices, low, high, sample: Sample
+) -> NDArray[np.float64]:
+    """Return a threshold of each feature.
+
+    Parameters
+    ----------
+    kind : {"mixed", "uniform", "quantile"}
+        "mixed" draws half of them uniformly and half from the quantiles.
+    features : ndarray of shape (n,)
+    shares : ndarray of shape (n,)
+        Where in the range or the distribution the threshold lies, from 0 to 1.
+    choices : ndarray of shape (n,)
+        From 0 to 1: which half a threshold belongs to.
+    low, high : ndarray of shape (n_features,)
+        Range of each feature.
+    sample : Sample
+        Rows from which quantiles, and the share of missing values, are taken.
+
+    Returns
+    -------
+    thresholds : ndarray of shape (n,)
+        Of float32 precision; -inf parts missing values from all others.
+    """
+    total = sample.weights.sum()
+    missing = (sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size))[
+        features
+    ]
+    asks_missing = shares < missing
+    shares = np.clip((shares - missing) / np.where(missing < 1, 1.0 - missing, 1.0), 0.0, 1.0)
+    uniform = low[features] * (1.0 - shares) + high[features] * shares
+    if kind == "uniform":
+        thresholds = uniform
+    else:
+        drawn = quantiles(sample.X, sample.weights, features, shares)
+        by_rank = np.where(np.isnan(drawn), uniform, drawn)
+        thresholds = by_rank if kind == "quantile" else np.where(choices < 0.5, uniform, by_rank)
+    thresholds = np.where(asks_missing | np.isnan(thresholds), -np.inf, thresholds)
+    # float32 values, so that float32 and float64 input fall in the same cells.
+    return thresholds.astype(np.float32).astype(np.float64)
+
+
+def _renumber(
+    maps: FernMaps, codes: DenseCodes, seen: NDArray[np.bool_], engine: Engine
+) -> tuple[FernMaps, DenseCodes]:
+    """Give numbers to the cells that were seen, one to all others; drop idle ferns."""
+    starts, n_raw = maps.cell_offsets[:-1], maps.n_raw
+    running = np.cumsum(seen)
+    before = running - seen
+    numbers = before - np.repeat(before[starts], n_raw)
+    n_seen = np.add.reduceat(seen, starts, dtype=np.int64)
+    numbers = np.where(seen, numbers, np.repeat(n_seen, n_raw))
+    kept = n_seen > 1
+    n_cells = n_seen + (n_seen < n_raw)
+    dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
+    whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=_offsets(n_cells))
+    selected = whole.select(kept)
+    values = np.empty((selected.n_maps, codes.n_rows), dtype=dtype)
+    engine.renumber(codes, np.flatnonzero(kept), whole.numbers, values)
+    return selected, DenseCodes(values, selected.cell_offsets)
+
+
+def _offsets(sizes: NDArray) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,95 @@
+"""A part of the rows that does not depend on their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+_VALUES_HASHED_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Different rows of X, each with the weight of all rows equal to it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+
+
+def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> Sample:
+    """Draw rows by a hash of their values, and merge equal ones of the same class.
+
+    Neither the order of the rows nor the format of X has any influence, and a row of
+    weight two is the same as two rows.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+        Class of each row.
+    weights : ndarray of shape (n_rows,)
+    n_rows : int
+        Largest number of different rows.
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0], [2.0]]), np.array([0, 0, 1])
+    >>> sorted(draw_sample(X, y, np.ones(3), 10, seed=0).weights)
+    [1.0, 2.0]
+    """
+    keys = row_keys(X, y, seed)
+    distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    # Sorted, so that the sums do not depend on the order of the rows.
+    order = np.lexsort((weights, place))
+    mass = np.bincount(place[order], weights[order], minlength=distinct.size)
+    rows = first[:n_rows]
+    part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+    return Sample(part.astype(np.float64), y[rows], mass[:n_rows])
+
+
+def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
+    """Return a random number for each row that depends on its values and class alone."""
+    generator = np.random.Generator(np.random.Philox([seed, 1]))
+    factors = generator.integers(2**64, size=X.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
+    keys = _mix(y.astype(np.uint64) * factors[-1])
+    if sparse.issparse(X):
+        rows = sparse.csr_array(X)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        terms = _bits(rows.data) * factors[rows.indices]
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])
+        return _mix(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
+    step = max(1, _VALUES_HASHED_AT_ONCE // max(X.shape[1], 1))
+    for start in range(0, X.shape[0], step):
+        block = slice(start, start + step)
+        keys[block] += _bits(X[block]) @ factors[:-1]
+    return _mix(keys)
+
+
+def _bits(values: NDArray) -> NDArray[np.uint64]:
+    """Return the bits of the values as float32; zero has none, of either sign."""
+    single = values.astype(np.float32) + np.float32(0.0)
+    single[np.isnan(single)] = np.float32(np.nan)
+    return single.view(np.uint32).astype(np.uint64)
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
+    with np.errstate(over="ignore"):
+        mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
