@@ -14,9 +14,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mbkl.engine import choose_engine
 from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
-from mbkl.learn.operator import MapOperator
-from mbkl.learn.tables import Ladder
-from mbkl.maps import Stumps
+from mbkl.learn.limit_kernel import Choice, choose_kernel
+from mbkl.maps.families import (
+    FAMILIES,
+    Family,
+    MapSet,
+    Plan,
+    families_of,
+    plans_of,
+    plans_of_choice,
+)
+from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.sample import draw_sample, sample_rows
 from mbkl.progress import Progress
 
 _ACCEPTED = {
@@ -26,23 +35,10 @@ _ACCEPTED = {
 }
 
 
-def default_n_maps(n_features: int) -> int:
-    """Return the number of maps that `n_maps="auto"` draws.
-
-    64 maps a feature are fine steps; time hardly grows with their number.
-
-    Examples
-    --------
-    >>> default_n_maps(4), default_n_maps(558), default_n_maps(10**6)
-    (2000, 35712, 200000)
-    """
-    return min(max(64 * n_features, 2_000), 200_000)
-
-
 class BinaryMapsEstimator(BaseEstimator):
     """What all estimators share: validation, drawing maps, binning, and the learner."""
 
-    maps: str | Stumps
+    maps: str | Family | list
     n_maps: int | str
     theta: str
     init_rule: str
@@ -56,8 +52,16 @@ class BinaryMapsEstimator(BaseEstimator):
     verbose: int
     random_state: object
 
+    # Rows on which `maps="auto"` learns what to draw.
+    _SAMPLE_ROWS = 500
+
     _parameter_constraints: dict = {
-        "maps": [StrOptions({"auto", "stumps"}), Stumps],
+        "maps": [
+            StrOptions({"auto", *FAMILIES}),
+            *FAMILIES.values(),
+            list,
+            tuple,
+        ],
         "n_maps": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "theta": [StrOptions({"learned", "ones", "reweighted", "alignment"})],
         "init_rule": [StrOptions({"balanced", "median"})],
@@ -71,9 +75,6 @@ class BinaryMapsEstimator(BaseEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-
-    def _family(self) -> Stumps:
-        return self.maps if isinstance(self.maps, Stumps) else Stumps()
 
     def _validate_rows(self, X, y, sample_weight):
         """Return X, y and the sample weights as arrays."""
@@ -120,21 +121,33 @@ class BinaryMapsEstimator(BaseEstimator):
         y, weights = self._encode(y, weights)
         settings = self._settings()
         n_columns = 1 if self.classes_.size == 2 else self.classes_.size
+        plans = self._plans(X, y, weights, settings.seed, progress)
         with progress.stage("binary maps"):
-            n_codes = X.shape[0] * X.shape[1]
+            n_codes = sum(plan.n_codes(X.shape) for plan in plans)
             engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
-            n_maps = default_n_maps(X.shape[1]) if self.n_maps == "auto" else int(self.n_maps)
-            self._maps, codes = self._family().fit_codes(X, weights, n_maps, settings.seed, engine)
+            drawn = [plan.draw(X, weights, settings.seed, engine) for plan in plans]
+            self._maps = MapSet(tuple(maps for maps, _, _ in drawn))
+            operator = self._maps.operator([codes for _, codes, _ in drawn], engine)
+            multiplicity = np.zeros(operator.n_slots)
+            multiplicity[operator.is_map] = np.concatenate([prior for _, _, prior in drawn])
         if not self._maps.n_maps:
             warnings.warn(
                 "No feature of X varies over the rows with positive weight; the model is constant.",
                 UserWarning,
                 stacklevel=3,
             )
-        operator = MapOperator(codes, Ladder(codes.offsets), engine)
-        multiplicity = np.zeros(operator.n_slots)
-        multiplicity[operator.is_map] = self._maps.multiplicity
         return Learner(operator, multiplicity, y, self.classes_.size, weights, settings, progress)
+
+    def _plans(self, X, y, weights, seed: int, progress: Progress) -> list[Plan]:
+        """Return which maps to draw: what `maps` says, or what a sample of X suggests."""
+        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        self._choice: Choice | None = None
+        if self.maps != "auto":
+            return plans_of(families_of(self.maps), n_maps, X.shape)
+        with progress.stage("choice of maps"):
+            sample = draw_sample(X, y, weights, sample_rows(X.shape[1], self._SAMPLE_ROWS), seed)
+            self._choice = choose_kernel(sample, self.classes_.size)
+        return plans_of_choice(self._choice, n_maps, X.shape)
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -156,8 +169,14 @@ class BinaryMapsEstimator(BaseEstimator):
         self._maps = self._maps.select(kept[learner.operator.is_map])
         self.theta_ = kernel.theta[kept]
         self.n_maps_ = int(kept.sum())
-        self.stump_features_ = self._maps.stump_features
-        self.stump_thresholds_ = self._maps.edges.thresholds
+        stumps = [part for part in self._maps.parts if isinstance(part, StumpMaps)]
+        nothing = np.empty(0)
+        self.stump_features_ = np.concatenate(
+            [nothing.astype(np.intp), *(part.stump_features for part in stumps)]
+        )
+        self.stump_thresholds_ = np.concatenate(
+            [nothing, *(part.edges.thresholds for part in stumps)]
+        )
         if kernel.solution is not None:
             warn_if_not_converged(
                 "Step 1 (kernel weights)",

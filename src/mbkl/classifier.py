@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mbkl.base import BinaryMapsEstimator
 from mbkl.calibration import fit_temperature, held_out_scores
-from mbkl.learn.algorithm import Kernel, Learner, warn_if_not_converged
-from mbkl.learn.tables import Ladder
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, warn_if_not_converged
 from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
@@ -157,7 +156,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     _parameter_constraints: dict = {
         **BinaryMapsEstimator._parameter_constraints,
         "theta_power": [Options(Real, {0, 0.5, 1})],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
         "C_kernel": [Interval(Real, 0.0, None, closed="neither"), None],
         "calibration": [StrOptions({"temperature"}), None],
         "device": [StrOptions({"cpu"})],
@@ -168,10 +167,10 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         *,
         maps="auto",
         n_maps="auto",
-        theta="learned",
+        theta="ones",
         init_rule="balanced",
         theta_power=0.5,
-        C=1.0,
+        C="auto",
         C_kernel=None,
         negatives_per_positive=2,
         max_pairs=50_000,
@@ -224,10 +223,17 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
         learner = self._learner(X, y, weights, Progress(self)).canonical()
-        C_kernel = min(self.C, 1.0) if self.C_kernel is None else self.C_kernel
+        C = self._cost(learner) if self.C == "auto" else self.C
+        C_kernel = min(C, 1.0) if self.C_kernel is None else self.C_kernel
         kernel = learner.learn_kernel(C_kernel)
-        solution = learner.learn_classifier(kernel, self.C)
-        return self._finish(learner, kernel, solution, C_kernel, self.C)
+        solution = learner.learn_classifier(kernel, C)
+        return self._finish(learner, kernel, solution, C_kernel, C)
+
+    def _cost(self, learner: Learner) -> float:
+        """Return the cost that suits the chosen maps: the same for each row of a sample."""
+        if self._choice is None:
+            return 1.0
+        return self._choice.cost * float(learner.weights.sum()) / REFERENCE_ROWS
 
     def _finish(
         self, learner: Learner, kernel: Kernel, solution: Solution, C_kernel: float, C: float
@@ -248,7 +254,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
                 "Use a smaller C or a larger max_iter.",
                 learner.settings,
             )
-            self.coef_ = solution.jumps[kept].T
+            self.coef_ = solution.jumps[learner.operator.spread(kept)].T
             self.intercept_ = solution.intercept
             first = kernel.solution
             self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
@@ -256,30 +262,27 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
                 [first.objective if first else np.nan, solution.objective.sum()]
             )
             self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
-            self.predictor_ = TablePredictor(
-                self._maps, self._tables(), self.intercept_, self.n_jobs
-            )
+            tables = self._maps.tables(self.coef_.T)
+            self.predictor_ = TablePredictor(self._maps, tables, self.intercept_, self.n_jobs)
         self.timings_ = progress.finish()
         return self
 
-    def _tables(self) -> np.ndarray:
-        ladder = Ladder(self._maps.edges.cell_offsets)
-        jumps = np.zeros((ladder.n_cells, self.intercept_.size))
-        jumps[ladder.is_jump] = self.coef_.T
-        return ladder.tables(jumps) if ladder.n_cells else jumps
-
     @property
     def table_features_(self):
-        """Feature of each table."""
+        """Feature of each table, -1 where it joins several."""
         check_is_fitted(self)
-        return self._maps.features
+        return self._maps.group_features
 
     @property
     def tables_(self):
         """Table of each used feature: what each of its cells adds to the scores."""
         check_is_fitted(self)
-        pieces = np.split(self.predictor_.tables, self._maps.edges.cell_offsets[1:-1])
-        return pieces[: self._maps.features.size]
+        pieces = zip(self._maps.parts, self.predictor_.tables, strict=True)
+        return [
+            table
+            for part, tables in pieces
+            for table in np.split(tables, part.cells.offsets[1:-1])[: part.n_groups]
+        ]
 
     def decision_function(self, X):
         """Return the scores of the classes.

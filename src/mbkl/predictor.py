@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mbkl.engine import choose_engine
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.families import MapSet
 
 # Up to here NumPy compares with all thresholds at once, faster than a kernel is called
 # (measured); the bits are the same.
@@ -26,9 +25,10 @@ class TablePredictor:
 
     Parameters
     ----------
-    maps : StumpMaps
+    maps : MapSet
         The kept maps.
-    tables : ndarray of shape (n_cells, n_columns)
+    tables : list of ndarray of shape (n_cells, n_columns)
+        Those of each family.
     intercept : ndarray of shape (n_columns,)
     n_jobs : int or None
 
@@ -43,8 +43,8 @@ class TablePredictor:
     True
     """
 
-    maps: StumpMaps
-    tables: NDArray[np.float64]
+    maps: MapSet
+    tables: list[NDArray[np.float64]]
     intercept: NDArray[np.float64]
     n_jobs: int | None = None
 
@@ -56,12 +56,7 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64; not checked.
         """
-        maps = self.maps
-        engine = choose_engine(X.shape[0] * maps.features.size, self.n_jobs)
+        engine = choose_engine(X.shape[0] * self.maps.n_groups, self.n_jobs)
         if X.shape[0] <= _FEW_ROWS:
             engine = NumpyEngine()
-        if sparse.issparse(X):
-            scores = engine.gather(maps.codes(X, engine), self.tables)
-        else:
-            scores = engine.score(X, maps.features, maps.edges, self.tables)
-        return scores + self.intercept
+        return self.maps.score(X, self.tables, engine) + self.intercept

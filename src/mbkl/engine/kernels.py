@@ -21,6 +21,8 @@ _BLOCK = 2048
 # of them, eight or sixteen values at once, beats a search (both measured).
 _ROWS_BINNED = 256
 _FEW_THRESHOLDS = 64
+# Rows of either side that are compared at a time: 32 KiB of sums.
+_ROWS_COMPARED, _OTHERS_COMPARED = 8, 512
 
 
 def _jit(function):
@@ -388,3 +390,81 @@ def bin_ferns(
             target = codes[fern, first : first + n_rows]
             for row in range(n_rows):
                 target[row] = table[outcome[row]]
+
+
+@_jit
+def agreement(values, others, weights, symmetric, agreement, start, stop):
+    """OUT agreement[start:stop]: total weight of the groups in which two rows agree.
+
+    Where both sides are the same rows, only those at or after each row are compared,
+    and the result is written for both.
+    """
+    n_groups, n_others = others.shape
+    # A block of either side: its sums stay in the nearest cache while all groups pass.
+    sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED))
+    for first in range(start, stop, _ROWS_COMPARED):
+        last = min(first + _ROWS_COMPARED, stop)
+        for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
+            end = min(begin + _OTHERS_COMPARED, n_others)
+            sums[:] = 0.0
+            for group in range(n_groups):
+                weight = weights[group]
+                codes = others[group, begin:end]
+                for row in range(first, last):
+                    code = values[group, row]
+                    line = sums[row - first]
+                    for other in range(end - begin):
+                        line[other] += weight if codes[other] == code else 0.0
+            _write_block(sums, symmetric, agreement, first, last, begin, end)
+
+
+@_jit
+def count_agreement(values, others, symmetric, agreement, start, stop):
+    """OUT agreement[start:stop]: number of groups in which two rows agree."""
+    n_groups, n_others = others.shape
+    counts = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED), np.uint16)
+    for first in range(start, stop, _ROWS_COMPARED):
+        last = min(first + _ROWS_COMPARED, stop)
+        for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
+            end = min(begin + _OTHERS_COMPARED, n_others)
+            counts[:] = 0
+            for group in range(n_groups):
+                codes = others[group, begin:end]
+                for row in range(first, last):
+                    code = values[group, row]
+                    line = counts[row - first]
+                    for other in range(end - begin):
+                        line[other] += np.uint16(codes[other] == code)
+            _write_block(counts, symmetric, agreement, first, last, begin, end)
+
+
+@_jit
+def city_block(positions, others, symmetric, distance, start, stop):
+    """OUT distance[start:stop]: sum over the groups of how far apart two rows are."""
+    n_groups, n_others = others.shape
+    sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED))
+    for first in range(start, stop, _ROWS_COMPARED):
+        last = min(first + _ROWS_COMPARED, stop)
+        for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
+            end = min(begin + _OTHERS_COMPARED, n_others)
+            sums[:] = 0.0
+            for group in range(n_groups):
+                places = others[group, begin:end]
+                for row in range(first, last):
+                    place = positions[group, row]
+                    line = sums[row - first]
+                    for other in range(end - begin):
+                        line[other] += abs(place - places[other])
+            _write_block(sums, symmetric, distance, first, last, begin, end)
+
+
+@_jit
+def _write_block(block, symmetric, matrix, first, last, begin, end):
+    """OUT matrix[first:last, begin:end], and its mirror image."""
+    for row in range(first, last):
+        for other in range(begin, end):
+            matrix[row, other] = block[row - first, other - begin]
+    if symmetric:
+        for other in range(begin, end):
+            for row in range(first, last):
+                matrix[other, row] = block[row - first, other - begin]

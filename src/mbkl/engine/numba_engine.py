@@ -99,6 +99,32 @@ class NumbaEngine:
         self.renumber(codes, plan.groups, new_codes, values)
         return DenseCodes(values, plan.offsets)
 
+    def agreement(
+        self, codes: DenseCodes, others: DenseCodes, weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        shape = (codes.n_rows, others.n_rows)
+        same = weights.size < 2**16 and bool((weights == weights[:1]).all())
+        if same:
+            counts = self._compare(kernels.count_agreement, codes.values, others.values, shape)
+            return (weights[0] if weights.size else 0.0) * counts
+        return self._compare(kernels.agreement, codes.values, others.values, shape, weights)
+
+    def city_block(
+        self, positions: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        shape = (positions.shape[1], others.shape[1])
+        return self._compare(kernels.city_block, positions, others, shape)
+
+    def _compare(self, kernel: Callable, left, right, shape, *arguments) -> NDArray[np.float64]:
+        """Run a kernel that compares all rows of two sides."""
+        symmetric = left is right
+        result = np.empty(shape)
+        work = left.size * shape[1]
+        self._share(
+            shape[0], work, kernel, left, right, *arguments, symmetric, result, falling=symmetric
+        )
+        return result
+
     def renumber(self, codes: DenseCodes, groups, numbers: NDArray, out: NDArray) -> None:
         arguments = (codes.values, groups, codes.offsets, numbers, out)
         self._share(groups.size, out.size, kernels.translate, *arguments)
@@ -120,13 +146,20 @@ class NumbaEngine:
         self._share(X.shape[0], n_codes, kernels.score_dense, *arguments)
         return scores
 
-    def _share(self, length: int, n_codes: int, kernel: Callable, *arguments) -> None:
-        """Run `kernel` over range(length), divided among the threads."""
+    def _share(
+        self, length: int, n_codes: int, kernel: Callable, *arguments, falling: bool = False
+    ) -> None:
+        """Run `kernel` over range(length), divided among the threads.
+
+        Work that falls along the range, to nothing at its end, is divided accordingly.
+        """
         n_shares = max(1, min(self.n_threads, length, n_codes // _SMALLEST_SHARE))
         if n_shares == 1:
             kernel(*arguments, 0, length)
             return
         bounds = [length * share // n_shares for share in range(n_shares + 1)]
+        if falling:
+            bounds = [round(length * (1.0 - (1.0 - part / length) ** 0.5)) for part in bounds]
         pool = _pool(self.n_threads)
         others = [
             pool.submit(kernel, *arguments, bounds[share], bounds[share + 1])

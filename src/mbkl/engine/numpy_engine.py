@@ -23,6 +23,8 @@ class NumpyEngine:
     between the two by size can never change a result.
     """
 
+    n_threads = 1
+
     def gather(self, codes: AnyCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over groups the table entry of each row's cell.
 
@@ -103,6 +105,47 @@ class NumpyEngine:
         new_codes = plan.new_codes.astype(plan.dtype)
         self.renumber(codes, plan.groups, new_codes, values)
         return DenseCodes(values, plan.offsets)
+
+    def agreement(
+        self, codes: DenseCodes, others: DenseCodes, weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the total weight of the groups in which two rows share the cell.
+
+        Parameters
+        ----------
+        codes, others : DenseCodes
+            Of the same groups.
+        weights : ndarray of shape (n_groups,)
+
+        Returns
+        -------
+        agreement : ndarray of shape (codes.n_rows, others.n_rows)
+        """
+        same = bool((weights == weights[:1]).all())
+        agreement = np.zeros((codes.n_rows, others.n_rows))
+        for group in range(codes.n_groups):
+            equal = codes.values[group][:, None] == others.values[group]
+            agreement += equal if same else weights[group] * equal
+        # Counted first where all weights are the same: faster, and the same bits.
+        return weights[0] * agreement if same and weights.size else agreement
+
+    def city_block(
+        self, positions: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum over the groups of how far apart two rows are.
+
+        Parameters
+        ----------
+        positions, others : ndarray of shape (n_groups, n_rows) and (n_groups, n_others)
+
+        Returns
+        -------
+        distance : ndarray of shape (n_rows, n_others)
+        """
+        distance = np.zeros((positions.shape[1], others.shape[1]))
+        for line, other in zip(positions, others, strict=True):
+            distance += np.abs(line[:, None] - other)
+        return distance
 
     def renumber(self, codes: DenseCodes, groups, numbers: NDArray, out: NDArray) -> None:
         """Write the codes of some groups with new numbers for all cells.

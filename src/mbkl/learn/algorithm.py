@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -80,6 +81,27 @@ class Kernel:
 
 
 @dataclass
+class SharedGram:
+    """The kernel matrix of all rows, computed once, of which learners have parts.
+
+    Parameters
+    ----------
+    whole : callable
+        Returns the matrix of all rows.
+    rows : ndarray of shape (n_rows,)
+    """
+
+    whole: Callable[[], Array]
+    rows: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.intp]) -> SharedGram:
+        return SharedGram(self.whole, self.rows[rows])
+
+    def matrix(self) -> Array:
+        return self.whole()[np.ix_(self.rows, self.rows)]
+
+
+@dataclass
 class Learner:
     """Labelled codes, on which the steps are run.
 
@@ -95,6 +117,8 @@ class Learner:
         Positive.
     settings : Settings
     progress : Progress
+    gram : SharedGram or None
+        The kernel matrix of the rows, where theta is the same for all parts of them.
     """
 
     operator: AnyOperator
@@ -104,13 +128,16 @@ class Learner:
     weights: Array
     settings: Settings
     progress: Progress
+    gram: SharedGram | None = None
 
     def take(self, rows: NDArray[np.intp]) -> Learner:
         """Return a learner on some of the rows."""
-        operator = self.operator.take(rows)
-        y, weights = self.y[rows], self.weights[rows]
-        return Learner(
-            operator, self.multiplicity, y, self.n_classes, weights, self.settings, self.progress
+        return replace(
+            self,
+            operator=self.operator.take(rows),
+            y=self.y[rows],
+            weights=self.weights[rows],
+            gram=None if self.gram is None else self.gram.take(rows),
         )
 
     def canonical(self) -> Learner:
@@ -173,7 +200,7 @@ class Learner:
             if start is not None:
                 jumps = np.zeros((operator.n_columns, start.intercept.size))
                 jumps[own_columns] = start.jumps[columns]
-                local_start = Solution(jumps, start.intercept, start.objective, start.gap)
+                local_start = replace(start, jumps=jumps)
             solution = learn_classifier_weights(
                 operator,
                 one_vs_rest_labels(self.y, self.n_classes),
@@ -184,6 +211,7 @@ class Learner:
                 self.settings.tol,
                 self.settings.max_iter,
                 iteration,
+                None if self.gram is None else self.gram.matrix,
             )
             everywhere = np.zeros((columns.size, solution.intercept.size))
             everywhere[columns] = solution.jumps[own_columns]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
+from mbkl.solvers.gram_newton import minimise_with_gram
 from mbkl.solvers.newton_cg import Solution, minimise
 
 Array = NDArray[np.float64]
@@ -16,6 +19,8 @@ Array = NDArray[np.float64]
 # Up to here the dense solver is faster at high costs and little slower at low
 # ones (measured); without it the hinge has to be approached through smooth losses.
 _FEW_ROWS = 300
+# Up to here, with more weights than rows, the kernel matrix of the rows is (measured).
+_FEW_ROWS_GRAM = 4_000
 _FEW_ROWS_HINGE = 2_000
 # Rows squared times maps: beyond this the matrix of all maps is too large.
 _DENSE_WORK = 1e10
@@ -26,7 +31,9 @@ def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from collections.abc import Callable
+
+import numpy as np
     >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
     array([-1,  1], dtype=int8)
     """
@@ -44,6 +51,7 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress=lambda solution: False,
+    gram: Callable[[], Array] | None = None,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -63,8 +71,15 @@ def learn_classifier_weights(
         Solution for another cost, to start from.
     tol, max_iter, progress
         See `minimise`.
+    gram : callable or None
+        Returns the kernel matrix of the rows, where it is known already or shared.
     """
     penalty = operator.penalty(kernel_weights)
+    if loss == "squared_hinge" and operator.n_rows <= min(_FEW_ROWS_GRAM, operator.n_columns):
+        matrix = operator.gram(kernel_weights) if gram is None else gram()
+        return _solve_with_gram(
+            operator, matrix, labels, costs, penalty, start, tol, max_iter, progress
+        )
     few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
     work = float(operator.n_rows) ** 2 * operator.n_columns
     if operator.n_rows <= few_rows and work <= _DENSE_WORK:
@@ -81,6 +96,27 @@ def learn_classifier_weights(
         jumps, intercept = solution.jumps, solution.intercept
         n_iter += solution.n_iter
     solution.n_iter = n_iter
+    return solution
+
+
+def _solve_with_gram(
+    operator: AnyOperator, gram, labels, costs, penalty, start, tol, max_iter, progress
+) -> Solution:
+    """Solve each problem through the kernel matrix of the rows."""
+    (loss,) = smoothing_path("squared_hinge")
+    shape = (operator.n_columns, labels.shape[1])
+    solution = Solution(np.zeros(shape), *np.zeros((3, shape[1])), alpha=np.zeros(labels.shape))
+    before = None if start is None else start.alpha
+    margins = Margins(labels, costs[:, None], loss)
+    parts = minimise_with_gram(gram, margins, before, tol, max_iter, operator.n_threads)
+    for column, part in enumerate(parts):
+        solution.alpha[:, column] = part.alpha
+        solution.intercept[column] = part.intercept
+        solution.objective[column], solution.gap[column] = part.objective, part.gap
+        solution.n_iter = max(solution.n_iter, part.n_iter)
+        if progress(solution):
+            break
+    solution.jumps = operator.adjoint(solution.alpha) / penalty[:, None]
     return solution
 
 

@@ -49,6 +49,11 @@ class MapOperator:
         return self.cells.n_cells
 
     @property
+    def n_threads(self) -> int:
+        """How many threads may work side by side."""
+        return self.engine.n_threads
+
+    @property
     def n_slots(self) -> int:
         """Length of an array of kernel weights."""
         return self.cells.n_slots
@@ -166,6 +171,10 @@ class MapOperator:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
         return self.cells.columns(densify(self.plain_codes))
 
+    def gram(self, kernel_weights: Array) -> Array:
+        """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
+        return self.cells.gram(densify(self.plain_codes), kernel_weights, self.engine)
+
     def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
         """Return products of columns of Z that the preconditioner needs.
 
@@ -206,6 +215,10 @@ class JointOperator:
     @property
     def n_rows(self) -> int:
         return self.parts[0].n_rows
+
+    @property
+    def n_threads(self) -> int:
+        return self.parts[0].n_threads
 
     @property
     def n_columns(self) -> int:
@@ -282,6 +295,12 @@ class JointOperator:
 
     def dense(self) -> Array:
         return np.concatenate([part.dense() for part in self.parts], axis=1)
+
+    def gram(self, kernel_weights: Array) -> Array:
+        pieces = self._split(kernel_weights, [part.n_slots for part in self.parts])
+        return sum_in_order(
+            [part.gram(piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        )
 
     def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
         pieces = [part.products(weights) for part in self.parts]

@@ -21,11 +21,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.codes import DenseCodes
+
+if TYPE_CHECKING:
+    from mbkl.engine import Engine
 
 Array = NDArray[np.float64]
 
@@ -153,6 +157,23 @@ class Ladder:
         neighbour[~self.is_chained] = 0.0
         return mean, np.where(self.is_jump, total, 0.0), neighbour
 
+    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:
+        """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
+        steps = np.where(self.is_jump, kernel_weights, 0.0)
+        total = float(steps.sum())
+        # Nested maps disagree between the places of two rows on a scale of weights.
+        warped = self.warp(codes, steps)
+        return total / 2.0 - engine.city_block(warped, warped)
+
+    def warp(self, codes: DenseCodes, kernel_weights: Array) -> Array:
+        """Return where each row lies on each group's scale of weights, (n_groups, n_rows)."""
+        steps = np.where(self.is_jump, kernel_weights, 0.0)
+        warped = np.empty((codes.n_groups, codes.n_rows))
+        for group in range(codes.n_groups):
+            climbed = np.cumsum(steps[self.offsets[group] : self.offsets[group + 1]])
+            np.take(climbed, codes.values[group], out=warped[group])
+        return warped
+
     def columns(self, codes: DenseCodes) -> Array:
         """Return all maps on all rows, of shape (n_rows, n_cells)."""
         local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
@@ -230,6 +251,10 @@ class Cells:
         """Return products of columns, see `Ladder.products`; neighbours count as apart."""
         mass = sums[:, 0] * unit
         return mass, mass.copy(), np.zeros(self.n_cells)
+
+    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:
+        """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
+        return engine.agreement(codes, codes, kernel_weights)
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""

@@ -1,5 +1,7 @@
 """Families of binary maps: how features become cell codes."""
 
+from mbkl.maps.ferns import Ferns
+from mbkl.maps.projections import Projections
 from mbkl.maps.stumps import Stumps
 
-__all__ = ["Stumps"]
+__all__ = ["Ferns", "Projections", "Stumps"]

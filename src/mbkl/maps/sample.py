@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 _VALUES_HASHED_AT_ONCE = 4_000_000
+# Differences of two values: so many take about a second.
+_DIFFERENCES = 2e8
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,17 @@ class Sample:
     X: NDArray[np.float64]
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
+
+
+def sample_rows(n_features: int, wanted: int) -> int:
+    """Return how many rows may be compared with each other, feature by feature.
+
+    Examples
+    --------
+    >>> sample_rows(10, 500), sample_rows(10_000, 500)
+    (500, 141)
+    """
+    return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
 
 
 def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> Sample:

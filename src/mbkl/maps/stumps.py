@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from mbkl.engine.codes import Codes, coarsening
+from mbkl.learn.tables import Ladder
 from mbkl.maps.binning import BinEdges, bin_columns
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ class StumpMaps:
         return self.multiplicity.size
 
     @property
+    def n_groups(self) -> int:
+        return self.features.size
+
+    @property
+    def cells(self) -> Ladder:
+        return Ladder(self.edges.cell_offsets)
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        """Input feature of each group."""
+        return self.features
+
+    @property
     def stump_features(self) -> NDArray[np.intp]:
         """Input feature of each stump."""
         return np.repeat(self.features, np.diff(self.edges.offsets))
@@ -51,6 +65,12 @@ class StumpMaps:
         """Return the cell of each group that each row of X falls in."""
         return bin_columns(X, self.features, self.edges, engine)
 
+    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row of X."""
+        if sparse.issparse(X):
+            return engine.gather(self.codes(X, engine), tables)
+        return engine.score(X, self.features, self.edges, tables)
+
     def select(self, kept: NDArray[np.bool_]) -> StumpMaps:
         """Return some of the stumps; groups left without any are dropped."""
         return _assemble(
@@ -58,16 +78,23 @@ class StumpMaps:
         )
 
 
+def no_stumps() -> StumpMaps:
+    """Return an empty set of stumps."""
+    none = np.empty(0)
+    return _assemble(none.astype(np.intp), none, none.astype(np.int64))
+
+
 class Stumps(BaseEstimator):
     """Family of random decision stumps, z(x) = +1 if x[feature] > threshold else -1.
 
     Parameters
     ----------
-    thresholds : {"uniform", "quantile"}, default="uniform"
+    thresholds : {"uniform", "quantile", "mixed"}, default="uniform"
         "uniform" draws thresholds uniformly over the range of the feature, as in
         the paper. "quantile" draws them uniformly over its distribution, between
         neighbouring values: the maps then do not change when a feature is
-        transformed monotonically, and outliers do not matter.
+        transformed monotonically, and outliers do not matter. "mixed" draws every
+        other one in either way.
     draw : {"random", "stratified"}, default="random"
         "random" draws feature and threshold of each stump independently, as in
         the paper. "stratified" takes the features in turn and spreads the
@@ -109,9 +136,10 @@ class Stumps(BaseEstimator):
         maps : StumpMaps
         codes : DenseCodes or SparseCodes
         """
-        if self.thresholds not in ("uniform", "quantile"):
+        if self.thresholds not in ("uniform", "quantile", "mixed"):
             raise ValueError(
-                f"thresholds must be 'uniform' or 'quantile', got {self.thresholds!r}."
+                "thresholds must be 'uniform', 'quantile' or 'mixed', "
+                f"got {self.thresholds!r}."
             )
         if self.draw not in ("random", "stratified"):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
@@ -126,6 +154,11 @@ class Stumps(BaseEstimator):
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
         else:
             thresholds = quantiles(X, weights, features, shares)
+        if self.thresholds == "mixed":
+            uniform = low[features] * (1.0 - shares) + high[features] * shares
+            # Stratified draws take all features in turn: every other round is uniform.
+            turn = np.arange(n_maps) // (X.shape[1] if self.draw == "stratified" else 1)
+            thresholds = np.where(turn % 2 == 0, uniform, thresholds)
         # float32 values, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
         missing = np.flatnonzero(has_missing)
@@ -147,7 +180,8 @@ class Stumps(BaseEstimator):
         n_rounds = -(-n_maps // n_features)
         rounds = [generator.permutation(n_features) for _ in range(n_rounds)]
         features = np.concatenate(rounds)[:n_maps]
-        visit = _radical_inverse(np.arange(n_maps) // n_features)
+        turn = np.arange(n_maps) // n_features
+        visit = _radical_inverse(turn // 2 if self.thresholds == "mixed" else turn)
         return features, (visit + shift[features]) % 1.0
 
 

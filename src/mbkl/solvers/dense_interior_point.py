@@ -26,7 +26,6 @@ with scale = weights / slack in Step 1 and 1 / penalty in Step 2.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,16 +33,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
 
 from mbkl.learn.margins import Margins
+from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.interior_point import WeightSolution, best_scale
 
 Array = NDArray[np.float64]
 
 _TO_BOUNDARY = 0.99
 _NOTHING = np.zeros(0)
-_one_at_a_time = threading.RLock()
 
 
 @dataclass
@@ -255,7 +253,7 @@ def solve_densely(
     """
     # One thread of BLAS: the bits of a product may depend on their number. The limit is
     # that of the whole process, so fits in other threads wait rather than lift it.
-    with _one_at_a_time, threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         point = problem.start()
         for n_iter in range(max_iter + 1):
             solution = problem.assess(point)

@@ -33,13 +33,17 @@ _MAX_CG_ITER = 250
 
 @dataclass
 class Solution:
-    """Where a solver stands; arrays have one column (or entry) per problem."""
+    """Where a solver stands; arrays have one column (or entry) per problem.
+
+    `alpha` are the coefficients of the rows, from a solver that has them.
+    """
 
     jumps: Array
     intercept: Array
     objective: Array
     gap: Array
     n_iter: int = 0
+    alpha: Array | None = None
 
     @property
     def relative_gap(self) -> float:

@@ -1,0 +1,246 @@
+"""The kernel that the maps have in the limit of many, learned on a sample of the rows.
+
+With infinitely many maps the kernel of stumps is 1 - D and that of Poisson ferns
+exp(-depth * D), where D(x, z) is the chance that a random stump parts x and z. On a
+few hundred rows such a kernel is a small matrix, and a ridge regression on the labels
+tells in closed form how well each row is predicted by all others. That is cheap enough
+to learn from the data, before any map is drawn,
+
+- how often each feature should be drawn (its rate), in proportion to how much the
+  learned function changes along it,
+- the depth of the ferns, and the share of stumps beside them,
+- the cost of errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.spatial.distance import cdist
+
+from mbkl.maps.sample import Sample
+from mbkl.solvers.blas import one_blas_thread
+
+Array = NDArray[np.float64]
+
+# Candidates, chosen on the development sets of the benchmark suite: mean exponents of
+# the fern kernel over pairs of rows, shares of stumps, and ridges.
+_EXPONENTS = (1.8, 3.6, 7.2)
+_STUMP_SHARES = (0.1, 0.5)
+_RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
+# A residual counts at most this much: one outlier among a few hundred rows must not
+# decide.
+_LARGEST_RESIDUAL = 3.0
+# Rates are learned again while the error falls by this share, at most so many times.
+_WORTH_REPEATING = 0.98
+_MOST_ROUNDS = 6
+# Every feature is drawn at least this often, relative to equal rates.
+_SMALLEST_RATE = 0.05
+_MOST_DIFFERENCES = 2e7
+_DEEPEST = 40.0
+# A hinge has no use for higher costs, unlike the ridge: it lets go of rows that are
+# right (measured).
+_LARGEST_COST = 10.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which maps to draw, and the cost to train with.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (n_features,)
+        How often to draw each feature; sums to one.
+    depth : float
+        Mean depth of the ferns.
+    stump_share : float
+        Share of the kernel that stumps have; ferns have the rest.
+    cost : float
+        Cost of one row, for kernel weights that sum to one.
+    error : float
+        Mean squared hinge loss of the rows of the sample, each predicted by the others.
+    """
+
+    rates: Array
+    depth: float
+    stump_share: float
+    cost: float
+    error: float
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A kernel and the ridge that suits it best."""
+
+    exponent: float
+    stump_share: float
+    ridge: float = 0.1
+    error: float = np.inf
+
+    def kernel(self, distance: Array) -> Array:
+        """Return the kernel of pairs of rows at some distance, relative to the mean."""
+        ferns = (1.0 - self.stump_share) * np.exp(-self.exponent * distance)
+        return ferns + self.stump_share * (1.0 - distance / 2.0)
+
+    def slope(self, distance: Array) -> Array:
+        """Return how fast the kernel falls with the distance."""
+        ferns = (1.0 - self.stump_share) * self.exponent * np.exp(-self.exponent * distance)
+        return ferns + self.stump_share / 2.0
+
+
+def choose_kernel(sample: Sample, n_classes: int) -> Choice:
+    """Learn rates, depth, share and cost on a sample.
+
+    Parameters
+    ----------
+    sample : Sample
+    n_classes : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(300, 5))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> choice = choose_kernel(Sample(X, y, np.ones(300)), 2)
+    >>> bool(choice.rates[:2].sum() > 0.7)
+    True
+    """
+    with one_blas_thread():
+        learner = _SampleLearner(sample, n_classes)
+        return learner.choose()
+
+
+class _SampleLearner:
+    """Ridge regressions on the labels of a sample."""
+
+    def __init__(self, sample: Sample, n_classes: int) -> None:
+        self.ranks, self.ranges = positions(sample)
+        targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+        self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
+        self.weights = sample.weights / sample.weights.mean()
+        self.n_features = sample.X.shape[1]
+
+    def choose(self) -> Choice:
+        rates = np.full(self.n_features, 1.0 / self.n_features)
+        distance, mean = self.distance(rates)
+        start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
+        rates = self.learned_rates(start, distance, rates)
+        distance, mean = self.distance(rates)
+        best = self.best_candidate(distance, start.ridge)
+        for _ in range(_MOST_ROUNDS):
+            new_rates = self.learned_rates(best, distance, rates)
+            new_distance, new_mean = self.distance(new_rates)
+            again = self.best_ridge(best, new_distance)
+            if again.error > _WORTH_REPEATING * best.error:
+                break
+            best, rates, distance, mean = again, new_rates, new_distance, new_mean
+        return self._choice(best, rates, mean)
+
+    def _choice(self, best: _Candidate, rates: Array, mean: float) -> Choice:
+        depth = min(best.exponent / mean, _DEEPEST) if mean > 0 else 1.0
+        # Ferns without any stump are left out, and stumps are not scaled by the mean.
+        ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
+        stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
+        total = ferns + stumps
+        cost = min(total / (2.0 * best.ridge), _LARGEST_COST)
+        return Choice(rates, depth, stumps / total, cost, best.error)
+
+    def distance(self, rates: Array) -> tuple[Array, float]:
+        """Return distances of all pairs relative to their mean, and the mean."""
+        warped = np.hstack([self.ranks * rates, self.ranges * rates]) / 2.0
+        distance = cdist(warped, warped, metric="cityblock")
+        mean = float(distance.mean())
+        return (distance / mean if mean > 0 else distance), mean
+
+    def best_candidate(self, distance: Array, ridge: float) -> _Candidate:
+        candidates = [
+            self.best_ridge(_Candidate(exponent, share, ridge), distance)
+            for exponent in _EXPONENTS
+            for share in _STUMP_SHARES
+        ]
+        return min(candidates, key=lambda candidate: candidate.error)
+
+    def best_ridge(self, candidate: _Candidate, distance: Array) -> _Candidate:
+        """Walk along the ridges from the candidate's own while the error falls."""
+        kernel = candidate.kernel(distance)
+        errors: dict[int, float] = {}
+
+        def error(position: int) -> float:
+            if not 0 <= position < len(_RIDGES):
+                return np.inf
+            if position not in errors:
+                errors[position] = self.error(kernel, _RIDGES[position])
+            return errors[position]
+
+        place = int(np.argmin(np.abs(np.log(np.array(_RIDGES) / candidate.ridge))))
+        for direction in (-1, 1):
+            while error(place + direction) < error(place):
+                place += direction
+        return replace(candidate, ridge=_RIDGES[place], error=error(place))
+
+    def error(self, kernel: Array, ridge: float) -> float:
+        """Return the mean squared hinge loss of rows predicted by all others."""
+        inverse = self.inverse(kernel, ridge)
+        residuals = (inverse @ self.labels) / np.diag(inverse)[:, None]
+        # label * (label - prediction) = 1 - label * prediction.
+        losses = np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
+        return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
+
+    def inverse(self, kernel: Array, ridge: float) -> Array:
+        """Return the inverse of the kernel plus a constant (the intercept) and the ridge."""
+        matrix = kernel + 1.0
+        matrix[np.diag_indices_from(matrix)] += ridge / self.weights
+        # The transpose of a symmetric matrix is itself, in the order of LAPACK.
+        factor, _ = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+        return np.tril(inverse) + np.tril(inverse, -1).T
+
+    def learned_rates(self, candidate: _Candidate, distance: Array, rates: Array) -> Array:
+        """Return rates in proportion to how much the learned function changes along each."""
+        weights = self.inverse(candidate.kernel(distance), candidate.ridge) @ self.labels
+        n_rows = len(distance)
+        n_looked_at = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
+        rows = slice(0, min(n_rows, n_looked_at))
+        slopes = candidate.slope(distance[rows])
+        changes = np.empty(self.n_features)
+        for feature in range(self.n_features):
+            column = self.ranks[:, feature]
+            signs = np.sign(column[rows, None] - column)
+            changes[feature] = (((signs * slopes) @ weights) ** 2).mean() ** 0.5
+        changes *= rates
+        total = changes.sum()
+        equal = 1.0 / self.n_features
+        if not total > 0:
+            return np.full(self.n_features, equal)
+        return (1.0 - _SMALLEST_RATE) * changes / total + _SMALLEST_RATE * equal
+
+
+def positions(sample: Sample) -> tuple[Array, Array]:
+    """Return how many of a feature's thresholds lie below each value, from 0 to 1.
+
+    Returns
+    -------
+    ranks, ranges : ndarray of shape (n_rows, n_features)
+        Of thresholds drawn from the quantiles and of uniform ones. A missing value is
+        below all, and a threshold parts it from the others as often as values are
+        missing.
+    """
+    ranks, ranges = np.zeros_like(sample.X), np.zeros_like(sample.X)
+    total = sample.weights.sum()
+    for feature in range(sample.X.shape[1]):
+        column = sample.X[:, feature]
+        present = ~np.isnan(column)
+        missing = 1.0 - sample.weights[present].sum() / total
+        values, place = np.unique(column[present], return_inverse=True)
+        if values.size > 1:
+            mass = np.bincount(place, sample.weights[present])
+            below = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
+            rank, part = below / below[-1], (values - values[0]) / (values[-1] - values[0])
+        else:
+            rank = part = np.zeros(values.size)
+        ranks[present, feature] = missing + (1.0 - missing) * rank[place]
+        ranges[present, feature] = missing + (1.0 - missing) * part[place]
+    return ranks, ranges

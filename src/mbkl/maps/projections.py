@@ -1,0 +1,227 @@
+"""Stumps on random projections: the thresholds lie along directions in feature space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+
+from mbkl.engine.codes import Codes
+from mbkl.learn.tables import Ladder
+from mbkl.engine.fixed_point import exact_sum
+from mbkl.maps.stumps import StumpMaps, Stumps, column_ranges, no_stumps
+
+if TYPE_CHECKING:
+    from mbkl.engine import Engine
+
+_VALUES_AT_ONCE = 4_000_000
+# Stumps drawn per projection: the cells of one are then a byte.
+_STUMPS_PER_PROJECTION = 16
+_CHI2_STEPS = 2
+
+
+@dataclass(frozen=True)
+class ProjectionMaps:
+    """Stumps on projections of the scaled features.
+
+    Parameters
+    ----------
+    directions : ndarray or sparse array of shape (n_inputs, n_projections)
+    centre, scale : ndarray of shape (n_features,)
+        Missing values count as the centre.
+    chi2_steps : int
+        Length of the chi2 map of each feature; zero for the features themselves.
+    stumps : StumpMaps
+        On the projections.
+    """
+
+    directions: NDArray[np.float64] | sparse.csc_array
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    chi2_steps: int
+    stumps: StumpMaps
+
+    @property
+    def n_maps(self) -> int:
+        return self.stumps.n_maps
+
+    @property
+    def n_groups(self) -> int:
+        return self.stumps.n_groups
+
+    @property
+    def multiplicity(self) -> NDArray[np.int64]:
+        return self.stumps.multiplicity
+
+    @property
+    def cells(self) -> Ladder:
+        return self.stumps.cells
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        """A projection has many features, which -1 stands for."""
+        return np.full(self.n_groups, -1, dtype=np.intp)
+
+    def project(self, X) -> NDArray[np.float32]:
+        """Return the projections of the rows of X, of float32 precision."""
+        projected = np.empty((X.shape[0], self.directions.shape[1]), dtype=np.float32)
+        n_inputs = self.directions.shape[0]
+        step = max(1, _VALUES_AT_ONCE // max(n_inputs, projected.shape[1], 1))
+        rows = sparse.csr_array(X) if sparse.issparse(X) else X
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            projected[block] = self._inputs(rows[block]) @ self.directions
+        return projected
+
+    def _inputs(self, rows) -> NDArray[np.float64]:
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        scaled = (dense.astype(np.float64) - self.centre) / self.scale
+        scaled[np.isnan(scaled)] = 0.0
+        if not self.chi2_steps:
+            return scaled
+        # New rows may have values below zero; the map has none for them.
+        return chi2_map(np.maximum(scaled, 0.0), self.chi2_steps)
+
+    def codes(self, X, engine: Engine) -> Codes:
+        """Return the cell of each projection that each row of X falls in."""
+        return self.stumps.codes(self.project(X), engine)
+
+    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
+        """Return the scores of the rows of X."""
+        return self.stumps.score(self.project(X), tables, engine)
+
+    def select(self, kept: NDArray[np.bool_]) -> ProjectionMaps:
+        """Return some of the stumps; projections left without any are dropped."""
+        stumps = self.stumps.select(kept)
+        used = stumps.features
+        numbered = replace(stumps, features=np.arange(used.size))
+        return replace(self, directions=self.directions[:, used], stumps=numbered)
+
+
+class Projections(BaseEstimator):
+    """Family of stumps on random projections, z(x) = +1 if w . x > threshold else -1.
+
+    Features are centred and scaled to unit variance first, as thresholds on sums of
+    features of different units would mean little.
+
+    Parameters
+    ----------
+    directions : {"gaussian", "sparse"}, default="gaussian"
+        "sparse" directions join sqrt(n_features) features each, with random signs.
+    input_map : {None, "chi2"}, default=None
+        "chi2" projects the explicit map of the chi2 kernel in place of the features,
+        the "MBKL proj." of the paper. Features must not be negative.
+    n_projections : int or None, default=None
+        Number of directions; None means one for every 16 stumps.
+    thresholds : {"mixed", "uniform", "quantile"}, default="mixed"
+        See `Stumps`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.maps import Projections
+    >>> X = np.random.default_rng(0).normal(size=(400, 5))
+    >>> y = X.sum(axis=1) > 0
+    >>> model = MBKLClassifier(maps=Projections(), random_state=0).fit(X[:200], y[:200])
+    >>> model.score(X[200:], y[200:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self, *, directions="gaussian", input_map=None, n_projections=None, thresholds="mixed"
+    ):
+        self.directions = directions
+        self.input_map = input_map
+        self.n_projections = n_projections
+        self.thresholds = thresholds
+
+    def fit_codes(
+        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
+    ) -> tuple[ProjectionMaps, Codes]:
+        """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
+        n_projections = self._check(n_maps)
+        if self.input_map == "chi2":
+            centre, scale = np.zeros(X.shape[1]), _largest(X)
+            steps, n_inputs = _CHI2_STEPS, (2 * _CHI2_STEPS - 1) * X.shape[1]
+        else:
+            centre, scale = _scaling(X, weights)
+            steps, n_inputs = 0, X.shape[1]
+        directions = self._draw(n_inputs, n_projections, seed)
+        maps = ProjectionMaps(directions, centre, scale, steps, no_stumps())
+        projected = maps.project(X)
+        family = Stumps(thresholds=self.thresholds, draw="stratified")
+        stumps, codes = family.fit_codes(projected, weights, n_maps, seed, engine)
+        numbered = replace(stumps, features=np.arange(stumps.features.size))
+        return replace(maps, directions=directions[:, stumps.features], stumps=numbered), codes
+
+    def _check(self, n_maps: int) -> int:
+        if self.directions not in ("gaussian", "sparse"):
+            raise ValueError(
+                f"directions must be 'gaussian' or 'sparse', got {self.directions!r}."
+            )
+        if self.input_map not in (None, "chi2"):
+            raise ValueError(f"input_map must be None or 'chi2', got {self.input_map!r}.")
+        if self.n_projections is None:
+            return max(1, n_maps // _STUMPS_PER_PROJECTION)
+        if self.n_projections < 1:
+            raise ValueError(f"n_projections must be at least 1, got {self.n_projections!r}.")
+        return int(self.n_projections)
+
+    def _draw(self, n_inputs: int, n_projections: int, seed: int):
+        """Return directions as columns; those of a smaller draw come first."""
+        generator = np.random.Generator(np.random.Philox([seed, 3]))
+        if self.directions == "gaussian":
+            return np.ascontiguousarray(generator.normal(size=(n_projections, n_inputs)).T)
+        n_joined = max(1, round(n_inputs**0.5))
+        joined = np.empty((n_projections, n_joined), dtype=np.intp)
+        signs = np.empty((n_projections, n_joined))
+        for projection in range(n_projections):
+            joined[projection] = generator.choice(n_inputs, n_joined, replace=False)
+            signs[projection] = generator.choice([-1.0, 1.0], n_joined)
+        columns = np.repeat(np.arange(n_projections), n_joined)
+        shape = (n_inputs, n_projections)
+        return sparse.csc_array((signs.ravel(), (joined.ravel(), columns)), shape=shape)
+
+
+def chi2_map(X: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """Return the explicit map of the additive chi2 kernel, 2 * steps - 1 numbers a feature."""
+    return AdditiveChi2Sampler(sample_steps=steps).fit_transform(X)
+
+
+def _scaling(X, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """Return mean and deviation of each feature over the values that are not missing.
+
+    The mean of a sparse matrix counts as zero, so that zeros stay zeros.
+    """
+    if sparse.issparse(X):
+        squares = sparse.csr_array(X)
+        squares.data = np.nan_to_num(squares.data.astype(np.float64)) ** 2
+        centre = np.zeros(X.shape[1])
+        variance = np.asarray(weights @ squares).ravel() / weights.sum()
+    else:
+        present = ~np.isnan(X)
+        mass = exact_sum(weights[:, None] * present)
+        mass = np.where(mass > 0, mass, 1.0)
+        values = np.where(present, X, 0.0).astype(np.float64)
+        centre = exact_sum(weights[:, None] * values) / mass
+        spread = np.where(present, values - centre, 0.0)
+        variance = exact_sum(weights[:, None] * spread**2) / mass
+    return centre, np.where(variance > 0, np.sqrt(variance), 1.0)
+
+
+def _largest(X) -> NDArray[np.float64]:
+    """Return the largest value of each feature, of which none may be negative."""
+    low, high, _ = column_ranges(X)
+    negative = np.flatnonzero(low < 0)
+    if negative.size:
+        raise ValueError(
+            f"input_map='chi2' needs features of at least zero, but column {negative[0]} of X "
+            "has negative values; shift or scale it, or use input_map=None."
+        )
+    return np.where(high > 0, high, 1.0)

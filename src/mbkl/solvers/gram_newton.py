@@ -1,0 +1,196 @@
+"""Newton's method through the kernel matrix of all rows, for few rows and many maps.
+
+The weights of the maps are combinations of the rows, w = Z' alpha / penalty, so that
+the scores are K alpha + b with K = Z diag(1 / penalty) Z'. On the rows I where the loss
+is curved, with curvature D, a Newton step solves
+
+    (K_II + 1 / D) alpha_I + b = scores_I + label * support / D,    sum(alpha) = 0,
+
+and alpha is zero elsewhere: for the squared hinge these are the support vectors. The
+matrix K serves all columns, all costs and all folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from mbkl.learn.margins import Margins
+from mbkl.solvers.blas import one_blas_thread
+
+Array = NDArray[np.float64]
+
+_STEPS = 0.5 ** np.arange(12)
+# Relative to the largest diagonal entry: rows of equal codes make a singular matrix.
+_RIDGE = 1e-12
+# Fewer rows are solved for sooner than a thread starts.
+_WORTH_THREADS = 500
+_WORTH_A_PART = 600
+
+
+@dataclass
+class GramSolution:
+    """Where the solver stands, for one column."""
+
+    alpha: Array
+    intercept: float
+    objective: float
+    gap: float
+    n_iter: int
+
+
+def minimise_with_gram(
+    gram: Array,
+    margins: Margins,
+    start: Array | None,
+    tol: float,
+    max_iter: int,
+    n_threads: int = 1,
+) -> Iterator[GramSolution]:
+    """Minimise 1/2 alpha' K alpha + losses for each column until the gaps are small.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_rows, n_rows)
+    margins : Margins
+    start : ndarray of shape (n_rows, n_columns) or None
+        Coefficients of the rows to start from.
+    tol : float
+        Each gap is at most tol times the objective.
+    max_iter : int
+    n_threads : int
+        Columns solved side by side.
+
+    Yields
+    ------
+    solution : GramSolution
+        Of one column after the other.
+    """
+    n_columns = margins.labels.shape[1]
+    with one_blas_thread():
+        if start is None:
+            start = _common_start(gram, margins)
+
+        def solve(column: int) -> GramSolution:
+            part = margins.columns(np.array([column]))
+            return _minimise(gram, part, start[:, column], tol, max_iter)
+
+        if n_threads == 1 or n_columns == 1 or len(gram) < _WORTH_THREADS:
+            yield from map(solve, range(n_columns))
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            futures = [pool.submit(solve, column) for column in range(n_columns)]
+            try:
+                for future in futures:
+                    yield future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+def _common_start(gram: Array, margins: Margins) -> Array:
+    """Return the Newton points of all columns from no weights at all, on a part.
+
+    There all rows are curved, alike in all columns, and one factor serves them all. The
+    first rows (in an order that is random) tell well enough which rows will matter.
+    """
+    n_rows = len(gram)
+    start = np.zeros(margins.labels.shape)
+    first = slice(0, n_rows if n_rows < _WORTH_A_PART else n_rows // 3)
+    margins = Margins(margins.labels[first], margins.costs[first], margins.loss)
+    start[first] = _first_step(gram[first, first], margins)
+    return start
+
+
+def _first_step(gram: Array, margins: Margins) -> Array:
+    nothing = np.zeros(margins.labels.shape)
+    shifted = nothing + margins.best_intercept(nothing, np.zeros(nothing.shape[1]))
+    curvature = margins.curvature(shifted)
+    if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
+        return nothing
+    targets = shifted + margins.labels * margins.support(shifted) / curvature
+    factor = _factor(gram.copy(), curvature[:, 0])
+    solved = cho_solve(factor, np.column_stack([targets, np.ones(len(gram))]), check_finite=False)
+    constant = solved[:, -1:]
+    levels = solved[:, :-1].sum(axis=0) / constant.sum()
+    return solved[:, :-1] - levels * constant
+
+
+def _factor(matrix: Array, curvature: Array):
+    """Return the Cholesky factor of the matrix plus 1 / curvature; overwrites it."""
+    largest = float(matrix.diagonal().max(initial=1.0))
+    matrix[np.diag_indices_from(matrix)] += 1.0 / curvature + _RIDGE * largest
+    return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def _minimise(gram, margins: Margins, alpha: Array, tol: float, max_iter: int) -> GramSolution:
+    """Minimise one column."""
+    scores = gram @ alpha
+    intercept = margins.best_intercept(scores[:, None], np.zeros(1))
+    for n_iter in range(1, max_iter + 2):
+        shifted = scores[:, None] + intercept
+        objective, gap = _assess(gram, margins, alpha, scores, shifted)
+        if gap <= tol * objective or n_iter > max_iter:
+            break
+        proposal, level = _newton_point(gram, margins, shifted)
+        new_scores = gram @ proposal
+        before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
+        step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
+        if step == 0.0:
+            break
+        alpha = alpha + step * (proposal - alpha)
+        scores = scores + step * (new_scores - scores)
+        guess = intercept + step * (level - intercept)
+        intercept = margins.best_intercept(scores[:, None], guess)
+    return GramSolution(alpha, float(intercept[0]), objective, gap, n_iter)
+
+
+def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[float, float]:
+    """Return objective and duality gap."""
+    objective = 0.5 * float(alpha @ scores) + float(margins.exact_value(shifted)[0])
+    support = margins.support(shifted)
+    pulled = (margins.labels * support)[:, 0]
+    dual = float(margins.dual_value(support)[0]) - 0.5 * float(pulled @ (gram @ pulled))
+    return objective, max(objective - dual, 0.0)
+
+
+def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:
+    """Return where the quadratic model around the scores has its minimum."""
+    curvature = margins.curvature(shifted)[:, 0]
+    rows = np.flatnonzero(curvature)
+    alpha = np.zeros(len(gram))
+    if not rows.size:
+        return alpha, 0.0
+    support = (margins.labels * margins.support(shifted))[rows, 0]
+    target = shifted[rows, 0] + support / curvature[rows]
+    factor = _factor(gram[np.ix_(rows, rows)], curvature[rows])
+    both = np.column_stack([target, np.ones(rows.size)])
+    solved = cho_solve(factor, both, overwrite_b=True, check_finite=False)
+    level = float(solved[:, 0].sum() / solved[:, 1].sum())
+    alpha[rows] = solved[:, 0] - level * solved[:, 1]
+    return alpha, level
+
+
+def _line_search(
+    margins: Margins, alpha, scores, intercept, proposal, new_scores, level, before
+) -> float:
+    """Return the best of some steps, or zero where none lowers the objective."""
+    move, change = proposal - alpha, new_scores - scores
+    linear, square = float(move @ scores), float(move @ change)
+    quadratic = 0.5 * float(alpha @ scores)
+    shift = level - intercept
+    best, lowest = 0.0, before
+    for step in _STEPS:
+        moved = scores[:, None] + step * change[:, None] + intercept + step * shift
+        penalty = quadratic + step * linear + 0.5 * step**2 * square
+        value = penalty + float(margins.value(moved)[0])
+        if value < lowest:
+            best, lowest = float(step), value
+        elif best:  # along a line the objective falls, then rises
+            break
+    return best
