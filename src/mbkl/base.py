@@ -24,8 +24,8 @@ from mbkl.maps.families import (
     plans_of,
     plans_of_choice,
 )
-from mbkl.maps.stumps import StumpMaps
 from mbkl.maps.sample import draw_sample, sample_rows
+from mbkl.maps.stumps import StumpMaps
 from mbkl.progress import Progress
 
 _ACCEPTED = {

@@ -6,7 +6,6 @@ from numbers import Real
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -14,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mbkl.base import BinaryMapsEstimator
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import DenseCodes, densify
-from mbkl.learn.tables import Ladder
+from mbkl.learn.tables import Cells
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 
 
@@ -72,7 +71,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         *,
         maps="auto",
         n_maps="auto",
-        theta="learned",
+        theta="ones",
         init_rule="balanced",
         C_kernel=1.0,
         negatives_per_positive=2,
@@ -127,7 +126,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         return self
 
     def transform(self, X):
-        """Return the explicit feature map: sqrt(theta) on one of two columns per map.
+        """Return the explicit feature map: sqrt(theta) in one column of every map.
+
+        A stump has two columns, one for each side, and a fern one for every cell.
 
         Parameters
         ----------
@@ -135,20 +136,16 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
 
         Returns
         -------
-        phi : sparse matrix or ndarray of shape (n_samples, 2 * n_maps_)
+        phi : sparse matrix or ndarray of shape (n_samples, n_columns)
             phi @ phi.T is the kernel.
         """
         codes = self._codes(X)
-        starts = self._maps.edges.offsets[:-1]
-        position = np.arange(self.n_maps_) - np.repeat(starts, np.diff(self._maps.edges.offsets))
-        group = np.repeat(np.arange(starts.size), np.diff(self._maps.edges.offsets))
-        right = position < codes.values[group].T
-        columns = 2 * np.arange(self.n_maps_) + ~right
-        values = np.broadcast_to(np.sqrt(self.theta_), columns.shape)
-        indptr = np.arange(codes.n_rows + 1) * self.n_maps_
-        phi = sparse.csr_matrix(
-            (values.ravel(), columns.ravel(), indptr), shape=(codes.n_rows, 2 * self.n_maps_)
-        )
+        weights = np.split(self.theta_, self._bounds())
+        blocks = [
+            _explicit_map(part, piece, theta)
+            for part, piece, theta in zip(self._maps.parts, codes, weights, strict=True)
+        ]
+        phi = sparse.csr_matrix(sparse.hstack(blocks, format="csr"))
         return phi if self.sparse_output else phi.toarray()
 
     def get_feature_names_out(self, input_features=None):
@@ -162,18 +159,12 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         Returns
         -------
         names : ndarray of str
-            Such as "petal width > 0.75" and "petal width <= 0.75".
+            Such as "petal width > 0.75" and "petal width <= 0.75". Cells of ferns are
+            numbered, such as "fern 12 cell 3".
         """
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
-        names = []
-        for feature, threshold in zip(self.stump_features_, self.stump_thresholds_, strict=True):
-            if np.isneginf(threshold):
-                names += [f"{inputs[feature]} present", f"{inputs[feature]} missing"]
-            else:
-                # Nine digits tell any two float32 apart.
-                value = f"{threshold:.9g}"
-                names += [f"{inputs[feature]} > {value}", f"{inputs[feature]} <= {value}"]
+        names = [name for part in self._maps.parts for name in part.column_names(inputs)]
         return np.asarray(names, dtype=object)
 
     def kernel(self, X, Z=None):
@@ -196,8 +187,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     def distance(self, X, Z=None):
         """Return the total weight of the maps on which two samples disagree.
 
-        A metric: the city-block distance after warping each feature by its weights.
-        The distance in the feature space of the kernel is sqrt(2 * distance).
+        A metric: for stumps the city-block distance after warping each feature by its
+        weights. The distance in the feature space of the kernel is sqrt(2 * distance).
 
         Parameters
         ----------
@@ -209,11 +200,20 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         -------
         D : ndarray of shape (n_samples_X, n_samples_Z)
         """
-        warped = self.warp(X)
-        return cdist(warped, warped if Z is None else self.warp(Z), metric="cityblock")
+        codes = self._codes(X)
+        others = codes if Z is None else self._codes(Z)
+        engine = choose_engine(codes[0].n_rows * self._maps.n_groups, self.n_jobs)
+        weights = np.split(self.theta_, self._bounds())
+        distance = np.zeros((codes[0].n_rows, others[0].n_rows))
+        for part, left, right, theta in zip(self._maps.parts, codes, others, weights, strict=True):
+            distance += part.cells.distance(left, right, _slots(part, theta), engine)
+        return distance
 
     def warp(self, X):
         """Return psi(X): each used feature on the scale on which the kernel measures it.
+
+        The kernel of stumps (and projections) is 1 - ||psi(x) - psi(z)||_1. That of ferns
+        is no such distance.
 
         Parameters
         ----------
@@ -224,16 +224,38 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         psi : ndarray of shape (n_samples, n_used_features)
         """
         codes = self._codes(X)
-        ladder = Ladder(codes.offsets)
-        steps = np.zeros(ladder.n_cells)
-        steps[ladder.is_jump] = self.theta_
-        psi = np.empty((codes.n_rows, codes.n_groups))
-        for group in range(codes.n_groups):
-            climbed = np.cumsum(steps[codes.offsets[group] : codes.offsets[group + 1]])
-            psi[:, group] = climbed[codes.values[group]]
-        return psi
+        if any(isinstance(part.cells, Cells) for part in self._maps.parts):
+            raise AttributeError(
+                "warp is there for stumps and projections alone; use distance, or "
+                "transform, with ferns."
+            )
+        pieces = zip(self._maps.parts, codes, np.split(self.theta_, self._bounds()), strict=True)
+        return np.hstack(
+            [part.cells.warp(piece, _slots(part, theta)).T for part, piece, theta in pieces]
+        )
 
-    def _codes(self, X) -> DenseCodes:
+    def _codes(self, X) -> list[DenseCodes]:
         X = self._validate_new(X)
-        engine = choose_engine(X.shape[0] * self._maps.features.size, self.n_jobs)
-        return densify(self._maps.codes(X, engine))
+        engine = choose_engine(X.shape[0] * self._maps.n_groups, self.n_jobs)
+        return [densify(codes) for codes in self._maps.codes(X, engine)]
+
+    def _bounds(self) -> np.ndarray:
+        """Return where in theta the second family begins, the third, and so on."""
+        return np.cumsum([part.n_maps for part in self._maps.parts])[:-1]
+
+
+def _slots(part, theta: np.ndarray) -> np.ndarray:
+    """Return the weights of the maps of a family, zero in slots that are no map."""
+    weights = np.zeros(part.cells.n_slots)
+    weights[part.cells.is_map] = theta
+    return weights
+
+
+def _explicit_map(part, codes: DenseCodes, theta: np.ndarray) -> sparse.csr_matrix:
+    """Return sqrt(theta) in one column per map: that of a side, or of a cell."""
+    columns, n_columns = part.cells.active_columns(codes)
+    values = np.broadcast_to(np.sqrt(theta), columns.shape)
+    indptr = np.arange(codes.n_rows + 1) * columns.shape[1]
+    return sparse.csr_matrix(
+        (values.ravel(), columns.ravel(), indptr), shape=(codes.n_rows, n_columns)
+    )

@@ -15,6 +15,8 @@ from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.progress import Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
+_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _C_KERNELS = (0.01, 0.1, 1.0)
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
 
@@ -23,12 +25,16 @@ class MBKLClassifierCV(MBKLClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
-    from small to large, solutions starting from the one before where that helps.
+    from small to large, solutions starting from the one before where that helps. With
+    maps="auto" the maps are chosen on a larger sample, which includes rows that folds
+    hold out: their scores serve to compare costs and are a little too good otherwise.
 
     Parameters
     ----------
-    Cs : sequence of float, default=(0.01, 0.1, 1, 10, 100, 1000)
-        Costs to try, the grid of the paper.
+    Cs : sequence of float or "auto", default="auto"
+        Costs to try. "auto" means a tenth to ten times the cost that `MBKLClassifier`
+        would take with maps="auto", and else the grid of the paper,
+        (0.01, 0.1, 1, 10, 100, 1000).
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
@@ -70,13 +76,15 @@ class MBKLClassifierCV(MBKLClassifier):
     MBKLClassifier(...)
     """
 
+    _SAMPLE_ROWS = 1_000
+
     _parameter_constraints: dict = {
         **{
             name: constraint
             for name, constraint in MBKLClassifier._parameter_constraints.items()
             if name not in ("C", "C_kernel")
         },
-        "Cs": ["array-like"],
+        "Cs": ["array-like", StrOptions({"auto"})],
         "C_kernels": ["array-like", StrOptions({"tied"}), None],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(_SCORERS))],
@@ -85,13 +93,13 @@ class MBKLClassifierCV(MBKLClassifier):
     def __init__(
         self,
         *,
-        Cs=(0.01, 0.1, 1, 10, 100, 1000),
+        Cs="auto",
         C_kernels=None,
         cv=5,
         scoring="accuracy",
         maps="auto",
         n_maps="auto",
-        theta="learned",
+        theta="ones",
         init_rule="balanced",
         theta_power=0.5,
         negatives_per_positive=2,
@@ -143,11 +151,12 @@ class MBKLClassifierCV(MBKLClassifier):
         -------
         self : MBKLClassifierCV
         """
-        candidates = self._candidates()
+        self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        n_fits = 1 + len(splits) * len(candidates)
-        learner = self._learner(X, y, weights, Progress(self), n_fits)
+        n_fits = 1 + len(splits) * len(self._candidates(1.0))
+        learner = self._learner(X, y, weights, Progress(self), n_fits).with_gram()
+        candidates = self._candidates(self._cost(learner))
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
@@ -164,9 +173,14 @@ class MBKLClassifierCV(MBKLClassifier):
         solution = learner.learn_classifier(kernel, self.C_)
         return self._finish(learner, kernel, solution, self.C_kernel_, self.C_)
 
-    def _candidates(self) -> list[tuple[float, float]]:
+    def _candidates(self, suggested: float) -> list[tuple[float, float]]:
         """Return all (C_kernel, C), in the order in which a path visits them."""
-        Cs = _check_costs("Cs", self.Cs)
+        if not isinstance(self.Cs, str):
+            Cs = _check_costs("Cs", self.Cs)
+        elif self.maps == "auto":
+            Cs = [factor * suggested for factor in _FACTORS]
+        else:
+            Cs = list(_GRID)
         if isinstance(self.C_kernels, str):
             return [(C, C) for C in Cs]
         C_kernels = _C_KERNELS if self.C_kernels is None else self.C_kernels

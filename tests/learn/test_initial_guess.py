@@ -8,6 +8,7 @@ from mbkl.learn.initial_guess import Shares, class_shares, initial_signs, signs_
 from mbkl.learn.kernel_weights import PairOperator, smallest_cost
 from mbkl.learn.pairs import sample_pairs
 
+
 def signs_of(operator, y, n_classes, rule="balanced", weights=None):
     weights = np.ones(y.size) if weights is None else weights
     shares = class_shares(operator, y, n_classes, weights)

@@ -359,9 +359,7 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
 
 
 @_jit
-def bin_ferns(
-    X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop
-):
+def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop):
     """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
     one, zero = np.uint64(1), np.uint64(0)
     same_type = thresholds.astype(X.dtype)  # exact

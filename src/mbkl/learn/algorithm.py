@@ -5,13 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
+from mbkl.learn.classifier_weights import (
+    FEW_ROWS_GRAM,
+    learn_classifier_weights,
+    one_vs_rest_labels,
+)
 from mbkl.learn.initial_guess import Shares, class_shares, initial_signs
 from mbkl.learn.kernel_weights import (
     PairOperator,
@@ -22,8 +26,8 @@ from mbkl.learn.kernel_weights import (
 )
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
-from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
 from mbkl.learn.operator import AnyOperator
+from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
 from mbkl.progress import Progress
 from mbkl.solvers.interior_point import WeightSolution
 from mbkl.solvers.newton_cg import Solution
@@ -140,6 +144,18 @@ class Learner:
             gram=None if self.gram is None else self.gram.take(rows),
         )
 
+    def with_gram(self) -> Learner:
+        """Return the learner with a kernel matrix that all its parts share, if they can."""
+        few = self.operator.n_rows <= min(FEW_ROWS_GRAM, self.operator.n_columns)
+        if self.settings.theta != "ones" or not few:
+            return self
+
+        @cache
+        def whole() -> Array:
+            return self.operator.gram(self._kernel_weights(self.learn_kernel(1.0)))
+
+        return replace(self, gram=SharedGram(whole, np.arange(self.operator.n_rows)))
+
     def canonical(self) -> Learner:
         """Return the same data with equal rows merged, in an order that is their own.
 
@@ -185,16 +201,12 @@ class Learner:
             Its weights are those of all maps, zero where theta is.
         """
         with self.progress.stage("classifier weights") as iteration:
-            power = 2.0 * self.settings.theta_power
             kept = kernel.theta > 0
-            # A merged map stands for several equal ones among which its theta is
-            # shared; each contributes the power of its share.
-            weights = self.multiplicity[kept] ** (1.0 - power) * kernel.theta[kept] ** power
             if not kept.any():
                 return self._constant(C)
             operator = self.operator.keep_maps(kept)
             kernel_weights = np.ones(operator.n_slots)
-            kernel_weights[operator.is_map] = weights / weights.sum()
+            kernel_weights[operator.is_map] = self._kernel_weights(kernel)[kept]
             columns, own_columns = self.operator.spread(kept), operator.spread(operator.is_map)
             local_start = None
             if start is not None:
@@ -217,6 +229,16 @@ class Learner:
             everywhere[columns] = solution.jumps[own_columns]
             solution.jumps = everywhere
         return solution
+
+    def _kernel_weights(self, kernel: Kernel) -> Array:
+        """Return the weights of the maps in the kernel of Step 2; they sum to one."""
+        power = 2.0 * self.settings.theta_power
+        kept = kernel.theta > 0
+        # A merged map stands for several equal ones among which its theta is
+        # shared; each contributes the power of its share.
+        weights = np.zeros(kept.size)
+        weights[kept] = self.multiplicity[kept] ** (1.0 - power) * kernel.theta[kept] ** power
+        return weights / weights.sum()
 
     def scores(self, solution: Solution) -> Array:
         """Return the scores of all rows."""

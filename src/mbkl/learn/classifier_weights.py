@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 # ones (measured); without it the hinge has to be approached through smooth losses.
 _FEW_ROWS = 300
 # Up to here, with more weights than rows, the kernel matrix of the rows is (measured).
-_FEW_ROWS_GRAM = 4_000
+FEW_ROWS_GRAM = 4_000
 _FEW_ROWS_HINGE = 2_000
 # Rows squared times maps: beyond this the matrix of all maps is too large.
 _DENSE_WORK = 1e10
@@ -33,7 +33,7 @@ def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
     --------
     >>> from collections.abc import Callable
 
-import numpy as np
+    import numpy as np
     >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
     array([-1,  1], dtype=int8)
     """
@@ -75,7 +75,7 @@ def learn_classifier_weights(
         Returns the kernel matrix of the rows, where it is known already or shared.
     """
     penalty = operator.penalty(kernel_weights)
-    if loss == "squared_hinge" and operator.n_rows <= min(_FEW_ROWS_GRAM, operator.n_columns):
+    if loss == "squared_hinge" and operator.n_rows <= min(FEW_ROWS_GRAM, operator.n_columns):
         matrix = operator.gram(kernel_weights) if gram is None else gram()
         return _solve_with_gram(
             operator, matrix, labels, costs, penalty, start, tol, max_iter, progress

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
-from mbkl.learn.pairs import Pairs
 from mbkl.learn.operator import AnyOperator
+from mbkl.learn.pairs import Pairs
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.interior_point import WeightSolution, minimise_weights
 
@@ -111,7 +111,9 @@ class PairOperator:
 
     def dense(self) -> Array:
         """Return S itself, of shape (n_pairs, n_columns)."""
-        parts = [part.collect((part.dense() * self.signs[:, c]).T) for c, part in enumerate(self.parts)]
+        parts = [
+            part.collect((part.dense() * self.signs[:, c]).T) for c, part in enumerate(self.parts)
+        ]
         return np.concatenate(parts, axis=1).T
 
     def take_narrow(self, rows: NDArray[np.intp]) -> PairOperator:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
+from mbkl.learn.interactions import interaction_evidence
 from mbkl.maps.sample import Sample
 from mbkl.solvers.blas import one_blas_thread
 
@@ -127,6 +128,13 @@ class _SampleLearner:
         rates = np.full(self.n_features, 1.0 / self.n_features)
         distance, mean = self.distance(rates)
         start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
+        evidence = interaction_evidence(self.ranks, self.labels, self.weights)
+        if evidence.any():
+            suspected = self.floored(evidence)
+            closer, _ = self.distance(suspected)
+            other = self.best_ridge(start, closer)
+            if other.error < start.error:
+                start, rates, distance = other, suspected, closer
         rates = self.learned_rates(start, distance, rates)
         distance, mean = self.distance(rates)
         best = self.best_candidate(distance, start.ridge)
@@ -210,12 +218,14 @@ class _SampleLearner:
             column = self.ranks[:, feature]
             signs = np.sign(column[rows, None] - column)
             changes[feature] = (((signs * slopes) @ weights) ** 2).mean() ** 0.5
-        changes *= rates
-        total = changes.sum()
-        equal = 1.0 / self.n_features
+        return self.floored(changes * rates)
+
+    def floored(self, rates: Array) -> Array:
+        """Return rates that sum to one, none of them zero."""
+        total, equal = rates.sum(), 1.0 / self.n_features
         if not total > 0:
             return np.full(self.n_features, equal)
-        return (1.0 - _SMALLEST_RATE) * changes / total + _SMALLEST_RATE * equal
+        return (1.0 - _SMALLEST_RATE) * rates / total + _SMALLEST_RATE * equal
 
 
 def positions(sample: Sample) -> tuple[Array, Array]:

@@ -165,6 +165,21 @@ class Ladder:
         warped = self.warp(codes, steps)
         return total / 2.0 - engine.city_block(warped, warped)
 
+    def distance(
+        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: Engine
+    ) -> Array:
+        """Return the total weight of the maps on which two rows disagree."""
+        left = self.warp(codes, kernel_weights)
+        right = left if others is codes else self.warp(others, kernel_weights)
+        return engine.city_block(left, right)
+
+    def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
+        """Return the side of each map that each row is on, of two columns a map."""
+        maps = np.flatnonzero(self.is_jump)
+        local = maps - self.offsets[self.group[maps]]
+        right = local <= codes.values[self.group[maps]].T
+        return 2 * np.arange(maps.size) + ~right, 2 * maps.size
+
     def warp(self, codes: DenseCodes, kernel_weights: Array) -> Array:
         """Return where each row lies on each group's scale of weights, (n_groups, n_rows)."""
         steps = np.where(self.is_jump, kernel_weights, 0.0)
@@ -255,6 +270,16 @@ class Cells:
     def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         return engine.agreement(codes, codes, kernel_weights)
+
+    def distance(
+        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: Engine
+    ) -> Array:
+        """Return the total weight of the groups in which two rows differ."""
+        return kernel_weights.sum() - engine.agreement(codes, others, kernel_weights)
+
+    def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
+        """Return the cell of each group that each row is in, of all cells."""
+        return (self.offsets[:-1] + codes.values.T).astype(np.intp), self.n_cells
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""

@@ -105,6 +105,13 @@ class FernMaps:
             scores[block] = engine.gather(self.codes(X[block], engine), tables)
         return scores
 
+    def column_names(self, inputs) -> list[str]:
+        """Return a name for each cell of each fern."""
+        sizes = np.diff(self.cell_offsets)
+        return [
+            f"fern {fern} cell {cell}" for fern in range(self.n_maps) for cell in range(sizes[fern])
+        ]
+
     def select(self, kept: NDArray[np.bool_]) -> FernMaps:
         """Return some of the ferns."""
         stumps = np.repeat(kept, np.diff(self.offsets))
@@ -209,8 +216,7 @@ class Ferns(BaseEstimator):
             raise ValueError(f"A fixed depth must be a whole number, got {self.depth!r}.")
         if self.thresholds not in ("mixed", "uniform", "quantile"):
             raise ValueError(
-                "thresholds must be 'mixed', 'uniform' or 'quantile', "
-                f"got {self.thresholds!r}."
+                f"thresholds must be 'mixed', 'uniform' or 'quantile', got {self.thresholds!r}."
             )
         cells = self.max_cells
         if not 2 <= cells <= 65_536 or int(cells) & (int(cells) - 1):
@@ -237,7 +243,7 @@ class Ferns(BaseEstimator):
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
-        n_raw = np.minimum(2**np.minimum(depths, 62), int(self.max_cells))
+        n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = _offsets(n_raw)
         numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
         dtype = smallest_code_dtype(int(n_raw.max(initial=1)))

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 
 from mbkl.engine.codes import Codes
-from mbkl.learn.tables import Ladder
 from mbkl.engine.fixed_point import exact_sum
+from mbkl.learn.tables import Ladder
 from mbkl.maps.stumps import StumpMaps, Stumps, column_ranges, no_stumps
 
 if TYPE_CHECKING:
@@ -95,6 +95,10 @@ class ProjectionMaps:
         """Return the scores of the rows of X."""
         return self.stumps.score(self.project(X), tables, engine)
 
+    def column_names(self, inputs) -> list[str]:
+        """Return a name for either side of each stump."""
+        return self.stumps.column_names([f"projection {k}" for k in range(self.n_groups)])
+
     def select(self, kept: NDArray[np.bool_]) -> ProjectionMaps:
         """Return some of the stumps; projections left without any are dropped."""
         stumps = self.stumps.select(kept)
@@ -162,9 +166,7 @@ class Projections(BaseEstimator):
 
     def _check(self, n_maps: int) -> int:
         if self.directions not in ("gaussian", "sparse"):
-            raise ValueError(
-                f"directions must be 'gaussian' or 'sparse', got {self.directions!r}."
-            )
+            raise ValueError(f"directions must be 'gaussian' or 'sparse', got {self.directions!r}.")
         if self.input_map not in (None, "chi2"):
             raise ValueError(f"input_map must be None or 'chi2', got {self.input_map!r}.")
         if self.n_projections is None:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 _VALUES_HASHED_AT_ONCE = 4_000_000
 # Differences of two values: so many take about a second.
-_DIFFERENCES = 2e8
+_DIFFERENCES = 4e8
 
 
 @dataclass(frozen=True)

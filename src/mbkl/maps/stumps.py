@@ -71,6 +71,18 @@ class StumpMaps:
             return engine.gather(self.codes(X, engine), tables)
         return engine.score(X, self.features, self.edges, tables)
 
+    def column_names(self, inputs) -> list[str]:
+        """Return a name for either side of each stump."""
+        names = []
+        for feature, threshold in zip(self.stump_features, self.edges.thresholds, strict=True):
+            if np.isneginf(threshold):
+                names += [f"{inputs[feature]} present", f"{inputs[feature]} missing"]
+            else:
+                # Nine digits tell any two float32 apart.
+                value = f"{threshold:.9g}"
+                names += [f"{inputs[feature]} > {value}", f"{inputs[feature]} <= {value}"]
+        return names
+
     def select(self, kept: NDArray[np.bool_]) -> StumpMaps:
         """Return some of the stumps; groups left without any are dropped."""
         return _assemble(
@@ -138,8 +150,7 @@ class Stumps(BaseEstimator):
         """
         if self.thresholds not in ("uniform", "quantile", "mixed"):
             raise ValueError(
-                "thresholds must be 'uniform', 'quantile' or 'mixed', "
-                f"got {self.thresholds!r}."
+                f"thresholds must be 'uniform', 'quantile' or 'mixed', got {self.thresholds!r}."
             )
         if self.draw not in ("random", "stratified"):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")

@@ -1,0 +1,100 @@
+"""Pairs and triples of features that tell the classes apart only together.
+
+The slope of a learned function says nothing of features whose effect changes its sign
+with that of others, as in a parity: at first there is nothing to learn a slope from. But
+with each feature cut at its median (or into quarters, for a chess board), the product of
+two or three signs goes along with the label, and a few hundred rows are enough to look
+at all products.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Products of three: their number grows with the third power of the features.
+_MOST_FEATURES_FOR_PAIRS = 300
+_MOST_FEATURES_FOR_TRIPLES = 64
+
+
+def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
+    """Return for each feature how much it tells in products with others, beyond chance.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n_rows, n_features)
+    labels : ndarray of shape (n_rows, n_columns)
+        +1 or -1.
+    weights : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    evidence : ndarray of shape (n_features,)
+        Sum of the squared z-scores of all products with the feature, each less what
+        the largest of as many random ones would have; zero where there is nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).random((300, 5))
+    >>> y = np.sign((X[:, [0]] - 0.5) * (X[:, [1]] - 0.5) * (X[:, [2]] - 0.5))
+    >>> interaction_evidence(X, y, np.ones(300)).astype(bool)
+    array([ True,  True,  True, False, False])
+    """
+    n_rows, n_features = ranks.shape
+    if not 2 <= n_features <= _MOST_FEATURES_FOR_PAIRS:
+        return np.zeros(n_features)
+    share = weights / weights.sum()
+    halves, quarters = _signs(ranks)
+    functions = [_standardised(part, share) for part in (halves, quarters, halves * quarters)]
+    targets = _standardised(labels, share) * share[:, None] * n_rows**0.5
+    with_triples = n_features <= _MOST_FEATURES_FOR_TRIPLES
+    n_products = 4.5 * n_features**2 + (n_features**3 / 6 if with_triples else 0)
+    # The largest of so many squared normal numbers, and some more.
+    chance = 2.0 * np.log(n_products * labels.shape[1]) + 6.0
+    evidence = np.zeros(n_features)
+    for target in targets.T:
+        evidence += _pairs(functions, target, chance)
+        if with_triples:
+            evidence += _triples(functions[0], target, chance)
+    return evidence
+
+
+def _signs(ranks: Array) -> tuple[Array, Array]:
+    """Return +1 or -1 for the halves, and for the outer and inner quarters, of each feature."""
+    low, middle, high = np.quantile(ranks, [0.25, 0.5, 0.75], axis=0)
+    halves = np.where(ranks > middle, 1.0, -1.0)
+    return halves, np.where((ranks > low) & (ranks <= high), -1.0, 1.0)
+
+
+def _standardised(columns: Array, share: Array) -> Array:
+    """Return the columns with mean zero and variance one; constant ones are zero."""
+    centred = columns - share @ columns
+    deviation = np.sqrt(share @ centred**2)
+    return np.where(deviation > 1e-9, centred / np.where(deviation > 1e-9, deviation, 1.0), 0.0)
+
+
+def _pairs(functions: list[Array], target: Array, chance: float) -> Array:
+    evidence = np.zeros(functions[0].shape[1])
+    for left in functions:
+        weighted = target[:, None] * left
+        for right in functions:
+            squares = (weighted.T @ right) ** 2
+            np.fill_diagonal(squares, 0.0)
+            evidence += np.maximum(squares - chance, 0.0).sum(axis=1)
+    return evidence
+
+
+def _triples(signs: Array, target: Array, chance: float) -> Array:
+    evidence = np.zeros(signs.shape[1])
+    for feature in range(2, signs.shape[1]):
+        # Features before this one: every triple once.
+        before = signs[:, :feature]
+        product = (target * signs[:, feature])[:, None] * before
+        squares = np.triu((before.T @ product) ** 2, 1)
+        excess = np.maximum(squares - chance, 0.0)
+        evidence[:feature] += excess.sum(axis=0) + excess.sum(axis=1)
+        evidence[feature] += excess.sum()
+    return evidence
