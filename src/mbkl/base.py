@@ -24,6 +24,7 @@ from mbkl.maps.families import (
     plans_of,
     plans_of_choice,
 )
+from mbkl.maps.ferns import FernMaps
 from mbkl.maps.sample import draw_sample, sample_rows
 from mbkl.maps.stumps import StumpMaps
 from mbkl.progress import Progress
@@ -177,6 +178,14 @@ class BinaryMapsEstimator(BaseEstimator):
         self.stump_thresholds_ = np.concatenate(
             [nothing, *(part.edges.thresholds for part in stumps)]
         )
+        ferns = [part for part in self._maps.parts if isinstance(part, FernMaps)]
+        self.fern_features_ = [
+            piece for part in ferns for piece in np.split(part.features, part.offsets[1:-1])
+        ]
+        self.fern_thresholds_ = [
+            piece for part in ferns for piece in np.split(part.thresholds, part.offsets[1:-1])
+        ]
+        self.feature_rates_ = None if self._choice is None else self._choice.rates
         if kernel.solution is not None:
             warn_if_not_converged(
                 "Step 1 (kernel weights)",

@@ -21,7 +21,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     """Kernel learned as a weighted sum of random binary maps.
 
     K(x, z) is the total weight of the maps on which x and z agree, between 0 and 1.
-    With psi the running sums of theta along each feature it equals
+    With psi the running sums of theta along each feature, that of stumps equals
     1 - ||psi(x) - psi(z)||_1, so that a pair costs one step per feature, not per map.
 
     Parameters
@@ -39,6 +39,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     Attributes
     ----------
     theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
+        See `MBKLClassifier`.
+    fern_features_, fern_thresholds_, feature_rates_
         See `MBKLClassifier`.
     n_iter_ : int
         Iterations of Step 1.
@@ -224,15 +226,16 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         psi : ndarray of shape (n_samples, n_used_features)
         """
         codes = self._codes(X)
-        if any(isinstance(part.cells, Cells) for part in self._maps.parts):
-            raise AttributeError(
-                "warp is there for stumps and projections alone; use distance, or "
-                "transform, with ferns."
-            )
-        pieces = zip(self._maps.parts, codes, np.split(self.theta_, self._bounds()), strict=True)
-        return np.hstack(
-            [part.cells.warp(piece, _slots(part, theta)).T for part, piece, theta in pieces]
-        )
+        warped = []
+        weights = np.split(self.theta_, self._bounds())
+        for part, piece, theta in zip(self._maps.parts, codes, weights, strict=True):
+            if isinstance(part.cells, Cells):
+                raise ValueError(
+                    "warp needs maps that are stumps or projections; with ferns use "
+                    "distance or transform."
+                )
+            warped.append(part.cells.warp(piece, _slots(part, theta)).T)
+        return np.hstack(warped)
 
     def _codes(self, X) -> list[DenseCodes]:
         X = self._validate_new(X)

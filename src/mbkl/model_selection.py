@@ -156,7 +156,8 @@ class MBKLClassifierCV(MBKLClassifier):
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
         n_fits = 1 + len(splits) * len(self._candidates(1.0))
         learner = self._learner(X, y, weights, Progress(self), n_fits).with_gram()
-        candidates = self._candidates(self._cost(learner))
+        whole = learner.canonical()
+        candidates = self._candidates(self._cost(whole))
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
@@ -168,10 +169,9 @@ class MBKLClassifierCV(MBKLClassifier):
         self.C_kernel_, self.C_ = candidates[best]
         self.best_score_ = float(mean[best])
         self.cv_results_ = _results(candidates, scores, n_maps)
-        learner = learner.canonical()
-        kernel = learner.learn_kernel(self.C_kernel_)
-        solution = learner.learn_classifier(kernel, self.C_)
-        return self._finish(learner, kernel, solution, self.C_kernel_, self.C_)
+        kernel = whole.learn_kernel(self.C_kernel_)
+        solution = whole.learn_classifier(kernel, self.C_)
+        return self._finish(whole, kernel, solution, self.C_kernel_, self.C_)
 
     def _candidates(self, suggested: float) -> list[tuple[float, float]]:
         """Return all (C_kernel, C), in the order in which a path visits them."""
@@ -221,7 +221,7 @@ class MBKLClassifierCV(MBKLClassifier):
         shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
         parameters = {name: getattr(self, name) for name in shared}
         estimator = MBKLClassifier(**parameters, C=self.C_, C_kernel=self.C_kernel_)
-        own = {*self._get_param_names(), "C_", "C_kernel_", "best_score_", "cv_results_"}
+        own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
         for name, value in vars(self).items():
             if name not in own and not name.startswith("_skl"):
                 setattr(estimator, name, value)

@@ -131,8 +131,8 @@ class NumbaEngine:
 
     def bin_ferns(self, X, ferns, out: NDArray) -> None:
         raw_offsets = ferns.raw_offsets
-        arguments = (X, ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
-        arguments += (raw_offsets, ferns.numbers, out)
+        stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
+        arguments = (X, *stumps, raw_offsets, ferns.numbers, out)
         self._share(X.shape[0], X.shape[0] * ferns.features.size, kernels.bin_ferns, *arguments)
 
     def bin(self, X, features, edges, out: NDArray) -> None:

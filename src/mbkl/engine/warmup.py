@@ -18,6 +18,7 @@ def warmup() -> float:
     from mbkl.engine.codes import DenseCodes, coarsening
     from mbkl.engine.numba_engine import NumbaEngine
     from mbkl.maps.binning import BinEdges, bin_columns
+    from mbkl.maps.ferns import Ferns
 
     engine = NumbaEngine(1)
     features = np.arange(2)
@@ -46,6 +47,15 @@ def warmup() -> float:
                 for n_columns in (1, 5):
                     engine.gather(part, np.zeros((part.n_cells, n_columns)))
                     engine.histogram(part, np.zeros((20, n_columns), dtype=np.int64))
+    for max_cells in (256, 512):  # codes of one and of two bytes
+        for variant in inputs:
+            ferns = Ferns(depth=12.0, max_cells=max_cells)
+            maps, codes = ferns.fit_codes(variant, np.ones(len(X)), 3, 0, engine)
+            engine.bin_ferns(variant, maps, codes.values)
+        for weights in (np.ones(3), np.arange(3.0)):
+            wide = DenseCodes(codes.values.astype(f"u{max_cells // 256}"), codes.offsets)
+            engine.agreement(wide, wide, weights)
+    engine.city_block(X.T.copy(), X.T.copy())
     return time.perf_counter() - began
 
 

@@ -104,19 +104,22 @@ def _solve_with_gram(
 ) -> Solution:
     """Solve each problem through the kernel matrix of the rows."""
     (loss,) = smoothing_path("squared_hinge")
-    shape = (operator.n_columns, labels.shape[1])
-    solution = Solution(np.zeros(shape), *np.zeros((3, shape[1])), alpha=np.zeros(labels.shape))
+    n_columns = labels.shape[1]
+    alpha = np.zeros(labels.shape)
+    intercept, objective, gap = np.zeros((3, n_columns))
+    solution = Solution(np.zeros((operator.n_columns, n_columns)), intercept, objective, gap)
+    solution.alpha = alpha
     before = None if start is None else start.alpha
     margins = Margins(labels, costs[:, None], loss)
     parts = minimise_with_gram(gram, margins, before, tol, max_iter, operator.n_threads)
     for column, part in enumerate(parts):
-        solution.alpha[:, column] = part.alpha
+        alpha[:, column] = part.alpha
         solution.intercept[column] = part.intercept
         solution.objective[column], solution.gap[column] = part.objective, part.gap
         solution.n_iter = max(solution.n_iter, part.n_iter)
         if progress(solution):
             break
-    solution.jumps = operator.adjoint(solution.alpha) / penalty[:, None]
+    solution.jumps = operator.adjoint(alpha) / penalty[:, None]
     return solution
 
 

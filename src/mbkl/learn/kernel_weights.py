@@ -65,7 +65,7 @@ class PairOperator:
     @property
     def is_signed(self) -> NDArray[np.bool_]:
         """Which maps tell some class from the others."""
-        return self.parts[0].collect(self.signs.any(axis=1).astype(np.intp)) > 0
+        return self.parts[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
         """Return the operator of some of the maps; frees memory of this one meanwhile."""

@@ -121,7 +121,11 @@ class _SampleLearner:
         self.ranks, self.ranges = positions(sample)
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
-        self.weights = sample.weights / sample.weights.mean()
+        # No row counts for less than a thousandth of another: the kernel matrix would
+        # lose all others.
+        heaviest = float(sample.weights.max(initial=1.0))
+        weights = np.maximum(sample.weights / heaviest, 1e-3)
+        self.weights = weights / weights.mean()
         self.n_features = sample.X.shape[1]
 
     def choose(self) -> Choice:
@@ -192,6 +196,8 @@ class _SampleLearner:
     def error(self, kernel: Array, ridge: float) -> float:
         """Return the mean squared hinge loss of rows predicted by all others."""
         inverse = self.inverse(kernel, ridge)
+        if not np.isfinite(inverse).all():
+            return np.inf
         residuals = (inverse @ self.labels) / np.diag(inverse)[:, None]
         # label * (label - prediction) = 1 - label * prediction.
         losses = np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
@@ -202,13 +208,18 @@ class _SampleLearner:
         matrix = kernel + 1.0
         matrix[np.diag_indices_from(matrix)] += ridge / self.weights
         # The transpose of a symmetric matrix is itself, in the order of LAPACK.
-        factor, _ = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+        factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+        if failed:
+            return np.full_like(matrix, np.nan)
         inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
         return np.tril(inverse) + np.tril(inverse, -1).T
 
     def learned_rates(self, candidate: _Candidate, distance: Array, rates: Array) -> Array:
         """Return rates in proportion to how much the learned function changes along each."""
-        weights = self.inverse(candidate.kernel(distance), candidate.ridge) @ self.labels
+        inverse = self.inverse(candidate.kernel(distance), candidate.ridge)
+        if not np.isfinite(inverse).all():
+            return rates
+        weights = inverse @ self.labels
         n_rows = len(distance)
         n_looked_at = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
         rows = slice(0, min(n_rows, n_looked_at))

@@ -150,7 +150,7 @@ class Ladder:
         mean, diagonal, neighbour : ndarray of shape (n_cells,)
             Products of each column with the constant one, itself, and the one to its left.
         """
-        mean = self.gradient(sums)[:, 0] * unit
+        mean = (self.gradient(sums)[:, 0] * unit).astype(np.float64)
         neighbour = np.zeros(self.n_cells)
         # Two neighbours disagree exactly on the rows of the cell between them.
         neighbour[1:] = total - 2.0 * unit * sums[:-1, 0]
@@ -264,7 +264,7 @@ class Cells:
         self, sums: NDArray[np.int64], unit: float, total: float
     ) -> tuple[Array, Array, Array]:
         """Return products of columns, see `Ladder.products`; neighbours count as apart."""
-        mass = sums[:, 0] * unit
+        mass = (sums[:, 0] * unit).astype(np.float64)
         return mass, mass.copy(), np.zeros(self.n_cells)
 
     def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:

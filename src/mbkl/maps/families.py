@@ -108,9 +108,9 @@ def families_of(maps) -> list[Family]:
         if not maps:
             raise ValueError("maps is an empty list; name at least one family.")
         return [family for item in maps for family in families_of(item)]
-    if isinstance(maps, tuple(FAMILIES.values())):
+    if isinstance(maps, (Stumps, Ferns, Projections)):
         return [maps]
-    if maps in FAMILIES:
+    if isinstance(maps, str) and maps in FAMILIES:
         return [FAMILIES[maps]()]
     raise ValueError(
         f"maps must be 'auto', one of {sorted(FAMILIES)}, an instance of a family or a list "

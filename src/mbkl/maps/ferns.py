@@ -323,9 +323,8 @@ def _renumber(
 ) -> tuple[FernMaps, DenseCodes]:
     """Give numbers to the cells that were seen, one to all others; drop idle ferns."""
     starts, n_raw = maps.cell_offsets[:-1], maps.n_raw
-    running = np.cumsum(seen)
-    before = running - seen
-    numbers = before - np.repeat(before[starts], n_raw)
+    before: NDArray[np.int64] = np.cumsum(seen) - seen
+    numbers: NDArray[np.int64] = before - np.repeat(before[starts], n_raw)
     n_seen = np.add.reduceat(seen, starts, dtype=np.int64)
     numbers = np.where(seen, numbers, np.repeat(n_seen, n_raw))
     kept = n_seen > 1

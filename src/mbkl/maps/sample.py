@@ -35,7 +35,7 @@ def sample_rows(n_features: int, wanted: int) -> int:
     Examples
     --------
     >>> sample_rows(10, 500), sample_rows(10_000, 500)
-    (500, 141)
+    (500, 200)
     """
     return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
 
@@ -60,14 +60,14 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     --------
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [1.0], [2.0]]), np.array([0, 0, 1])
-    >>> sorted(draw_sample(X, y, np.ones(3), 10, seed=0).weights)
+    >>> sorted(draw_sample(X, y, np.ones(3), 10, seed=0).weights.tolist())
     [1.0, 2.0]
     """
     keys = row_keys(X, y, seed)
     distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
     # Sorted, so that the sums do not depend on the order of the rows.
     order = np.lexsort((weights, place))
-    mass = np.bincount(place[order], weights[order], minlength=distinct.size)
+    mass = np.bincount(place[order], weights[order], minlength=distinct.size).astype(np.float64)
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else X[rows]
     return Sample(part.astype(np.float64), y[rows], mass[:n_rows])

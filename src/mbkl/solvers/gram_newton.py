@@ -72,13 +72,15 @@ def minimise_with_gram(
         Of one column after the other.
     """
     n_columns = margins.labels.shape[1]
+    begin = start
     with one_blas_thread():
-        if start is None:
-            start = _common_start(gram, margins)
+        if begin is None:
+            begin = _common_start(gram, margins)
+        starts: Array = begin
 
         def solve(column: int) -> GramSolution:
             part = margins.columns(np.array([column]))
-            return _minimise(gram, part, start[:, column], tol, max_iter)
+            return _minimise(gram, part, starts[:, column], tol, max_iter)
 
         if n_threads == 1 or n_columns == 1 or len(gram) < _WORTH_THREADS:
             yield from map(solve, range(n_columns))
@@ -109,7 +111,7 @@ def _common_start(gram: Array, margins: Margins) -> Array:
 
 def _first_step(gram: Array, margins: Margins) -> Array:
     nothing = np.zeros(margins.labels.shape)
-    shifted = nothing + margins.best_intercept(nothing, np.zeros(nothing.shape[1]))
+    shifted = nothing + margins.best_intercept(nothing, np.zeros(margins.labels.shape[1]))
     curvature = margins.curvature(shifted)
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
         return nothing
