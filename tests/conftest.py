@@ -19,10 +19,14 @@ from mbkl.learn.algorithm import Learner, Settings
 from mbkl.learn.operator import MapOperator
 from mbkl.learn.tables import Ladder
 from mbkl.maps import Stumps
+from mbkl.maps.ferns import FernMaps
 from mbkl.progress import Progress
 
 settings.register_profile("mbkl", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("mbkl")
+
+# The method as the paper has it, in full words: what the defaults are is another matter.
+PAPER = {"maps": "stumps", "theta": "learned", "C": 1.0}
 
 DEFAULT_SETTINGS = {
     "theta": "learned",
@@ -59,6 +63,51 @@ def make_data():
         return np.round(X * 64) / 64, y
 
     return make
+
+
+def in_the_form_of_the_paper(kind, **parameters):
+    """Return an estimator of stumps with learned weights, whatever its defaults are."""
+    known = kind._get_param_names()
+    paper = {name: value for name, value in PAPER.items() if name in known}
+    return kind(**{**paper, **parameters})
+
+
+def in_the_default_form(kind, **parameters):
+    """Return an estimator that chooses its maps and its cost itself."""
+    return kind(**parameters)
+
+
+@pytest.fixture(scope="session")
+def paper():
+    """Return a function that makes an estimator in the form of the paper."""
+    return in_the_form_of_the_paper
+
+
+@pytest.fixture(
+    scope="session",
+    params=[in_the_form_of_the_paper, in_the_default_form],
+    ids=["paper", "default"],
+)
+def form(request):
+    """Return a function that makes an estimator, in the form of the paper and the default one."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def bits_of():
+    """Return a function that gives all bits of a fitted model, the maps included."""
+
+    def bits(model) -> dict[str, bytes]:
+        names = ("coef_", "intercept_", "theta_", "stump_features_", "stump_thresholds_")
+        names = (*names, "objective_", "gap_")
+        found = {name: getattr(model, name).tobytes() for name in names if hasattr(model, name)}
+        for number, part in enumerate(model._maps.parts):
+            if isinstance(part, FernMaps):
+                arrays = (part.features, part.thresholds, part.offsets, part.numbers)
+                found[f"ferns {number}"] = b"".join(array.tobytes() for array in arrays)
+        return found
+
+    return bits
 
 
 @pytest.fixture(scope="session")

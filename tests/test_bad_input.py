@@ -1,6 +1,7 @@
 """Bad input gets a clear error that names what is wrong, and odd input works."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,19 +11,35 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.maps import Stumps
 
-MAKERS = {
-    "classifier": lambda **kw: MBKLClassifier(**{"n_maps": 40, "random_state": 0, **kw}),
-    "cross-validated": lambda **kw: MBKLClassifierCV(
-        **{"n_maps": 40, "Cs": (0.1, 1.0), "C_kernels": (1.0,), "cv": 2, "random_state": 0, **kw}
-    ),
-    "kernel": lambda **kw: MBKernel(**{"n_maps": 40, "random_state": 0, **kw}),
+SMALL = {
+    MBKLClassifier: {"n_maps": 40, "random_state": 0},
+    MBKLClassifierCV: {
+        "n_maps": 40,
+        "Cs": (0.1, 1.0),
+        "C_kernels": (1.0,),
+        "cv": 2,
+        "random_state": 0,
+    },
+    MBKernel: {"n_maps": 40, "random_state": 0},
 }
 
 
-@pytest.fixture(params=MAKERS)
-def make(request):
-    """Each estimator in turn, as a function of its parameters."""
-    return MAKERS[request.param]
+@pytest.fixture(params=SMALL, ids=["classifier", "cross-validated", "kernel"])
+def make(request, form):
+    """Each estimator in turn and in both forms, as a function of its parameters."""
+    return partial(form, request.param, **SMALL[request.param])
+
+
+@pytest.fixture
+def classifier(form):
+    """The classifier in both forms, as a function of its parameters."""
+    return partial(form, MBKLClassifier, **SMALL[MBKLClassifier])
+
+
+@pytest.fixture
+def paper_classifier(paper):
+    """The classifier of the paper, as a function of its parameters."""
+    return partial(paper, MBKLClassifier, **SMALL[MBKLClassifier])
 
 
 @pytest.fixture
@@ -259,9 +276,9 @@ def test_rows_that_are_all_equal(make, theta, n_classes, value):
 
 
 @pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
-def test_two_rows(theta):
+def test_two_rows(classifier, theta):
     X, y = np.array([[0.0], [1.0]]), np.array(["a", "b"])
-    model = MAKERS["classifier"](theta=theta).fit(X, y)
+    model = classifier(theta=theta).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), y)
 
 
@@ -269,11 +286,11 @@ def test_two_rows(theta):
 @pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e12])
-def test_tiny_and_huge_costs(make_data, loss, theta, n_classes, C):
+def test_tiny_and_huge_costs(classifier, make_data, loss, theta, n_classes, C):
     X, y = make_data(n_rows=60, n_classes=n_classes)
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
-        model = MAKERS["classifier"](C=C, C_kernel=C, loss=loss, theta=theta).fit(X, y)
+        model = classifier(C=C, C_kernel=C, loss=loss, theta=theta).fit(X, y)
     kinds = {warning.category for warning in record}
     assert kinds <= {UserWarning, ConvergenceWarning}
     assert np.isfinite(model.decision_function(X)).all()
@@ -282,17 +299,18 @@ def test_tiny_and_huge_costs(make_data, loss, theta, n_classes, C):
 
 
 @pytest.mark.parametrize("C", [1e6, 1e12])
-def test_huge_costs_of_separable_rows(C):
+def test_huge_costs_of_separable_rows(classifier, C):
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = MAKERS["classifier"](C=C, C_kernel=C, n_maps=300).fit(X, y)
+    model = classifier(C=C, C_kernel=C, n_maps=300).fit(X, y)
     assert model.score(X, y) == 1.0
 
 
-def test_seventy_thousand_thresholds_on_one_feature(make):
+@pytest.mark.parametrize("kind", SMALL)
+def test_seventy_thousand_thresholds_on_one_feature(paper, kind):
     X = np.random.default_rng(0).random((100, 1))
     y = (X[:, 0] > 0.5).astype(int)
-    model = make(n_maps=70_000).fit(X, y)
+    model = paper(kind, **{**SMALL[kind], "n_maps": 70_000}).fit(X, y)
     assert 1 <= model.n_maps_ <= 99
     if hasattr(model, "predict"):
         assert model.score(X, y) == 1.0
@@ -302,9 +320,10 @@ def test_seventy_thousand_cells_of_one_feature():
     X = np.arange(70_000.0)[:, None]
     y = (X[:, 0] >= 35_000).astype(int)
     maps = Stumps(thresholds="quantile", draw="stratified")
-    model = MBKLClassifier(maps=maps, n_maps=70_000, theta="ones", random_state=0).fit(X, y)
+    model = MBKLClassifier(maps=maps, n_maps=70_000, theta="ones", C=1.0, random_state=0).fit(X, y)
     assert model.n_maps_ > 65_536
-    assert model.predictor_.maps.edges.code_dtype == np.uint32
+    (stumps,) = model.predictor_.maps.parts
+    assert stumps.edges.code_dtype == np.uint32
     assert model.score(X, y) > 0.999
 
 
@@ -399,18 +418,18 @@ def test_the_unit_of_the_weights(make, data, scale):
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e9, 1e100])
-def test_heavy_rows_are_all_learned_from(data, scale):
+def test_heavy_rows_are_all_learned_from(paper_classifier, data, scale):
     """A part of the pairs, drawn because of their total weight, still has most rows."""
     X, y = data
-    model = MAKERS["classifier"]().fit(X, y, np.full(60, scale))
-    expected = MAKERS["classifier"]().fit(X, y)
+    model = paper_classifier().fit(X, y, np.full(60, scale))
+    expected = paper_classifier().fit(X, y)
     assert model.objective_[0] == pytest.approx(expected.objective_[0], rel=0.2)
 
 
-def test_weights_of_very_different_size(data):
+def test_weights_of_very_different_size(classifier, data):
     X, y = data
     weights = 10.0 ** np.random.default_rng(0).uniform(-8, 2, size=60)
-    model = MAKERS["classifier"](theta="ones").fit(X, y, weights)
+    model = classifier(theta="ones").fit(X, y, weights)
     assert np.isfinite(model.decision_function(X)).all()
     heaviest = np.argsort(weights)[-1]
     assert model.predict(X)[heaviest] == y[heaviest]
@@ -418,9 +437,9 @@ def test_weights_of_very_different_size(data):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("max_pairs", [2, 7])
-def test_hardly_any_pairs(make_data, n_classes, max_pairs):
+def test_hardly_any_pairs(paper_classifier, make_data, n_classes, max_pairs):
     X, y = make_data(n_rows=60, n_classes=n_classes)
-    model = MAKERS["classifier"](max_pairs=max_pairs).fit(X, y)
+    model = paper_classifier(max_pairs=max_pairs).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
 
 
@@ -432,8 +451,9 @@ def test_more_wrong_classes_than_there_are(make, make_data):
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
-def test_more_classes_than_a_byte_can_number():
+def test_more_classes_than_a_byte_can_number(form):
     X = np.arange(300.0)[:, None]
-    model = MBKLClassifier(n_maps=2000, theta="ones", C=1e4, random_state=0).fit(X, np.arange(300))
+    model = form(MBKLClassifier, n_maps=2000, theta="ones", C=1e4, random_state=0)
+    model.fit(X, np.arange(300))
     assert model.classes_.size == 300
     assert model.coef_.shape[0] == 300

@@ -1,26 +1,31 @@
 """Probabilities: they follow the scores and never change the prediction."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.calibration import fit_temperature, hash_folds, held_out_scores
 
+SMALL = {"n_maps": 60, "calibration": "temperature", "random_state": 0}
 
-def calibrated(**parameters):
-    defaults = {"n_maps": 60, "calibration": "temperature", "random_state": 0}
-    return MBKLClassifier(**{**defaults, **parameters})
+
+@pytest.fixture(scope="module")
+def calibrated(form):
+    """The calibrated classifier in both forms, as a function of its parameters."""
+    return partial(form, MBKLClassifier, **SMALL)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize("C", [0.01, 1.0, 1000.0])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
-def test_the_most_probable_class_is_the_predicted_one(make_data, n_classes, C, loss):
+def test_the_most_probable_class_is_the_predicted_one(calibrated, make_data, n_classes, C, loss):
     X, y = make_data(n_classes=n_classes)
     model = calibrated(C=C, C_kernel=1.0, loss=loss).fit(X, y)
     new = 3 * np.random.default_rng(1).normal(size=(400, 4))
@@ -32,7 +37,7 @@ def test_the_most_probable_class_is_the_predicted_one(make_data, n_classes, C, l
 
 
 @pytest.fixture(scope="module")
-def models(make_data):
+def models(calibrated, make_data):
     """A fitted model of two and one of three classes."""
     return {n: calibrated().fit(*make_data(n_classes=n)) for n in (2, 3)}
 
@@ -40,8 +45,8 @@ def models(make_data):
 def with_scores(model, scores, temperature):
     """Return the model changed to give the same scores to every row."""
     predictor = model.predictor_
-    tables = np.zeros_like(predictor.tables)
-    changed = calibrated()
+    tables = [np.zeros_like(table) for table in predictor.tables]
+    changed = clone(model)
     changed.__dict__.update(vars(model))
     changed.predictor_ = replace(predictor, tables=tables, intercept=np.array(scores))
     changed.temperature_ = temperature
@@ -80,18 +85,18 @@ def test_scores_that_differ_in_the_last_place(models, first, temperature):
     assert model.predict(row)[0] == model.predict_proba(row)[0].argmax()
 
 
-def test_probabilities_without_calibration_need_the_logistic_loss(make_data):
+def test_probabilities_without_calibration_need_the_logistic_loss(form, make_data):
     X, y = make_data()
-    model = MBKLClassifier(n_maps=60).fit(X, y)
+    model = form(MBKLClassifier, n_maps=60).fit(X, y)
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
         model.predict_proba(X)
-    logistic = MBKLClassifier(n_maps=60, loss="logistic", random_state=0).fit(X, y)
+    logistic = form(MBKLClassifier, n_maps=60, loss="logistic", random_state=0).fit(X, y)
     scores = logistic.decision_function(X)
     np.testing.assert_allclose(logistic.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)))
 
 
-def test_temperature_divides_the_scores(make_data):
+def test_temperature_divides_the_scores(calibrated, make_data):
     X, y = make_data(n_classes=3)
     model = calibrated().fit(X, y)
     assert model.temperature_ > 0
@@ -100,7 +105,7 @@ def test_temperature_divides_the_scores(make_data):
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-9)
 
 
-def test_calibration_changes_no_score(make_data):
+def test_calibration_changes_no_score(calibrated, make_data):
     X, y = make_data()
     plain = calibrated(calibration=None).fit(X, y)
     assert plain.coef_.tobytes() == calibrated().fit(X, y).coef_.tobytes()
@@ -128,7 +133,7 @@ def test_the_temperature_has_the_smallest_log_loss(n_classes):
     assert loss(fit_temperature(scores, y, weights)) <= best * (1 + 1e-5)
 
 
-def test_calibration_lowers_the_log_loss_on_new_rows(make_data):
+def test_calibration_lowers_the_log_loss_on_new_rows(calibrated, make_data):
     X, y = make_data(n_rows=500, spread=2.0)
     model = calibrated(C=1000.0, theta="ones", n_maps=300, loss="logistic").fit(X[:80], y[:80])
     honest = log_loss(y[80:], model.predict_proba(X[80:]))
@@ -161,7 +166,7 @@ def test_held_out_rows_are_scored_once(make_data, make_learner):
     assert scores.shape == (80, 3)
 
 
-def test_a_class_of_one_row_can_be_calibrated(make_data):
+def test_a_class_of_one_row_can_be_calibrated(calibrated, make_data):
     X, y = make_data()
     y = np.where(np.arange(80) == 3, 2, y)
     model = calibrated().fit(X, y)
@@ -169,7 +174,7 @@ def test_a_class_of_one_row_can_be_calibrated(make_data):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_order_and_repetition_of_rows_do_not_matter(make_data, n_classes):
+def test_order_and_repetition_of_rows_do_not_matter(calibrated, make_data, n_classes):
     X, y = make_data(n_classes=n_classes)
     counts = np.random.default_rng(0).integers(1, 4, size=80)
     rows = np.random.default_rng(1).permutation(np.repeat(np.arange(80), counts))
@@ -178,9 +183,8 @@ def test_order_and_repetition_of_rows_do_not_matter(make_data, n_classes):
     assert weighted.temperature_ == repeated.temperature_
 
 
-def test_the_cross_validated_classifier_is_calibrated_too(make_data):
+def test_the_cross_validated_classifier_is_calibrated_too(form, make_data):
     X, y = make_data()
-    model = MBKLClassifierCV(
-        n_maps=40, Cs=(0.1, 1.0), cv=2, calibration="temperature", random_state=0
-    ).fit(X, y)
+    costs = {"Cs": (0.1, 1.0), "cv": 2}
+    model = form(MBKLClassifierCV, **{**SMALL, **costs}).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))

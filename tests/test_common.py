@@ -5,9 +5,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.maps import Stumps
 
+PAPER = {"maps": "stumps", "theta": "learned"}
 ESTIMATORS = [
-    MBKLClassifier(n_maps=40),
-    MBKLClassifier(n_maps=40, theta="ones", loss="hinge"),
+    MBKLClassifier(),
+    MBKLClassifierCV(),
+    MBKernel(),
+    MBKLClassifier(n_maps=40, C=1.0, **PAPER),
+    MBKLClassifier(n_maps=40, theta="learned", loss="hinge"),
+    MBKLClassifier(n_maps=40, maps=["stumps", "projections", "ferns"], theta="reweighted"),
     MBKLClassifier(
         n_maps=40,
         theta="reweighted",
@@ -15,8 +20,8 @@ ESTIMATORS = [
         maps=Stumps(thresholds="quantile", draw="stratified"),
     ),
     MBKLClassifier(n_maps=40, calibration="temperature"),
-    MBKLClassifierCV(n_maps=20, Cs=(0.1, 1.0), C_kernels=(1.0,), cv=3),
-    MBKernel(n_maps=40),
+    MBKLClassifierCV(n_maps=20, Cs=(0.1, 1.0), C_kernels=(1.0,), cv=3, **PAPER),
+    MBKernel(n_maps=40, **PAPER),
     MBKernel(n_maps=40, theta="alignment", init_rule="median", sparse_output=False),
 ]
 

@@ -14,16 +14,20 @@ SIZES = [
     pytest.param(150, 60, id="dense solvers"),
     pytest.param(1100, 700, id="matrix-free solvers"),
 ]
-NAMES = ("coef_", "intercept_", "theta_", "stump_features_", "stump_thresholds_", "objective_")
 
 
-def bits_of(model, X) -> dict[str, bytes]:
-    names = [name for name in NAMES if hasattr(model, name)]
-    bits = {name: getattr(model, name).tobytes() for name in names}
-    if hasattr(model, "decision_function"):
-        bits["scores"] = model.decision_function(X).tobytes()
-    else:
-        bits["kernel"] = model.kernel(X[:50]).tobytes()
+@pytest.fixture(scope="module")
+def all_bits(bits_of):
+    """Return a function that gives the bits of a model and of what it says of X."""
+
+    def bits(model, X) -> dict[str, bytes]:
+        found = bits_of(model)
+        if hasattr(model, "decision_function"):
+            found["scores"] = model.decision_function(X).tobytes()
+        else:
+            found["kernel"] = model.kernel(X[:50]).tobytes()
+        return found
+
     return bits
 
 
@@ -49,55 +53,61 @@ def data(make_data):
 
 @pytest.mark.parametrize(("n_rows", "n_maps"), SIZES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("theta", ["learned", "reweighted"])
+@pytest.mark.parametrize("parameters", [{}, {"theta": "reweighted"}], ids=["plain", "reweighted"])
 def test_the_number_of_threads_does_not_matter(
-    threads_on_small_data, data, n_rows, n_maps, n_classes, theta
+    form, all_bits, threads_on_small_data, data, n_rows, n_maps, n_classes, parameters
 ):
     X, y = data(n_rows, n_classes)
+    parameters = {"n_maps": n_maps, "random_state": 0, **parameters}
     results = [
-        bits_of(
-            MBKLClassifier(n_maps=n_maps, theta=theta, random_state=0, n_jobs=n_jobs).fit(X, y), X
-        )
+        all_bits(form(MBKLClassifier, **parameters, n_jobs=n_jobs).fit(X, y), X)
         for n_jobs in (1, 2, 4)
     ]
     assert results[0] == results[1] == results[2]
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
-def test_the_number_of_threads_does_not_matter_to_any_loss(threads_on_small_data, data, loss):
+def test_the_number_of_threads_does_not_matter_to_any_loss(
+    form, all_bits, threads_on_small_data, data, loss
+):
     X, y = data(150)
+    parameters = {"n_maps": 60, "loss": loss, "random_state": 0}
     results = [
-        bits_of(MBKLClassifier(n_maps=60, loss=loss, random_state=0, n_jobs=n_jobs).fit(X, y), X)
+        all_bits(form(MBKLClassifier, **parameters, n_jobs=n_jobs).fit(X, y), X)
         for n_jobs in (1, 4)
     ]
     assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array])
-def test_the_number_of_threads_does_not_matter_to_sparse_rows(threads_on_small_data, data, make):
+def test_the_number_of_threads_does_not_matter_to_sparse_rows(
+    form, all_bits, threads_on_small_data, data, make
+):
     X, y = data(1100)
     X = make(np.where(np.abs(X) < 1.7, 0.0, X))
     results = [
-        bits_of(MBKLClassifier(n_maps=700, random_state=0, n_jobs=n_jobs).fit(X, y), X)
+        all_bits(form(MBKLClassifier, n_maps=700, random_state=0, n_jobs=n_jobs).fit(X, y), X)
         for n_jobs in (1, 2, 4)
     ]
     assert results[0] == results[1] == results[2]
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("kind", "parameters"),
     [
-        MBKLClassifier(n_maps=60, calibration="temperature"),
-        MBKLClassifierCV(n_maps=60, Cs=(0.1, 1.0), C_kernels=(1.0,), cv=2),
-        MBKernel(n_maps=60),
+        (MBKLClassifier, {"calibration": "temperature"}),
+        (MBKLClassifierCV, {"Cs": (0.1, 1.0), "C_kernels": (1.0,), "cv": 2}),
+        (MBKernel, {}),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=["calibrated", "cross-validated", "kernel"],
 )
-def test_the_number_of_threads_does_not_matter_to_any_estimator(threads_on_small_data, data, model):
+def test_the_number_of_threads_does_not_matter_to_any_estimator(
+    form, all_bits, threads_on_small_data, data, kind, parameters
+):
     X, y = data(150)
+    parameters = {"n_maps": 60, "random_state": 0, **parameters}
     results = [
-        bits_of(model.set_params(random_state=0, n_jobs=n_jobs).fit(X, y), X)
-        for n_jobs in (1, 2, 4)
+        all_bits(form(kind, **parameters, n_jobs=n_jobs).fit(X, y), X) for n_jobs in (1, 2, 4)
     ]
     assert results[0] == results[1] == results[2]
 
@@ -106,7 +116,7 @@ def test_the_number_of_threads_does_not_matter_to_any_estimator(threads_on_small
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_the_engine_does_not_matter(
-    use_engine, make_numba_engine, data, n_rows, n_maps, n_classes, make
+    form, all_bits, use_engine, make_numba_engine, data, n_rows, n_maps, n_classes, make
 ):
     X, y = data(n_rows, n_classes)
     if make is not np.asarray:
@@ -114,43 +124,60 @@ def test_the_engine_does_not_matter(
     results = []
     for engine in (NumpyEngine(), make_numba_engine(2)):
         use_engine(engine)
-        results.append(bits_of(MBKLClassifier(n_maps=n_maps, random_state=0).fit(X, y), X))
+        model = form(MBKLClassifier, n_maps=n_maps, random_state=0).fit(X, y)
+        results.append(all_bits(model, X))
     assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(("n_rows", "n_maps"), SIZES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_the_order_of_the_rows_does_not_matter(data, n_rows, n_maps, n_classes, loss):
+def test_the_order_of_the_rows_does_not_matter(
+    form, all_bits, data, n_rows, n_maps, n_classes, loss
+):
     X, y = data(n_rows, n_classes)
     order = np.random.default_rng(1).permutation(n_rows)
-    model = MBKLClassifier(n_maps=n_maps, loss=loss, random_state=0)
-    assert bits_of(model.fit(X, y), X) == bits_of(model.fit(X[order], y[order]), X)
+    model = form(MBKLClassifier, n_maps=n_maps, loss=loss, random_state=0)
+    assert all_bits(model.fit(X, y), X) == all_bits(model.fit(X[order], y[order]), X)
 
 
-def test_the_order_of_the_rows_does_not_matter_to_a_part_of_the_pairs(data):
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_the_order_of_the_rows_does_not_matter_to_a_sample_of_them(form, all_bits, data, make):
+    """More rows than the defaults look at to choose maps, some of them repeated."""
+    X, y = data(1100)
+    X = np.where(np.abs(X) < 1.0, 0.0, np.nan_to_num(X))
+    X, y = np.vstack([X, X[:300]]), np.concatenate([y, y[:300]])
+    order = np.random.default_rng(1).permutation(1400)
+    counts = np.where(np.arange(1100) < 300, 2, 1)
+    model = form(MBKLClassifier, n_maps=200, random_state=0)
+    expected = all_bits(model.fit(make(X), y), X)
+    assert all_bits(model.fit(make(X[order]), y[order]), X) == expected
+    assert all_bits(model.fit(make(X[:1100]), y[:1100], counts), X) == expected
+
+
+def test_the_order_of_the_rows_does_not_matter_to_a_part_of_the_pairs(paper, all_bits, data):
     X, y = data(1100)
     order = np.random.default_rng(1).permutation(1100)
-    model = MBKLClassifier(n_maps=60, max_pairs=500, random_state=0)
-    assert bits_of(model.fit(X, y), X) == bits_of(model.fit(X[order], y[order]), X)
+    model = paper(MBKLClassifier, n_maps=60, max_pairs=500, random_state=0)
+    assert all_bits(model.fit(X, y), X) == all_bits(model.fit(X[order], y[order]), X)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_part_of_the_pairs_is_not_all_of_them(data, n_classes):
+def test_a_part_of_the_pairs_is_not_all_of_them(paper, data, n_classes):
     X, y = data(1100, n_classes)
-    part = MBKLClassifier(n_maps=60, max_pairs=300, random_state=0).fit(X, y)
-    everything = MBKLClassifier(n_maps=60, random_state=0).fit(X, y)
+    part = paper(MBKLClassifier, n_maps=60, max_pairs=300, random_state=0).fit(X, y)
+    everything = paper(MBKLClassifier, n_maps=60, random_state=0).fit(X, y)
     assert part.theta_.tobytes() != everything.theta_.tobytes()
 
 
-def test_a_fit_in_a_new_process_gives_the_same_bits(run_python, make_data):
-    code = """
+def test_a_fit_in_a_new_process_gives_the_same_bits(form, run_python):
+    code = f"""
 import numpy as np
 from mbkl import MBKLClassifier
 X = np.random.default_rng(0).normal(size=(400, 5))
 y = np.arange(400) % 3
 X[:, 0] += y
-model = MBKLClassifier(n_maps=60, random_state=0).fit(X, y)
+model = {form(MBKLClassifier, n_maps=60, random_state=0)!r}.fit(X, y)
 print(model.coef_.tobytes().hex(), model.decision_function(X).tobytes().hex())
 """
     first, second = run_python(code), run_python(code, OMP_NUM_THREADS="1", PYTHONHASHSEED="7")
@@ -158,11 +185,11 @@ print(model.coef_.tobytes().hex(), model.decision_function(X).tobytes().hex())
     assert len(first.stdout) > 1000
 
 
-def test_global_random_state_is_neither_used_nor_changed(data):
+def test_global_random_state_is_neither_used_nor_changed(form, data):
     X, y = data(150)
     np.random.seed(3)  # noqa: NPY002
     before = np.random.get_state()[1].tobytes()  # noqa: NPY002
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MBKLClassifier(n_maps=60, random_state=0).fit(X, y).predict(X)
+        form(MBKLClassifier, n_maps=60, random_state=0).fit(X, y).predict(X)
     assert np.random.get_state()[1].tobytes() == before  # noqa: NPY002

@@ -7,23 +7,31 @@ import sys
 
 import pytest
 
+PAPER = {"maps": "stumps", "theta": "learned", "C": 1.0, "n_maps": 2000}
+DEFAULT = {"n_maps": 200}
 FIT_FOR_EVER = """
 import numpy as np
 from mbkl import MBKLClassifier
 X = np.random.default_rng(0).normal(size=(40_000, 20))
 y = (X[:, 0] * X[:, 1] + X[:, 2] > 0.3).astype(int)
 while True:
-    MBKLClassifier(n_maps=2000, n_jobs=2, random_state=0, verbose=2).fit(X, y)
+    MBKLClassifier(**{parameters}, n_jobs=2, random_state=0, verbose=2).fit(X, y)
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has no such signals")
 @pytest.mark.parametrize(
-    "stage", ["kernel weights, iteration 3", "classifier weights, iteration 1"]
+    ("parameters", "stage"),
+    [
+        (PAPER, "kernel weights, iteration 3"),
+        (PAPER, "classifier weights, iteration 1"),
+        (DEFAULT, "choice of maps"),
+        (DEFAULT, "classifier weights, iteration 1"),
+    ],
 )
-def test_an_interrupt_ends_a_fit(python_environment, stage):
+def test_an_interrupt_ends_a_fit(python_environment, parameters, stage):
     process = subprocess.Popen(
-        [sys.executable, "-c", FIT_FOR_EVER],
+        [sys.executable, "-c", FIT_FOR_EVER.format(parameters=parameters)],
         env=python_environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,6 +1,7 @@
 """MBKernel: identities of the kernel, its feature map and its use elsewhere."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,26 +16,50 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from mbkl import MBKernel, MBKLClassifier
+from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.maps import Stumps
+from mbkl.maps.ferns import FernMaps
 
 THETAS = ["learned", "ones", "reweighted", "alignment"]
 
 
-def kernel_of(**parameters):
-    return MBKernel(**{"n_maps": 60, "random_state": 0, **parameters})
+@pytest.fixture
+def kernel_of(form):
+    """The kernel in both forms, as a function of its parameters."""
+    return partial(form, MBKernel, n_maps=60, random_state=0)
+
+
+@pytest.fixture
+def paper_kernel_of(paper):
+    """The kernel of the paper, as a function of its parameters."""
+    return partial(paper, MBKernel, n_maps=60, random_state=0)
 
 
 @pytest.fixture(params=THETAS)
-def fitted(request, make_data):
+def fitted(request, kernel_of, make_data):
     X, y = make_data(n_classes=3)
     return kernel_of(theta=request.param).fit(X, y), X
 
 
+@pytest.fixture(params=THETAS)
+def fitted_stumps(request, paper_kernel_of, make_data):
+    X, y = make_data(n_classes=3)
+    return paper_kernel_of(theta=request.param).fit(X, y), X
+
+
 def agreement(model, X, Z):
     """Return the kernel by its definition: the total weight of the maps that agree."""
-    right_X = X[:, model.stump_features_] > model.stump_thresholds_
-    right_Z = Z[:, model.stump_features_] > model.stump_thresholds_
-    return ((right_X[:, None] == right_Z[None]) * model.theta_).sum(axis=2)
+    cells_X, cells_Z = cells(model, X), cells(model, Z)
+    return ((cells_X[:, None] == cells_Z[None]) * model.theta_).sum(axis=2)
+
+
+def cells(model, X):
+    """Return the side of each stump, and the cell of each fern, that rows lie in."""
+    columns = [X[:, model.stump_features_] > model.stump_thresholds_]
+    for part in model._maps.parts:
+        if isinstance(part, FernMaps):
+            columns.append(part.codes(X, NumpyEngine()).values.T)
+    return np.hstack(columns)
 
 
 def test_the_kernel_is_the_weight_of_agreeing_maps(fitted):
@@ -57,7 +82,9 @@ def test_the_feature_map_is_a_root_of_the_kernel(fitted):
     model, X = fitted
     phi = model.transform(X)
     assert sparse.issparse(phi)
-    assert phi.shape == (len(X), 2 * model.n_maps_)
+    n_stumps = model.stump_features_.size
+    n_cells = sum(part.cells.n_cells for part in model._maps.parts if isinstance(part, FernMaps))
+    assert phi.shape == (len(X), 2 * n_stumps + n_cells)
     assert phi.nnz == len(X) * model.n_maps_
     np.testing.assert_allclose((phi @ phi.T).toarray(), model.kernel(X), atol=1e-12)
 
@@ -73,8 +100,8 @@ def test_the_distance_is_what_is_left_of_the_kernel(fitted):
     np.testing.assert_allclose(squared, 2 * D, atol=1e-12)
 
 
-def test_the_warp_never_falls(fitted):
-    model, X = fitted
+def test_the_warp_never_falls(fitted_stumps):
+    model, X = fitted_stumps
     used = np.unique(model.stump_features_)
     psi = model.warp(X)
     assert psi.shape == (len(X), used.size)
@@ -85,22 +112,28 @@ def test_the_warp_never_falls(fitted):
     np.testing.assert_allclose(model.distance(X), expected, atol=1e-12)
 
 
-def test_a_dense_feature_map_is_the_same(make_data):
+def test_ferns_have_no_warp(make_data):
+    X, y = make_data()
+    with pytest.raises(ValueError, match=r"warp needs .* stumps or projections.* distance"):
+        MBKernel(n_maps=20, random_state=0).fit(X, y).warp(X)
+
+
+def test_a_dense_feature_map_is_the_same(kernel_of, make_data):
     X, y = make_data()
     stored, dense = kernel_of().fit(X, y), kernel_of(sparse_output=False).fit(X, y)
     assert isinstance(dense.transform(X), np.ndarray)
     np.testing.assert_array_equal(stored.transform(X).toarray(), dense.transform(X))
 
 
-def test_the_kernel_is_that_of_the_classifier(make_data):
+def test_the_kernel_is_that_of_the_classifier(kernel_of, form, make_data):
     X, y = make_data(n_classes=3)
     model = kernel_of(C_kernel=0.5).fit(X, y)
-    classifier = MBKLClassifier(n_maps=60, C_kernel=0.5, random_state=0).fit(X, y)
+    classifier = form(MBKLClassifier, n_maps=60, C_kernel=0.5, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.theta_, classifier.theta_)
     np.testing.assert_array_equal(model.stump_thresholds_, classifier.stump_thresholds_)
 
 
-def test_a_linear_svm_on_the_map_is_the_svm_with_the_kernel(make_data):
+def test_a_linear_svm_on_the_map_is_the_svm_with_the_kernel(kernel_of, make_data):
     X, y = make_data()
     model = kernel_of().fit(X, y)
     by_kernel = SVC(kernel=model.kernel, C=2.0, tol=1e-8).fit(X, y)
@@ -111,7 +144,7 @@ def test_a_linear_svm_on_the_map_is_the_svm_with_the_kernel(make_data):
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array])
-def test_sparse_rows(make_data, make):
+def test_sparse_rows(kernel_of, make_data, make):
     X, y = make_data()
     X[np.abs(X) < 0.8] = 0.0
     model = kernel_of().fit(make(X), y)
@@ -119,11 +152,11 @@ def test_sparse_rows(make_data, make):
     np.testing.assert_array_equal(model.transform(make(X)).toarray(), model.transform(X).toarray())
 
 
-def test_feature_names_tell_feature_and_threshold(make_data):
+def test_feature_names_tell_feature_and_threshold(paper_kernel_of, make_data):
     X, y = make_data()
     X[::5, 1] = np.nan
     frame = pd.DataFrame(X, columns=["petal width", "b", "c", "d"])
-    model = kernel_of(theta="ones").fit(frame, y)
+    model = paper_kernel_of(theta="ones").fit(frame, y)
     names = model.get_feature_names_out()
     assert names.shape == (2 * model.n_maps_,)
     assert len(set(names)) == names.size
@@ -134,9 +167,9 @@ def test_feature_names_tell_feature_and_threshold(make_data):
     np.testing.assert_array_equal(np.float32(names[0].split()[-1]), model.stump_thresholds_[0])
 
 
-def test_feature_names_describe_the_columns(make_data):
+def test_feature_names_describe_the_columns(paper_kernel_of, make_data):
     X, y = make_data()
-    model = kernel_of(sparse_output=False).fit(X, y)
+    model = paper_kernel_of(sparse_output=False).fit(X, y)
     phi, names = model.transform(X), model.get_feature_names_out(["a", "b", "c", "d"])
     for column, name in enumerate(names):
         feature, relation, threshold = name.split()
@@ -145,14 +178,22 @@ def test_feature_names_describe_the_columns(make_data):
         np.testing.assert_array_equal(phi[:, column] > 0, inside)
 
 
-def test_names_of_nameless_features(make_data):
+def test_names_of_nameless_features(paper_kernel_of, make_data):
     X, y = make_data()
-    names = kernel_of().fit(X, y).get_feature_names_out()
+    names = paper_kernel_of().fit(X, y).get_feature_names_out()
     assert all(name.startswith("x") for name in names)
 
 
+def test_names_of_the_cells_of_ferns(make_data):
+    X, y = make_data()
+    model = MBKernel(n_maps=20, random_state=0).fit(X, y)
+    names = model.get_feature_names_out()
+    assert len(set(names)) == names.size == model.transform(X).shape[1]
+    assert names[-1].startswith("fern ")
+
+
 @pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
-def test_output_as_a_data_frame(make_data, kind, frame):
+def test_output_as_a_data_frame(kernel_of, make_data, kind, frame):
     X, y = make_data()
     model = kernel_of(sparse_output=False).set_output(transform=kind)
     result = model.fit_transform(X, y)
@@ -163,13 +204,13 @@ def test_output_as_a_data_frame(make_data, kind, frame):
     )
 
 
-def test_in_a_pipeline(make_data):
+def test_in_a_pipeline(kernel_of, make_data):
     X, y = make_data(n_classes=3)
     pipeline = make_pipeline(kernel_of(), LinearSVC()).fit(X, y)
     assert pipeline.score(X, y) > 0.7
 
 
-def test_with_neighbours_and_principal_components(make_data):
+def test_with_neighbours_and_principal_components(kernel_of, make_data):
     X, y = make_data(n_classes=3)
     model = kernel_of().fit(X, y)
     neighbours = KNeighborsClassifier(metric="precomputed").fit(model.distance(X), y)
@@ -179,13 +220,13 @@ def test_with_neighbours_and_principal_components(make_data):
 
 
 @pytest.mark.parametrize("family", [Stumps(thresholds="quantile"), Stumps(draw="stratified")])
-def test_families_of_maps(make_data, family):
+def test_families_of_maps(paper_kernel_of, make_data, family):
     X, y = make_data()
-    model = kernel_of(maps=family).fit(X, y)
+    model = paper_kernel_of(maps=family).fit(X, y)
     np.testing.assert_allclose(model.kernel(X), agreement(model, X, X), atol=1e-12)
 
 
-def test_pickling_and_cloning(make_data):
+def test_pickling_and_cloning(kernel_of, make_data):
     X, y = make_data()
     model = kernel_of().fit(X, y)
     copy = pickle.loads(pickle.dumps(model))
@@ -194,15 +235,15 @@ def test_pickling_and_cloning(make_data):
 
 
 @pytest.mark.parametrize("method", ["kernel", "distance", "warp", "transform"])
-def test_use_before_fit_is_an_error(method):
+def test_use_before_fit_is_an_error(kernel_of, method):
     with pytest.raises(NotFittedError):
         getattr(kernel_of(), method)(np.zeros((2, 2)))
 
 
 @pytest.mark.filterwarnings("ignore:C_kernel=1e-09 is too small")
-def test_an_empty_kernel_is_zero(make_data):
+def test_an_empty_kernel_is_zero(paper_kernel_of, make_data):
     X, y = make_data()
-    model = kernel_of(C_kernel=1e-9).fit(X, y)
+    model = paper_kernel_of(C_kernel=1e-9).fit(X, y)
     assert model.n_maps_ == 0
     assert model.transform(X).shape == (80, 0)
     np.testing.assert_array_equal(model.kernel(X), np.zeros((80, 80)))

@@ -1,6 +1,7 @@
 """MBKLClassifierCV: costs chosen by cross-validation."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,16 +13,25 @@ from mbkl import MBKLClassifier, MBKLClassifierCV
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
 
 
-def search(**parameters):
-    return MBKLClassifierCV(**{**CHOICES, "random_state": 0, **parameters})
+@pytest.fixture
+def search(form):
+    """The search in both forms, as a function of its parameters."""
+    return partial(form, MBKLClassifierCV, **CHOICES, random_state=0)
 
 
-def same_model(first, second) -> bool:
-    names = ("coef_", "intercept_", "theta_", "stump_thresholds_", "gap_", "objective_")
-    return all(getattr(first, n).tobytes() == getattr(second, n).tobytes() for n in names)
+@pytest.fixture
+def paper_search(paper):
+    """The search in the form of the paper, as a function of its parameters."""
+    return partial(paper, MBKLClassifierCV, **CHOICES, random_state=0)
 
 
-def test_the_costs_with_the_best_mean_score_are_chosen(make_data):
+@pytest.fixture
+def same_model(bits_of):
+    """Return a function that tells whether two models have the same bits."""
+    return lambda first, second: bits_of(first) == bits_of(second)
+
+
+def test_the_costs_with_the_best_mean_score_are_chosen(search, make_data):
     X, y = make_data(n_classes=3)
     model = search().fit(X, y)
     results = model.cv_results_
@@ -31,9 +41,9 @@ def test_the_costs_with_the_best_mean_score_are_chosen(make_data):
     assert results["rank_test_score"][best] == 1
 
 
-def test_results_have_the_form_of_a_grid_search(make_data):
+def test_results_have_the_form_of_a_grid_search(paper_search, make_data):
     X, y = make_data()
-    results = search().fit(X, y).cv_results_
+    results = paper_search().fit(X, y).cv_results_
     splits = np.array([results[f"split{fold}_test_score"] for fold in range(3)])
     np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=0))
     np.testing.assert_allclose(results["std_test_score"], splits.std(axis=0))
@@ -50,16 +60,18 @@ def test_results_have_the_form_of_a_grid_search(make_data):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
-def test_the_final_model_is_that_of_the_plain_classifier(make_data, n_classes, loss):
+def test_the_final_model_is_that_of_the_plain_classifier(
+    form, search, same_model, make_data, n_classes, loss
+):
     X, y = make_data(n_classes=n_classes)
     model = search(loss=loss).fit(X, y)
-    plain = MBKLClassifier(
-        n_maps=50, C=model.C_, C_kernel=model.C_kernel_, loss=loss, random_state=0
+    plain = form(
+        MBKLClassifier, n_maps=50, C=model.C_, C_kernel=model.C_kernel_, loss=loss, random_state=0
     ).fit(X, y)
     assert same_model(model, plain)
 
 
-def test_the_best_estimator_is_a_fitted_classifier(make_data):
+def test_the_best_estimator_is_a_fitted_classifier(search, make_data):
     X, y = make_data(n_classes=3)
     model = search(calibration="temperature").fit(X, y)
     best = model.best_estimator_
@@ -70,46 +82,55 @@ def test_the_best_estimator_is_a_fitted_classifier(make_data):
     assert not hasattr(clone(best), "coef_")
 
 
-def test_the_order_of_the_costs_does_not_matter(make_data):
+def test_the_order_of_the_costs_does_not_matter(paper_search, same_model, make_data):
     X, y = make_data()
-    model = search(Cs=(100.0, 0.01, 1.0, 1.0), C_kernels=(1.0, 0.1)).fit(X, y)
-    expected = search().fit(X, y)
+    model = paper_search(Cs=(100.0, 0.01, 1.0, 1.0), C_kernels=(1.0, 0.1)).fit(X, y)
+    expected = paper_search().fit(X, y)
     assert model.cv_results_["params"] == expected.cv_results_["params"]
     assert same_model(model, expected)
 
 
-def test_ties_go_to_the_smaller_cost():
+def test_ties_go_to_the_smaller_cost(paper_search):
     X = np.vstack([np.zeros((20, 1)), np.ones((20, 1))])
     y = np.repeat([0, 1], 20)
-    model = search(Cs=(10.0, 1.0, 100.0), C_kernels=(1.0, 0.5)).fit(X, y)
+    model = paper_search(Cs=(10.0, 1.0, 100.0), C_kernels=(1.0, 0.5)).fit(X, y)
     assert model.best_score_ == 1.0
     assert (model.C_kernel_, model.C_) == (0.5, 1.0)
 
 
-def test_tied_costs_are_those_of_the_paper(make_data):
+def test_tied_costs_are_those_of_the_paper(paper_search, make_data):
     X, y = make_data()
-    model = search(C_kernels="tied").fit(X, y)
+    model = paper_search(C_kernels="tied").fit(X, y)
     assert model.C_kernel_ == model.C_
     np.testing.assert_array_equal(model.cv_results_["param_C"], model.cv_results_["param_C_kernel"])
 
 
-def test_the_usual_grid_is_that_of_the_paper():
-    assert tuple(MBKLClassifierCV().Cs) == (0.01, 0.1, 1, 10, 100, 1000)
+def test_the_usual_grid_is_that_of_the_paper(make_data):
+    model = MBKLClassifierCV(maps="stumps", n_maps=20, cv=2, random_state=0).fit(*make_data())
+    assert model.cv_results_["param_C"].tolist() == [0.01, 0.1, 1, 10, 100, 1000]
+
+
+def test_chosen_maps_come_with_costs_around_their_own(make_data):
+    X, y = make_data()
+    model = MBKLClassifierCV(n_maps=20, cv=2, random_state=0).fit(X, y)
+    costs = model.cv_results_["param_C"]
+    suggested = model._choice.cost * len(y) / 1000
+    np.testing.assert_allclose(costs / suggested, [0.1, 0.3, 1, 3, 10])
 
 
 @pytest.mark.parametrize("theta", ["ones", "alignment"])
-def test_fixed_kernels_are_not_tried_with_several_costs(make_data, theta):
+def test_fixed_kernels_are_not_tried_with_several_costs(search, make_data, theta):
     X, y = make_data()
     model = search(theta=theta).fit(X, y)
     assert model.cv_results_["param_C"].tolist() == [0.01, 1.0, 100.0]
 
 
-def test_reweighted_kernels_are_searched(make_data):
+def test_reweighted_kernels_are_searched(search, make_data):
     X, y = make_data()
     assert search(theta="reweighted").fit(X, y).score(X, y) > 0.7
 
 
-def test_an_int_means_stratified_folds(make_data):
+def test_an_int_means_stratified_folds(search, same_model, make_data):
     X, y = make_data(n_classes=3)
     assert same_model(search(cv=3).fit(X, y), search(cv=StratifiedKFold(3)).fit(X, y))
 
@@ -117,13 +138,13 @@ def test_an_int_means_stratified_folds(make_data):
 @pytest.mark.parametrize(
     "convert", [lambda part: part, np.ndarray.tolist, lambda part: np.array(part, dtype=np.int32)]
 )
-def test_folds_can_be_given_as_indices(make_data, convert):
+def test_folds_can_be_given_as_indices(search, same_model, make_data, convert):
     X, y = make_data()
     folds = [(convert(a), convert(b)) for a, b in StratifiedKFold(3).split(X, y)]
     assert same_model(search(cv=folds).fit(X, y), search(cv=3).fit(X, y))
 
 
-def test_a_splitter_decides_the_folds(make_data):
+def test_a_splitter_decides_the_folds(search, make_data):
     X, y = make_data()
     splitter = KFold(4, shuffle=True, random_state=1)
     results = search(cv=splitter).fit(X, y).cv_results_
@@ -131,7 +152,7 @@ def test_a_splitter_decides_the_folds(make_data):
     assert "split4_test_score" not in results
 
 
-def test_balanced_accuracy_counts_classes_equally():
+def test_balanced_accuracy_counts_classes_equally(search):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(150, 2))
     y = (np.arange(150) < 15).astype(int)
@@ -142,7 +163,7 @@ def test_balanced_accuracy_counts_classes_equally():
     assert balanced["mean_test_score"].max() < plain.max()
 
 
-def test_sample_weights_weigh_the_scores(make_data):
+def test_sample_weights_weigh_the_scores(search, make_data):
     X, y = make_data()
     wrong = np.arange(80) % 5 == 0
     noisy = np.where(wrong, 1 - y, y)
@@ -153,7 +174,7 @@ def test_sample_weights_weigh_the_scores(make_data):
 
 @pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_folds_without_a_class_are_no_trouble(make_data, theta, n_classes):
+def test_folds_without_a_class_are_no_trouble(search, make_data, theta, n_classes):
     X, y = make_data(n_classes=n_classes)
     y = np.where(np.arange(80) == 0, n_classes, np.where(y == 0, 0, y))
     if n_classes == 2:
@@ -165,7 +186,7 @@ def test_folds_without_a_class_are_no_trouble(make_data, theta, n_classes):
     assert np.isfinite(model.decision_function(X)).all()
 
 
-def test_a_fold_of_zero_weight_is_no_trouble(make_data):
+def test_a_fold_of_zero_weight_is_no_trouble(search, make_data):
     X, y = make_data()
     folds = [(np.arange(40, 80), np.arange(40)), (np.arange(40), np.arange(40, 80))]
     weights = np.where(np.arange(80) < 60, 1.0, 0.0)
@@ -176,7 +197,7 @@ def test_a_fold_of_zero_weight_is_no_trouble(make_data):
 
 @pytest.mark.parametrize("name", ["Cs", "C_kernels"])
 @pytest.mark.parametrize("costs", [(), (0.0,), (-1.0, 1.0), (np.inf,), (np.nan,), ("much",)])
-def test_bad_costs_are_named(make_data, name, costs):
+def test_bad_costs_are_named(search, make_data, name, costs):
     X, y = make_data()
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         search(**{name: costs}).fit(X, y)
@@ -185,7 +206,7 @@ def test_bad_costs_are_named(make_data, name, costs):
 @pytest.mark.parametrize(
     ("name", "value"), [("Cs", 1.0), ("C_kernels", "loose"), ("scoring", "luck"), ("cv", "five")]
 )
-def test_bad_choices_are_named(make_data, name, value):
+def test_bad_choices_are_named(search, make_data, name, value):
     X, y = make_data()
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         search(**{name: value}).fit(X, y)

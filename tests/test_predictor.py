@@ -12,9 +12,9 @@ from mbkl.engine.numpy_engine import NumpyEngine
 
 
 @pytest.fixture(params=[2, 3], ids=["two classes", "three classes"])
-def model(request, make_data):
+def model(request, form, make_data):
     X, y = make_data(n_classes=request.param)
-    return MBKLClassifier(n_maps=80, random_state=0).fit(X, y)
+    return form(MBKLClassifier, n_maps=80, random_state=0).fit(X, y)
 
 
 def rows(n_rows, seed=0):
@@ -86,8 +86,9 @@ def test_the_intercept_is_added_last(model):
 @pytest.mark.filterwarnings("ignore:C_kernel=1e-09 is too small")
 @pytest.mark.parametrize("n_rows", [1, 2000])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_a_model_without_maps_is_its_intercept(make_data, n_rows, make):
+def test_a_model_without_maps_is_its_intercept(paper, make_data, n_rows, make):
     X, y = make_data(n_classes=3)
-    model = MBKLClassifier(C=1e-9, random_state=0).fit(X, y)
+    model = paper(MBKLClassifier, C=1e-9, random_state=0).fit(X, y)
+    assert model.n_maps_ == 0
     scores = model.predictor_.scores(make(rows(n_rows)))
     np.testing.assert_array_equal(scores, np.tile(model.intercept_, (n_rows, 1)))

@@ -37,9 +37,17 @@ def problems(draw):
     return X, y, weights
 
 
-settings_of_the_model = st.fixed_dictionaries(
+# Of the model, for stumps and for maps that are chosen on a sample.
+STUMPS = st.fixed_dictionaries(
     {"loss": LOSSES, "theta": THETAS, "maps": FAMILIES, "C": st.sampled_from([0.1, 1.0, 10.0])}
 )
+CHOSEN = st.fixed_dictionaries(
+    {"loss": LOSSES, "theta": THETAS, "maps": st.just("auto"), "C": st.sampled_from(["auto", 1.0])}
+)
+both_forms = pytest.mark.parametrize(
+    "settings_of_the_model", [STUMPS, CHOSEN], ids=["stumps", "auto"]
+)
+PAPER = {"maps": "stumps", "theta": "learned", "C": 1.0}
 
 
 def fit(X, y, weights=None, **parameters):
@@ -52,9 +60,11 @@ def same_bits(first, second, names=("coef_", "intercept_", "theta_", "stump_thre
     return all(getattr(first, n).tobytes() == getattr(second, n).tobytes() for n in names)
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model, st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_does_not_matter(problem, parameters, random):
+@given(problems(), st.data(), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(settings_of_the_model, problem, data, random):
+    parameters = data.draw(settings_of_the_model)
     X, y, weights = problem
     order = list(range(len(y)))
     random.shuffle(order)
@@ -66,35 +76,43 @@ def test_the_order_of_the_rows_does_not_matter(problem, parameters, random):
     )
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model)
-def test_a_whole_weight_is_a_number_of_repetitions(problem, parameters):
+@given(problems(), st.data())
+def test_a_whole_weight_is_a_number_of_repetitions(settings_of_the_model, problem, data):
+    parameters = data.draw(settings_of_the_model)
     X, y, weights = problem
     rows = np.repeat(np.arange(len(y)), weights)
     assert same_bits(fit(X, y, weights, **parameters), fit(X[rows], y[rows], **parameters))
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model)
-def test_a_weight_of_zero_is_absence(problem, parameters):
+@given(problems(), st.data())
+def test_a_weight_of_zero_is_absence(settings_of_the_model, problem, data):
+    parameters = data.draw(settings_of_the_model)
     X, y, weights = problem
     present = weights > 0
     first = fit(X, y, present.astype(float), **parameters)
     assert same_bits(first, fit(X[present], y[present], **parameters))
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model, st.sampled_from([2.0**-20, 0.5, 8.0]))
-def test_the_unit_of_the_weights_does_not_matter(problem, parameters, unit):
+@given(problems(), st.data(), st.sampled_from([2.0**-20, 0.5, 8.0]))
+def test_the_unit_of_the_weights_does_not_matter(settings_of_the_model, problem, data, unit):
+    parameters = data.draw(settings_of_the_model)
     X, y, weights = problem
     first = fit(X, y, weights, **parameters)
     second = fit(X, y, unit * weights, **parameters)
     assert same_bits(first, second)
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model, st.integers(-20, 20))
-def test_the_unit_of_a_feature_does_not_matter(problem, parameters, power):
+@given(problems(), st.data(), st.integers(-20, 20))
+def test_the_unit_of_a_feature_does_not_matter(settings_of_the_model, problem, data, power):
+    parameters = data.draw(settings_of_the_model)
     X, y, _ = problem
     first = fit(X, y, **parameters)
     second = fit(X * 2.0**power, y, **parameters)
@@ -125,9 +143,11 @@ def test_the_order_of_the_columns_does_not_matter_to_the_optimum(problem, random
     np.testing.assert_allclose(first.objective_[0], second.objective_[0], rtol=1e-5)
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model)
-def test_float32_rows_give_the_same_bits(problem, parameters):
+@given(problems(), st.data())
+def test_float32_rows_give_the_same_bits(settings_of_the_model, problem, data):
+    parameters = data.draw(settings_of_the_model)
     X, y, _ = problem
     assert same_bits(fit(X, y, **parameters), fit(X.astype(np.float32), y, **parameters))
 
@@ -145,9 +165,11 @@ def test_two_classes_can_change_places(problem, theta):
     )
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model)
-def test_certificates_hold(problem, parameters):
+@given(problems(), st.data())
+def test_certificates_hold(settings_of_the_model, problem, data):
+    parameters = data.draw(settings_of_the_model)
     X, y, weights = problem
     model = fit(X, y, weights, **parameters)
     assert not (model.gap_ < 0).any()  # NaN for a step not run
@@ -171,9 +193,11 @@ def test_the_kernel_is_a_similarity(problem, theta, family):
     np.testing.assert_allclose((phi @ phi.T).toarray(), K, atol=1e-12)
 
 
+@both_forms
 @few_examples
-@given(problems(), settings_of_the_model)
-def test_predictions_are_labels_that_were_seen(problem, parameters):
+@given(problems(), st.data())
+def test_predictions_are_labels_that_were_seen(settings_of_the_model, problem, data):
+    parameters = data.draw(settings_of_the_model)
     X, y, _ = problem
     names = np.array(["red", "green", "blue"])[y]
     new = np.random.default_rng(0).normal(size=(20, X.shape[1])) * 10

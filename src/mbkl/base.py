@@ -55,6 +55,8 @@ class BinaryMapsEstimator(BaseEstimator):
 
     # Rows on which `maps="auto"` learns what to draw.
     _SAMPLE_ROWS = 500
+    # How many times the usual number of ferns it draws.
+    _FERN_FACTOR = 1
 
     _parameter_constraints: dict = {
         "maps": [
@@ -147,8 +149,8 @@ class BinaryMapsEstimator(BaseEstimator):
             return plans_of(families_of(self.maps), n_maps, X.shape)
         with progress.stage("choice of maps"):
             sample = draw_sample(X, y, weights, sample_rows(X.shape[1], self._SAMPLE_ROWS), seed)
-            self._choice = choose_kernel(sample, self.classes_.size)
-        return plans_of_choice(self._choice, n_maps, X.shape)
+            self._choice = choose_kernel(sample, self.classes_.size, X.shape[0])
+        return plans_of_choice(self._choice, n_maps, X.shape, self._FERN_FACTOR)
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

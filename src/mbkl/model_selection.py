@@ -77,6 +77,7 @@ class MBKLClassifierCV(MBKLClassifier):
     """
 
     _SAMPLE_ROWS = 1_000
+    _FERN_FACTOR = 2
 
     _parameter_constraints: dict = {
         **{

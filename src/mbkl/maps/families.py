@@ -193,12 +193,15 @@ def plans_of(families: Sequence[Family], n_maps: int | None, shape) -> list[Plan
     return [Plan(family, size, 1.0 / len(families)) for family, size in pairs]
 
 
-def plans_of_choice(choice: Choice, n_maps: int | None, shape) -> list[Plan]:
-    """Return the plans that a choice of the kernel stands for."""
+def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) -> list[Plan]:
+    """Return the plans that a choice of the kernel stands for.
+
+    `factor` is how many times the usual number of ferns to draw.
+    """
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     return [
         Plan(stumps, n_maps or default_n_maps(stumps, shape), shares[0], choice.rates),
-        Plan(ferns, n_maps or default_n_maps(ferns, shape), shares[1]),
+        Plan(ferns, n_maps or factor * default_n_maps(ferns, shape), shares[1]),
     ]

@@ -1,0 +1,225 @@
+"""Several families of maps in one model."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.learn.limit_kernel import Choice
+from mbkl.learn.operator import JointOperator, MapOperator
+from mbkl.maps import Ferns, Projections, Stumps
+from mbkl.maps.families import (
+    MapSet,
+    Plan,
+    default_n_maps,
+    families_of,
+    plans_of,
+    plans_of_choice,
+)
+
+ENGINE = NumpyEngine()
+COMBINATIONS = {
+    "stumps": [Stumps()],
+    "ferns": [Ferns(depth=3)],
+    "stumps and ferns": [Stumps(), Ferns(depth=3)],
+    "all": [Ferns(depth=3), Projections(), Stumps(), Ferns(depth=9, max_cells=16)],
+}
+EVERY_COMBINATION = pytest.mark.parametrize("families", COMBINATIONS.values(), ids=COMBINATIONS)
+
+
+def sample(n_rows=70, n_features=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features))
+
+
+def draw(X, families, n_maps=30, engine=ENGINE):
+    drawn = [family.fit_codes(X, np.ones(len(X)), n_maps, 0, engine) for family in families]
+    maps = MapSet(tuple(part for part, _ in drawn))
+    return maps, maps.operator([codes for _, codes in drawn], engine)
+
+
+def weights_of(maps, n_columns=3):
+    """Return random weights, one for every stump and every cell of a fern."""
+    n_weights = sum(int(part.cells.spread(part.cells.is_map).sum()) for part in maps.parts)
+    return np.random.default_rng(1).normal(size=(n_weights, n_columns))
+
+
+# --- families_of ---
+
+
+def test_names_and_instances_are_families():
+    ferns = Ferns(depth=3)
+    assert families_of(ferns) == [ferns]
+    kinds = {"stumps": Stumps, "ferns": Ferns, "projections": Projections}
+    for name, kind in kinds.items():
+        (family,) = families_of(name)
+        assert type(family) is kind
+    assert [type(family) for family in families_of(["stumps", ferns])] == [Stumps, Ferns]
+    assert families_of(("stumps", [ferns]))[1] is ferns
+
+
+@pytest.mark.parametrize("maps", [[], ()])
+def test_an_empty_list_is_refused(maps):
+    with pytest.raises(ValueError, match="maps is an empty list"):
+        families_of(maps)
+
+
+@pytest.mark.parametrize("maps", ["trees", 5, None, Stumps, ["stumps", "trees"], {}, [{}]])
+def test_what_is_no_family_is_refused(maps):
+    with pytest.raises(ValueError, match="maps must be"):
+        families_of(maps)
+
+
+# --- MapSet ---
+
+
+@EVERY_COMBINATION
+def test_counts_are_sums_over_the_families(families):
+    maps, operator = draw(sample(), families)
+    assert maps.n_maps == sum(part.n_maps for part in maps.parts) == operator.is_map.sum()
+    assert maps.n_groups == maps.group_features.size
+    assert isinstance(operator, MapOperator if len(families) == 1 else JointOperator)
+
+
+@EVERY_COMBINATION
+def test_tables_and_score_agree_with_the_operator(engine, families):
+    X = sample()
+    maps, operator = draw(X, families, engine=engine)
+    weights = weights_of(maps)
+    everywhere = np.zeros((operator.n_columns, 3))
+    everywhere[operator.spread(operator.is_map)] = weights
+    tables = maps.tables(weights)
+    np.testing.assert_allclose(
+        maps.score(X, tables, engine), operator.forward(everywhere), atol=1e-10
+    )
+    new = sample(20, seed=1)
+    operator = maps.operator(maps.codes(new, engine), engine)
+    np.testing.assert_allclose(
+        maps.score(new, tables, engine), operator.forward(everywhere), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        maps.score(new, tables, engine), operator.dense() @ everywhere, atol=1e-10
+    )
+
+
+def test_sparse_rows_are_scored_the_same(engine):
+    X = sample()
+    X[np.random.default_rng(1).random(X.shape) < 0.6] = 0.0
+    maps, _ = draw(X, COMBINATIONS["all"])
+    tables = maps.tables(weights_of(maps))
+    for form in (sparse.csr_array, sparse.csc_array):
+        np.testing.assert_allclose(
+            maps.score(form(X), tables, engine), maps.score(X, tables, engine), atol=1e-10
+        )
+
+
+@EVERY_COMBINATION
+@pytest.mark.parametrize("share_kept", [0.0, 0.3, 1.0])
+def test_select_agrees_with_the_operator(families, share_kept):
+    X = sample()
+    maps, operator = draw(X, families)
+    kept = np.random.default_rng(2).random(maps.n_maps) < share_kept
+    part = maps.select(kept)
+    assert part.n_maps == kept.sum()
+    slots = np.zeros(operator.n_slots, dtype=bool)
+    slots[operator.is_map] = kept
+    own = part.operator(part.codes(X, ENGINE), ENGINE)
+    columns = operator.spread(slots)
+    expected = operator.dense()[:, columns]
+    np.testing.assert_array_equal(own.dense()[:, own.spread(own.is_map)], expected)
+    same = operator.keep_maps(slots)
+    np.testing.assert_array_equal(same.dense()[:, same.spread(same.is_map)], expected)
+    weights = weights_of(part)
+    np.testing.assert_allclose(
+        part.score(X, part.tables(weights), ENGINE), expected @ weights, atol=1e-10
+    )
+
+
+def test_a_family_without_maps_is_no_trouble():
+    X = sample()
+    maps, _ = draw(X, COMBINATIONS["stumps and ferns"])
+    n_stumps = maps.parts[0].n_maps
+    for kept in (np.arange(maps.n_maps) < n_stumps, np.arange(maps.n_maps) >= n_stumps):
+        part = maps.select(kept)
+        weights = weights_of(part)
+        operator = part.operator(part.codes(X, ENGINE), ENGINE)
+        expected = operator.dense()[:, operator.spread(operator.is_map)] @ weights
+        np.testing.assert_allclose(
+            part.score(X, part.tables(weights), ENGINE), expected, atol=1e-10
+        )
+
+
+# --- Plans ---
+
+
+@EVERY_COMBINATION
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_priors_sum_to_the_share(families, share):
+    for family in families:
+        maps, codes, prior = Plan(family, 40, share).draw(sample(), np.ones(70), 0, ENGINE)
+        assert prior.shape == (maps.n_maps,)
+        assert codes.n_rows == 70
+        assert prior.sum() == pytest.approx(share)
+        np.testing.assert_allclose(prior, share * maps.multiplicity / maps.multiplicity.sum())
+
+
+@pytest.mark.parametrize("draw_kind", ["random", "stratified"])
+def test_rates_are_divided_among_the_stumps_of_a_feature(draw_kind):
+    rates = np.array([0.5, 0.3, 0.2, 0.0])
+    plan = Plan(Stumps(draw=draw_kind), 200, 0.4, rates)
+    maps, _, prior = plan.draw(sample(), np.ones(70), 0, ENGINE)
+    by_feature = np.bincount(maps.stump_features, prior, minlength=4)
+    np.testing.assert_allclose(by_feature, 0.4 * rates, atol=1e-12)
+    # Within a feature, in proportion to the stumps that a merged one stands for.
+    first = maps.stump_features == 0
+    np.testing.assert_allclose(
+        prior[first] / prior[first].sum(), maps.multiplicity[first] / maps.multiplicity[first].sum()
+    )
+
+
+def test_rates_of_constant_features_go_to_the_others():
+    X = sample()
+    X[:, 0] = 1.0
+    maps, _, prior = Plan(Stumps(), 100, 0.6, np.array([0.7, 0.1, 0.1, 0.1])).draw(
+        X, np.ones(70), 0, ENGINE
+    )
+    by_feature = np.bincount(maps.stump_features, prior, minlength=4)
+    np.testing.assert_allclose(by_feature, [0.0, 0.2, 0.2, 0.2], atol=1e-12)
+
+
+def test_a_plan_without_maps_has_no_prior():
+    for family in (Stumps(), Ferns(), Projections()):
+        rates = np.full(2, 0.5) if isinstance(family, Stumps) else None
+        maps, _, prior = Plan(family, 20, 0.5, rates).draw(np.ones((9, 2)), np.ones(9), 0, ENGINE)
+        assert maps.n_maps == prior.size == 0
+
+
+def test_named_families_share_equally():
+    families = [Stumps(), Ferns()]
+    plans = plans_of(families, 50, (100, 4))
+    assert [(plan.family, plan.n_maps, plan.share) for plan in plans] == [
+        (families[0], 50, 0.5),
+        (families[1], 50, 0.5),
+    ]
+    assert [plan.n_maps for plan in plans_of(families, None, (100, 4))] == [2000, 4000]
+
+
+def test_a_choice_is_stumps_and_ferns():
+    rates = np.array([0.7, 0.2, 0.1])
+    choice = Choice(rates, depth=4.5, stump_share=0.3, cost=1.0, error=0.1)
+    stumps, ferns = plans_of_choice(choice, None, (100, 3))
+    assert isinstance(stumps.family, Stumps)
+    assert isinstance(ferns.family, Ferns)
+    assert stumps.share + ferns.share == 1.0
+    assert stumps.share == 0.3
+    assert stumps.rates is rates
+    assert ferns.family.depth == 4.5
+    assert ferns.family.rates is rates
+
+
+def test_more_rows_have_fewer_ferns():
+    sizes = [default_n_maps(Ferns(), (n_rows, 4)) for n_rows in (0, 100, 5_000, 10**6, 10**9)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 4_000
+    assert sizes[-1] == 200
+    assert Plan(Ferns(), 400).n_codes((1000, 4)) == 400_000
+    assert Plan(Stumps(), 400).n_codes((1000, 4)) == 4_000

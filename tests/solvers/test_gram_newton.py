@@ -1,0 +1,257 @@
+"""Newton's method through the kernel matrix, against the solvers that see the maps."""
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from mbkl.learn.classifier_weights import one_vs_rest_labels
+from mbkl.learn.losses import smoothing_path
+from mbkl.learn.margins import Margins
+from mbkl.maps import Ferns, Stumps
+from mbkl.maps.families import MapSet
+from mbkl.solvers import gram_newton
+from mbkl.solvers.gram_newton import minimise_with_gram
+from mbkl.solvers.newton_cg import minimise
+
+(SQUARED_HINGE,) = smoothing_path("squared_hinge")
+COSTS = [0.03, 1.0, 30.0]
+EVERY_COST = pytest.mark.parametrize("cost", COSTS)
+
+
+class Problem:
+    """A kernel matrix with labels, and the maps it comes from."""
+
+    def __init__(self, X, y, n_classes, engine):
+        families = (Stumps(), Ferns(depth=3))
+        drawn = [family.fit_codes(X, np.ones(len(X)), 80, 0, engine) for family in families]
+        maps = MapSet(tuple(part for part, _ in drawn))
+        self.operator = maps.operator([codes for _, codes in drawn], engine)
+        generator = np.random.default_rng(0)
+        kernel_weights = generator.random(self.operator.n_slots) + 0.2
+        kernel_weights /= kernel_weights[self.operator.is_map].sum()
+        self.gram = self.operator.gram(kernel_weights)
+        self.penalty = self.operator.penalty(kernel_weights)
+        self.labels = one_vs_rest_labels(y, n_classes)
+        self.weights = generator.random(len(X)) + 0.5
+
+    def margins(self, cost):
+        return Margins(self.labels, cost * self.weights[:, None], SQUARED_HINGE)
+
+    def solve(self, cost, start=None, tol=1e-4, max_iter=100, n_threads=1):
+        margins = self.margins(cost)
+        return list(minimise_with_gram(self.gram, margins, start, tol, max_iter, n_threads))
+
+    def objective(self, cost, solution, column):
+        scores = self.gram @ solution.alpha
+        margins = self.labels[:, column] * (scores + solution.intercept)
+        losses = cost * self.weights * np.maximum(0.0, 1.0 - margins) ** 2
+        return 0.5 * solution.alpha @ scores + losses.sum()
+
+
+@pytest.fixture(params=[2, 3], ids=["two classes", "three classes"])
+def problem(request, make_data, engine):
+    X, y = make_data(90, 3, request.param)
+    return Problem(X, y, request.param, engine)
+
+
+@EVERY_COST
+def test_the_objective_is_that_of_the_map_solver(problem, cost):
+    shape = (problem.operator.n_columns, problem.labels.shape[1])
+    expected = minimise(
+        problem.operator,
+        problem.margins(cost),
+        problem.penalty,
+        np.zeros(shape),
+        np.zeros(shape[1]),
+        1e-5,
+        100,
+    )
+    solutions = problem.solve(cost)
+    assert len(solutions) == shape[1]
+    for column, solution in enumerate(solutions):
+        assert solution.objective == pytest.approx(expected.objective[column], rel=1e-3)
+        # The weights of the maps give the scores of the kernel matrix.
+        jumps = problem.operator.adjoint(solution.alpha[:, None]) / problem.penalty[:, None]
+        np.testing.assert_allclose(
+            problem.operator.forward(jumps)[:, 0], problem.gram @ solution.alpha, atol=1e-8
+        )
+
+
+@EVERY_COST
+def test_the_objective_is_that_of_liblinear(problem, cost):
+    features = problem.operator.dense() / np.sqrt(problem.penalty)
+    for column, solution in enumerate(problem.solve(cost)):
+        labels = problem.labels[:, column]
+        # A large constant feature makes the penalty of the intercept small.
+        model = LinearSVC(C=cost, dual=False, tol=1e-7, max_iter=10_000, intercept_scaling=30.0)
+        model.fit(features, labels, sample_weight=problem.weights)
+        margins = labels * (features @ model.coef_[0] + model.intercept_[0])
+        losses = cost * problem.weights * np.maximum(0.0, 1.0 - margins) ** 2
+        expected = 0.5 * model.coef_[0] @ model.coef_[0] + losses.sum()
+        assert solution.objective == pytest.approx(expected, rel=1e-3)
+
+
+@EVERY_COST
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_the_gap_bounds_the_distance_to_the_optimum(problem, cost, tol):
+    best = problem.solve(cost, tol=1e-9)
+    for column, solution in enumerate(problem.solve(cost, tol=tol)):
+        assert solution.gap <= tol * solution.objective
+        assert solution.objective == pytest.approx(
+            problem.objective(cost, solution, column), rel=1e-9
+        )
+        assert solution.objective - solution.gap <= best[column].objective * (1 + 1e-9)
+        assert solution.objective >= best[column].objective * (1 - 1e-9)
+
+
+def test_coefficients_are_those_of_an_optimum(problem):
+    """They are the derivatives of the losses, and sum to zero."""
+    for column, solution in enumerate(problem.solve(1.0, tol=1e-9)):
+        scores = problem.gram @ solution.alpha + solution.intercept
+        labels = problem.labels[:, column]
+        support = 2.0 * problem.weights * np.maximum(0.0, 1.0 - labels * scores)
+        np.testing.assert_allclose(solution.alpha, labels * support, atol=1e-6)
+        assert solution.alpha.sum() == pytest.approx(0.0, abs=1e-8)
+
+
+# --- Starting and stopping ---
+
+
+def test_a_solution_is_a_start_that_needs_no_step(problem):
+    solutions = problem.solve(1.0, tol=1e-6)
+    start = np.column_stack([solution.alpha for solution in solutions])
+    for before, after in zip(solutions, problem.solve(1.0, start, tol=1e-5), strict=True):
+        np.testing.assert_array_equal(after.alpha, before.alpha)
+        assert after.n_iter <= 1
+
+
+def test_a_start_from_another_cost_gives_the_same_optimum(problem):
+    near = problem.solve(1.2, tol=1e-6)
+    start = np.column_stack([solution.alpha for solution in near])
+    unchanged = start.copy()
+    cold, warm = problem.solve(1.0, tol=1e-6), problem.solve(1.0, start, tol=1e-6)
+    for left, right in zip(cold, warm, strict=True):
+        assert left.objective == pytest.approx(right.objective, rel=1e-5)
+    np.testing.assert_array_equal(start, unchanged)
+
+
+def test_a_bad_start_is_no_trouble(problem):
+    start = 1e3 * np.random.default_rng(0).normal(size=problem.labels.shape)
+    for cold, far in zip(problem.solve(1.0), problem.solve(1.0, start), strict=True):
+        assert far.objective == pytest.approx(cold.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_the_limit_of_iterations_is_kept(problem, max_iter):
+    start = np.zeros(problem.labels.shape)
+    for column, solution in enumerate(problem.solve(30.0, start, 1e-14, max_iter)):
+        assert solution.n_iter <= max_iter
+        # Stopped early, the gap still tells how far it is.
+        assert solution.objective == pytest.approx(problem.objective(30.0, solution, column))
+        assert solution.gap >= 0
+
+
+def test_inputs_are_not_changed(problem):
+    gram, labels = problem.gram.copy(), problem.labels.copy()
+    problem.solve(1.0)
+    np.testing.assert_array_equal(problem.gram, gram)
+    np.testing.assert_array_equal(problem.labels, labels)
+
+
+# --- Extreme costs and matrices ---
+
+
+@pytest.mark.parametrize("cost", [1e-12, 1e-6, 1e4, 1e8, 1e12])
+def test_tiny_and_huge_costs(problem, cost):
+    for column, solution in enumerate(problem.solve(cost, tol=1e-3)):
+        assert np.isfinite(solution.alpha).all()
+        assert np.isfinite(solution.intercept)
+        nothing = problem.margins(cost).columns(np.array([column]))
+        scores = np.zeros((len(problem.gram), 1))
+        constant = nothing.value(scores + nothing.best_intercept(scores, np.zeros(1)))[0]
+        assert solution.objective <= constant * (1 + 1e-9)
+        if cost <= 1e4:
+            assert solution.gap <= 1e-3 * solution.objective
+
+
+def test_a_tiny_cost_leaves_the_intercept(problem):
+    for column, solution in enumerate(problem.solve(1e-9)):
+        labels, weights = problem.labels[:, column], problem.weights
+        assert np.abs(problem.gram @ solution.alpha).max() < 1e-5
+        # The squared hinge, all rows inside the margin, has the mean label as optimum.
+        assert solution.intercept == pytest.approx(np.average(labels, weights=weights), abs=1e-4)
+
+
+@pytest.mark.parametrize("cost", [1e-3, 1.0, 1e3, 1e9])
+def test_a_repeated_row_is_a_heavier_one(make_data, engine, cost):
+    X, y = make_data(50, 3)
+    problem = Problem(X, y, 2, engine)
+    times = np.random.default_rng(1).integers(1, 4, size=50)
+    rows = np.repeat(np.arange(50), times)
+    heavy = Margins(problem.labels, cost * times[:, None].astype(float), SQUARED_HINGE)
+    repeated = Margins(problem.labels[rows], np.full((rows.size, 1), cost), SQUARED_HINGE)
+    (left,) = minimise_with_gram(problem.gram, heavy, None, 1e-5, 100)
+    gram = problem.gram[np.ix_(rows, rows)]
+    (right,) = minimise_with_gram(gram, repeated, None, 1e-5, 100)
+    assert left.objective == pytest.approx(right.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("cost", [1.0, 1e6, 1e12])
+def test_equal_rows_of_different_classes(cost):
+    """Rows that nothing parts: the best is to say nothing of them."""
+    generator = np.random.default_rng(0)
+    Z = np.repeat(generator.choice([-1.0, 1.0], size=(20, 60)), 10, axis=0)
+    labels = np.where(np.arange(200) % 2, 1, -1)[:, None].astype(np.int8)
+    margins = Margins(labels, np.full((200, 1), cost), SQUARED_HINGE)
+    (solution,) = minimise_with_gram(Z @ Z.T / 60, margins, None, 1e-3, 100)
+    assert solution.objective == pytest.approx(200 * cost, rel=1e-3)
+    assert np.abs(Z @ Z.T @ solution.alpha / 60 + solution.intercept).max() < 0.1
+
+
+@pytest.mark.parametrize("n_rows", [700, 100])
+def test_the_first_rows_of_one_class_are_no_trouble(engine, n_rows):
+    """The start looks at a part of the rows only, and that may hold one class."""
+    X = np.random.default_rng(0).normal(size=(n_rows, 3))
+    X = X[np.argsort(X[:, 0])]
+    problem = Problem(X, (X[:, 0] > 0).astype(int), 2, engine)
+    (solution,) = problem.solve(1.0)
+    assert solution.gap <= 1e-4 * solution.objective
+
+
+def test_a_matrix_of_zeros_leaves_the_intercept():
+    labels = np.array([[1], [1], [-1]], dtype=np.int8)
+    margins = Margins(labels, np.ones((3, 1)), SQUARED_HINGE)
+    (solution,) = minimise_with_gram(np.zeros((3, 3)), margins, None, 1e-6, 50)
+    assert solution.intercept == pytest.approx(1 / 3)
+
+
+# --- Threads ---
+
+
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, engine):
+    monkeypatch.setattr(gram_newton, "_WORTH_THREADS", 1)
+    X, y = make_data(120, 3, 4)
+    problem = Problem(X, y, 4, engine)
+    expected = problem.solve(10.0)
+    for n_threads in (2, 3, 8):
+        for left, right in zip(expected, problem.solve(10.0, n_threads=n_threads), strict=True):
+            assert left.alpha.tobytes() == right.alpha.tobytes()
+            assert (left.intercept, left.objective, left.gap, left.n_iter) == (
+                right.intercept,
+                right.objective,
+                right.gap,
+                right.n_iter,
+            )
+
+
+def test_one_may_stop_after_some_columns(monkeypatch, make_data, engine):
+    monkeypatch.setattr(gram_newton, "_WORTH_THREADS", 1)
+    X, y = make_data(60, 3, 5)
+    problem = Problem(X, y, 5, engine)
+    for n_threads in (1, 2):
+        solutions = minimise_with_gram(
+            problem.gram, problem.margins(1.0), None, 1e-3, 50, n_threads
+        )
+        first = next(solutions)
+        solutions.close()
+        assert first.alpha.shape == (60,)
