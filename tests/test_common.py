@@ -8,7 +8,7 @@ from mbkl.maps import Stumps
 PAPER = {"maps": "stumps", "theta": "learned"}
 ESTIMATORS = [
     MBKLClassifier(),
-    MBKLClassifierCV(),
+    MBKLClassifierCV(n_maps=40),
     MBKernel(),
     MBKLClassifier(n_maps=40, C=1.0, **PAPER),
     MBKLClassifier(n_maps=40, theta="learned", loss="hinge"),

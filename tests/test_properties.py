@@ -47,7 +47,6 @@ CHOSEN = st.fixed_dictionaries(
 both_forms = pytest.mark.parametrize(
     "settings_of_the_model", [STUMPS, CHOSEN], ids=["stumps", "auto"]
 )
-PAPER = {"maps": "stumps", "theta": "learned", "C": 1.0}
 
 
 def fit(X, y, weights=None, **parameters):
@@ -102,6 +101,7 @@ def test_a_weight_of_zero_is_absence(settings_of_the_model, problem, data):
 @given(problems(), st.data(), st.sampled_from([2.0**-20, 0.5, 8.0]))
 def test_the_unit_of_the_weights_does_not_matter(settings_of_the_model, problem, data, unit):
     parameters = data.draw(settings_of_the_model)
+    assume(parameters["C"] != "auto")  # a cost per row, where a weight of two is two rows
     X, y, weights = problem
     first = fit(X, y, weights, **parameters)
     second = fit(X, y, unit * weights, **parameters)
@@ -116,7 +116,12 @@ def test_the_unit_of_a_feature_does_not_matter(settings_of_the_model, problem, d
     X, y, _ = problem
     first = fit(X, y, **parameters)
     second = fit(X * 2.0**power, y, **parameters)
-    assert same_bits(first, second, ("coef_", "intercept_", "theta_"))
+    if parameters["maps"] == "auto":
+        # The order of the rows of a sample is a hash of their values: sums are rounded differently.
+        scores = second.decision_function(X * 2.0**power)
+        np.testing.assert_allclose(first.decision_function(X), scores, atol=1e-6)
+    else:
+        assert same_bits(first, second, ("coef_", "intercept_", "theta_"))
     np.testing.assert_array_equal(first.stump_thresholds_ * 2.0**power, second.stump_thresholds_)
 
 

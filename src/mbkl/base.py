@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -34,6 +35,16 @@ _ACCEPTED = {
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": "allow-nan",
 }
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training data of positive weight, with classes as numbers."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    settings: Settings
 
 
 class BinaryMapsEstimator(BaseEstimator):
@@ -114,21 +125,47 @@ class BinaryMapsEstimator(BaseEstimator):
             raise ValueError("class_weight must be positive for every class in y.")
         return codes, weights * factors[codes]
 
-    def _learner(self, X, y, weights, progress: Progress, n_fits: int = 1) -> Learner:
-        """Draw the maps, bin the rows of positive weight and put the two together."""
+    def _learner(self, X, y, weights, progress: Progress) -> Learner:
+        """Choose and draw the maps, bin the rows of positive weight, put all together."""
+        rows = self._rows(X, y, weights)
+        self._choice = self._choose(rows, progress)
+        return self._draw(rows, self._plans(rows, self._choice), progress)
+
+    def _rows(self, X, y, weights) -> Rows:
+        """Return the rows of positive weight, and class numbers for labels."""
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         present = weights > 0
         if not present.all():
             X, y, weights = X[present], y[present], weights[present]
         y, weights = self._encode(y, weights)
-        settings = self._settings()
-        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
-        plans = self._plans(X, y, weights, settings.seed, progress)
+        return Rows(X, y, weights, self._settings())
+
+    def _choose(self, rows: Rows, progress: Progress) -> Choice | None:
+        """Return what a sample of the rows suggests, for maps="auto"."""
+        if self.maps != "auto":
+            return None
+        with progress.stage("choice of maps"):
+            wanted = sample_rows(rows.X.shape[1], self._SAMPLE_ROWS)
+            sample = draw_sample(rows.X, rows.y, rows.weights, wanted, rows.settings.seed)
+            return choose_kernel(sample, self.classes_.size, sample.n_different)
+
+    def _plans(self, rows: Rows, choice: Choice | None) -> list[Plan]:
+        """Return which maps to draw: what was chosen, or what `maps` says."""
+        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        if choice is not None:
+            return plans_of_choice(choice, n_maps, rows.X.shape, self._FERN_FACTOR)
+        return plans_of(families_of(self.maps), n_maps, rows.X.shape)
+
+    def _draw(self, rows: Rows, plans: list[Plan], progress: Progress, n_fits: int = 1) -> Learner:
+        """Draw maps and bin the rows; sets `_maps`."""
+        X, seed = rows.X, rows.settings.seed
+        n_classes = self.classes_.size
         with progress.stage("binary maps"):
             n_codes = sum(plan.n_codes(X.shape) for plan in plans)
+            n_columns = 1 if n_classes == 2 else n_classes
             engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
-            drawn = [plan.draw(X, weights, settings.seed, engine) for plan in plans]
+            drawn = [plan.draw(X, rows.weights, seed, engine) for plan in plans]
             self._maps = MapSet(tuple(maps for maps, _, _ in drawn))
             operator = self._maps.operator([codes for _, codes, _ in drawn], engine)
             multiplicity = np.zeros(operator.n_slots)
@@ -139,18 +176,9 @@ class BinaryMapsEstimator(BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        return Learner(operator, multiplicity, y, self.classes_.size, weights, settings, progress)
-
-    def _plans(self, X, y, weights, seed: int, progress: Progress) -> list[Plan]:
-        """Return which maps to draw: what `maps` says, or what a sample of X suggests."""
-        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
-        self._choice: Choice | None = None
-        if self.maps != "auto":
-            return plans_of(families_of(self.maps), n_maps, X.shape)
-        with progress.stage("choice of maps"):
-            sample = draw_sample(X, y, weights, sample_rows(X.shape[1], self._SAMPLE_ROWS), seed)
-            self._choice = choose_kernel(sample, self.classes_.size, X.shape[0])
-        return plans_of_choice(self._choice, n_maps, X.shape, self._FERN_FACTOR)
+        return Learner(
+            operator, multiplicity, rows.y, n_classes, rows.weights, rows.settings, progress
+        )
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -27,6 +27,18 @@ def _has_probabilities(estimator) -> bool:
     return True
 
 
+def best_class(scores: np.ndarray) -> np.ndarray:
+    """Return the number of the class with the best score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_class(np.array([[0.5], [-0.5]])), best_class(np.array([[1.0, 3.0, 2.0]]))
+    (array([1, 0]), array([1]))
+    """
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
 class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
@@ -331,7 +343,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         -------
         y : ndarray of shape (n_samples,)
         """
-        best = self._best(self._scores(X))
+        best = best_class(self._scores(X))
         return self.classes_[best]
 
     @available_if(_has_probabilities)
@@ -357,15 +369,10 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         else:
             probabilities = softmax(scores / self.temperature_, axis=1)
         # Scores that differ in their last digits only may give equal probabilities.
-        best, rows = self._best(scores), np.arange(len(scores))
+        best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
         return probabilities
-
-    @staticmethod
-    def _best(scores: np.ndarray) -> np.ndarray:
-        """Return the number of the class with the best score."""
-        return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
     def _scores(self, X) -> np.ndarray:
         X = self._validate_new(X)

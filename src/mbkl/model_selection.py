@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -10,15 +12,115 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.classifier import MBKLClassifier
+from mbkl.base import Rows
+from mbkl.classifier import MBKLClassifier, best_class
 from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.limit_kernel import Choice
+from mbkl.maps.ferns import DEEPEST
 from mbkl.progress import Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Costs and depths of ferns, relative to those that a sample suggests.
+_FACTORS = (0.3, 1.0, 3.0)
+_DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Scores of one candidate, a number for each fold."""
+
+    C_kernel: float
+    C: float
+    depth: float
+    scores: np.ndarray
+    n_maps: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    def clearly_beats(self, other: Entry) -> bool:
+        """Say whether the mean difference exceeds its standard error over the folds."""
+        differences = self.scores - other.scores
+        error = differences.std(ddof=min(1, differences.size - 1)) / differences.size**0.5
+        return bool(differences.mean() > error)
+
+
+@dataclass
+class Search:
+    """Candidates tried so far, each on all folds.
+
+    Parameters
+    ----------
+    folds : list of (inside, outside)
+        Rows to learn from and to score.
+    weights : ndarray
+        Of the rows in the scores.
+    scorer : callable
+    cautious : bool
+        Whether the first candidate, which is suggested by other means, is left only for
+        one that clearly beats it.
+    """
+
+    folds: list
+    weights: np.ndarray
+    scorer: Callable
+    cautious: bool = False
+    entries: list[Entry] = field(default_factory=list)
+
+    def run(self, learner: Learner, candidates, depth: float = np.nan) -> None:
+        """Score candidates (C_kernel, C) on all folds, each starting from the one before."""
+        scores = np.empty((len(self.folds), len(candidates)))
+        n_maps = np.empty_like(scores)
+        for fold, (inside, outside) in enumerate(self.folds):
+            part, held_out = learner.take(inside).canonical(), learner.take(outside)
+            kernel: Kernel | None = None
+            solution: Solution | None = None
+            last_C_kernel = None
+            for position, (C_kernel, C) in enumerate(candidates):
+                with warnings.catch_warnings():
+                    # Too small a cost is no news on a path; the final fit warns.
+                    warnings.simplefilter("ignore")
+                    if kernel is None or C_kernel != last_C_kernel:
+                        kernel = part.learn_kernel(C_kernel, kernel)
+                    solution = part.learn_classifier(kernel, C, solution)
+                last_C_kernel = C_kernel
+                guess = best_class(held_out.scores(solution))
+                scores[fold, position] = self.scorer(
+                    held_out.y, guess, sample_weight=self.weights[outside]
+                )
+                n_maps[fold, position] = (kernel.theta > 0).sum()
+        self.entries += [
+            Entry(C_kernel, C, depth, scores[:, position], n_maps[:, position])
+            for position, (C_kernel, C) in enumerate(candidates)
+        ]
+
+    def best(self) -> Entry:
+        """Return the candidate with the best mean score, the first of equals."""
+        best = max(self.entries, key=lambda entry: entry.mean)
+        first = self.entries[0]
+        return first if self.cautious and not best.clearly_beats(first) else best
+
+    def results(self) -> dict:
+        """Return `cv_results_`."""
+        entries = self.entries
+        mean = np.array([entry.mean for entry in entries])
+        results = {
+            "param_C": np.array([entry.C for entry in entries]),
+            "param_C_kernel": np.array([entry.C_kernel for entry in entries]),
+            "param_depth": np.array([entry.depth for entry in entries]),
+            "params": [{"C": entry.C, "C_kernel": entry.C_kernel} for entry in entries],
+            "mean_test_score": mean,
+            "std_test_score": np.array([entry.scores.std() for entry in entries]),
+            "rank_test_score": 1 + (mean[None, :] > mean[:, None]).sum(axis=1),
+            "mean_n_maps": np.array([entry.n_maps.mean() for entry in entries]),
+        }
+        for fold in range(len(self.folds)):
+            results[f"split{fold}_test_score"] = np.array([e.scores[fold] for e in entries])
+        return results
 
 
 class MBKLClassifierCV(MBKLClassifier):
@@ -32,9 +134,10 @@ class MBKLClassifierCV(MBKLClassifier):
     Parameters
     ----------
     Cs : sequence of float or "auto", default="auto"
-        Costs to try. "auto" means a tenth to ten times the cost that `MBKLClassifier`
-        would take with maps="auto", and else the grid of the paper,
-        (0.01, 0.1, 1, 10, 100, 1000).
+        Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
+        with maps="auto" it means a third, once and three times the cost that a sample
+        suggests, after ferns that are deeper and shallower than suggested. What is
+        suggested is left only where the gain exceeds its standard error.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
@@ -56,7 +159,8 @@ class MBKLClassifierCV(MBKLClassifier):
     cv_results_ : dict of ndarray
         For each candidate: `param_C`, `param_C_kernel`, `params`,
         `split<i>_test_score`, `mean_test_score`, `std_test_score`,
-        `rank_test_score` and `mean_n_maps`.
+        `rank_test_score` and `mean_n_maps`; also `param_depth`, the mean depth of ferns
+        that were chosen, else NaN.
     best_estimator_ : MBKLClassifier
         The model fitted on all data; this object has its attributes and methods too.
 
@@ -155,24 +259,53 @@ class MBKLClassifierCV(MBKLClassifier):
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        n_fits = 1 + len(splits) * len(self._candidates(1.0))
-        learner = self._learner(X, y, weights, Progress(self), n_fits).with_gram()
-        whole = learner.canonical()
-        candidates = self._candidates(self._cost(whole))
+        rows = self._rows(X, y, weights)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
-        scores, n_maps = self._score_folds(learner, candidates, folds, weights[weights > 0])
-        mean = scores.mean(axis=0)
-        best = int(np.argmax(mean))
-        self.C_kernel_, self.C_ = candidates[best]
-        self.best_score_ = float(mean[best])
-        self.cv_results_ = _results(candidates, scores, n_maps)
+        automatic = self.maps == "auto" and isinstance(self.Cs, str)
+        search = Search(folds, weights[weights > 0], _SCORERS[self.scoring], automatic)
+        progress = Progress(self)
+        self._choice = self._choose(rows, progress)
+        if automatic and self._choice is not None:
+            learner = self._search_depth(rows, self._choice, progress, search)
+            cost = self._cost(learner.canonical())
+            costs = self._candidates(cost)
+            search.run(learner, [pair for pair in costs if pair[1] != cost], self._choice.depth)
+        else:
+            learner = self._drawn(rows, self._choice, progress, len(folds))
+            search.run(learner, self._candidates(self._cost(learner.canonical())))
+        best = search.best()
+        self.C_kernel_, self.C_ = best.C_kernel, best.C
+        self.best_score_ = best.mean
+        self.cv_results_ = search.results()
+        whole = learner.canonical()
         kernel = whole.learn_kernel(self.C_kernel_)
         solution = whole.learn_classifier(kernel, self.C_)
         return self._finish(whole, kernel, solution, self.C_kernel_, self.C_)
+
+    def _drawn(self, rows: Rows, choice, progress: Progress, n_folds: int) -> Learner:
+        """Draw maps, with a kernel matrix for all folds to share."""
+        n_fits = 1 + n_folds * len(self._candidates(1.0))
+        return self._draw(rows, self._plans(rows, choice), progress, n_fits).with_gram()
+
+    def _search_depth(
+        self, rows: Rows, choice: Choice, progress: Progress, search: Search
+    ) -> Learner:
+        """Try deeper and shallower ferns than were chosen; return the best learner."""
+        tried = []
+        for factor in _DEPTH_FACTORS:
+            other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
+            learner = self._drawn(rows, other, progress, len(search.folds))
+            C = self._cost(learner.canonical())
+            search.run(learner, [(min(C, 1.0), C)], other.depth)
+            tried.append((other, learner, self._maps))
+        best = search.entries.index(search.best())
+        search.entries[0], search.entries[best] = search.entries[best], search.entries[0]
+        self._choice, learner, self._maps = tried[best]
+        return learner
 
     def _candidates(self, suggested: float) -> list[tuple[float, float]]:
         """Return all (C_kernel, C), in the order in which a path visits them."""
@@ -188,33 +321,6 @@ class MBKLClassifierCV(MBKLClassifier):
         if self.theta in ("ones", "alignment"):
             C_kernels = C_kernels[:1]  # these do not depend on it
         return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
-
-    def _score_folds(
-        self, learner: Learner, candidates, folds, sample_weights
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return score and number of kept maps of each fold and candidate."""
-        scores = np.empty((len(folds), len(candidates)))
-        n_maps = np.empty_like(scores)
-        scorer = _SCORERS[self.scoring]
-        for fold, (inside, outside) in enumerate(folds):
-            part, held_out = learner.take(inside).canonical(), learner.take(outside)
-            kernel: Kernel | None = None
-            solution: Solution | None = None
-            last_C_kernel = None
-            for position, (C_kernel, C) in enumerate(candidates):
-                with warnings.catch_warnings():
-                    # Too small a cost is no news on a path; the final fit warns.
-                    warnings.simplefilter("ignore")
-                    if kernel is None or C_kernel != last_C_kernel:
-                        kernel = part.learn_kernel(C_kernel, kernel)
-                    solution = part.learn_classifier(kernel, C, solution)
-                last_C_kernel = C_kernel
-                guess = self._best(held_out.scores(solution))
-                scores[fold, position] = scorer(
-                    held_out.y, guess, sample_weight=sample_weights[outside]
-                )
-                n_maps[fold, position] = (kernel.theta > 0).sum()
-        return scores, n_maps
 
     @property
     def best_estimator_(self) -> MBKLClassifier:
@@ -244,19 +350,3 @@ def _positions(split, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     position = np.cumsum(present) - 1
     inside, outside = (np.asarray(part) for part in split)
     return position[inside[present[inside]]], position[outside[present[outside]]]
-
-
-def _results(candidates, scores: np.ndarray, n_maps: np.ndarray) -> dict:
-    mean = scores.mean(axis=0)
-    results = {
-        "param_C": np.array([C for _, C in candidates]),
-        "param_C_kernel": np.array([C_kernel for C_kernel, _ in candidates]),
-        "params": [{"C": C, "C_kernel": C_kernel} for C_kernel, C in candidates],
-        "mean_test_score": mean,
-        "std_test_score": scores.std(axis=0),
-        "rank_test_score": 1 + (mean[None, :] > mean[:, None]).sum(axis=1),
-        "mean_n_maps": n_maps.mean(axis=0),
-    }
-    for fold, row in enumerate(scores):
-        results[f"split{fold}_test_score"] = row
-    return results

@@ -121,7 +121,7 @@ class NumpyEngine:
         -------
         agreement : ndarray of shape (codes.n_rows, others.n_rows)
         """
-        same = bool((weights == weights[:1]).all())
+        same = weights.size < 2**16 and bool((weights == weights[:1]).all())
         agreement = np.zeros((codes.n_rows, others.n_rows))
         for group in range(codes.n_groups):
             equal = codes.values[group][:, None] == others.values[group]

@@ -65,7 +65,10 @@ def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
 def _signs(ranks: Array) -> tuple[Array, Array]:
     """Return +1 or -1 for the halves, and for the outer and inner quarters, of each feature."""
     low, middle, high = np.quantile(ranks, [0.25, 0.5, 0.75], axis=0)
-    halves = np.where(ranks > middle, 1.0, -1.0)
+    above, not_below = ranks > middle, ranks >= middle
+    # Of a column of two values the median is one: the cut with the more even sides.
+    uneven = np.abs(above.mean(axis=0) - 0.5) > np.abs(not_below.mean(axis=0) - 0.5)
+    halves = np.where(np.where(uneven, not_below, above), 1.0, -1.0)
     return halves, np.where((ranks > low) & (ranks <= high), -1.0, 1.0)
 
 

@@ -130,8 +130,7 @@ class _SampleLearner:
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
         # No row counts for less than a thousandth of another: the kernel matrix would
         # lose all others.
-        heaviest = float(sample.weights.max(initial=1.0))
-        weights = np.maximum(sample.weights / heaviest, 1e-3)
+        weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
         self.weights = weights / weights.mean()
         self.n_features = sample.X.shape[1]
 

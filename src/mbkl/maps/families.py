@@ -113,8 +113,8 @@ def families_of(maps) -> list[Family]:
     if isinstance(maps, str) and maps in FAMILIES:
         return [FAMILIES[maps]()]
     raise ValueError(
-        f"maps must be 'auto', one of {sorted(FAMILIES)}, an instance of a family or a list "
-        f"of these, got {maps!r}."
+        f"maps must be 'auto' by itself, or one of {sorted(FAMILIES)}, an instance of a family "
+        f"or a list of these, got {maps!r}."
     )
 
 

@@ -219,11 +219,15 @@ class Ferns(BaseEstimator):
                 f"thresholds must be 'mixed', 'uniform' or 'quantile', got {self.thresholds!r}."
             )
         cells = self.max_cells
-        if not 2 <= cells <= 65_536 or int(cells) & (int(cells) - 1):
+        if not 2 <= cells <= 65_536 or cells != int(cells) or int(cells) & (int(cells) - 1):
             raise ValueError(f"max_cells must be a power of two up to 65,536, got {cells!r}.")
         if self.rates is not None:
             rates = np.asarray(self.rates, dtype=np.float64)
-            if rates.shape != (n_features,) or not (rates >= 0).all() or not rates.sum() > 0:
+            if (
+                rates.shape != (n_features,)
+                or not (rates >= 0).all()
+                or not 0 < rates.sum() < np.inf
+            ):
                 raise ValueError(
                     f"rates must be {n_features} numbers, one per feature, that are not "
                     "negative and not all zero."
@@ -237,8 +241,9 @@ class Ferns(BaseEstimator):
         factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
         stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
         stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
-        low, high, _ = column_ranges(X)
-        features = _draw_features(stumps[:, 0], low, high, self.rates)
+        low, high, has_missing = column_ranges(X)
+        varies = (high > low) | (has_missing & ~np.isnan(low))
+        features = _draw_features(stumps[:, 0], varies, self.rates)
         sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, _QUANTILE_ROWS, seed)
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
@@ -266,11 +271,10 @@ class Ferns(BaseEstimator):
         return np.clip(depths, 1, DEEPEST).astype(np.int64)
 
 
-def _draw_features(shares, low, high, rates) -> NDArray[np.intp]:
+def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]:
     """Return features in proportion to their rates; constant ones are left out."""
-    varies = (high > low) | np.isnan(low)
-    mass = np.ones(low.size) if rates is None else np.asarray(rates, dtype=np.float64)
-    mass = np.where(varies, mass, 0.0) if (varies * mass).any() else np.ones(low.size)
+    mass = np.ones(varies.size) if rates is None else np.asarray(rates, dtype=np.float64)
+    mass = np.where(varies, mass, 0.0) if (varies * mass).any() else np.ones(varies.size)
     running = np.cumsum(mass)
     place = np.searchsorted(running, shares * running[-1], side="right")
     return np.minimum(place, int(np.flatnonzero(mass)[-1])).astype(np.intp)

@@ -202,7 +202,8 @@ def _scaling(X, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
     The mean of a sparse matrix counts as zero, so that zeros stay zeros.
     """
     if sparse.issparse(X):
-        squares = sparse.csr_array(X)
+        squares = sparse.csr_array(X, copy=True)
+        squares.sum_duplicates()
         squares.data = np.nan_to_num(squares.data.astype(np.float64)) ** 2
         centre = np.zeros(X.shape[1])
         variance = np.asarray(weights @ squares).ravel() / weights.sum()

@@ -22,11 +22,14 @@ class Sample:
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_rows,)
+    n_different : int
+        Number of different rows among which these were drawn.
     """
 
     X: NDArray[np.float64]
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
+    n_different: int = 0
 
 
 def sample_rows(n_features: int, wanted: int) -> int:
@@ -70,7 +73,9 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     mass = np.bincount(place[order], weights[order], minlength=distinct.size).astype(np.float64)
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else X[rows]
-    return Sample(part.astype(np.float64), y[rows], mass[:n_rows])
+    # Rows that are equal in float32 are equal.
+    part = part.astype(np.float32).astype(np.float64)
+    return Sample(part, y[rows], mass[:n_rows], distinct.size)
 
 
 def row_keys(X, y, seed: int) -> NDArray[np.uint64]:

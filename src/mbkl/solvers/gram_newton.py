@@ -134,10 +134,10 @@ def _minimise(gram, margins: Margins, alpha: Array, tol: float, max_iter: int) -
     """Minimise one column."""
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
-    for n_iter in range(1, max_iter + 2):
+    for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
-        if gap <= tol * objective or n_iter > max_iter:
+        if gap <= tol * objective or n_iter == max_iter:
             break
         proposal, level = _newton_point(gram, margins, shifted)
         new_scores = gram @ proposal
