@@ -154,7 +154,8 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return which maps to draw: what was chosen, or what `maps` says."""
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         if choice is not None:
-            return plans_of_choice(choice, n_maps, rows.X.shape, self._FERN_FACTOR)
+            shape = (choice.n_rows, rows.X.shape[1])
+            return plans_of_choice(choice, n_maps, shape, self._FERN_FACTOR)
         return plans_of(families_of(self.maps), n_maps, rows.X.shape)
 
     def _draw(self, rows: Rows, plans: list[Plan], progress: Progress, n_fits: int = 1) -> Learner:

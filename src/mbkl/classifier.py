@@ -87,7 +87,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
     C_kernel : float or None, default=None
         Cost of Step 1, likewise: sum of theta + C_kernel * 1000 * mean loss. None
-        means C, but at most 1: beyond that theta hardly changes while Step 1 takes
+        means C, but at most 1 (and 1 for "auto"): beyond that theta hardly changes while Step 1 takes
         longer and longer.
     negatives_per_positive : int, default=2
         With three or more classes Step 1 learns from pairs (sample, class): each
@@ -256,7 +256,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         X, y, weights = self._validate_rows(X, y, sample_weight)
         learner = self._learner(X, y, weights, Progress(self)).canonical()
         C = self._cost(learner) if self.C == "auto" else float(self.C)
-        C_kernel = min(C, 1.0) if self.C_kernel is None else self.C_kernel
+        C_kernel = self.C_kernel
+        if C_kernel is None:
+            C_kernel = 1.0 if self.C == "auto" else min(C, 1.0)
         kernel = learner.learn_kernel(C_kernel)
         solution = learner.learn_classifier(kernel, C)
         return self._finish(learner, kernel, solution, C_kernel, C)

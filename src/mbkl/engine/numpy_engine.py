@@ -14,6 +14,8 @@ from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
 AnyCodes = Codes | BundledCodes
 
 _FEW_ROWS = 16
+# Comparisons that the outcomes of ferns are taken from at once.
+_VALUES_COMPARED = 500_000
 
 
 class NumpyEngine:
@@ -171,17 +173,21 @@ class NumpyEngine:
         ferns : FernMaps
         out : ndarray of shape (n_ferns, n_rows)
         """
-        raw_offsets = ferns.raw_offsets
-        for fern in range(ferns.n_maps):
-            bits = np.zeros(X.shape[0], dtype=np.uint64)
-            for stump in range(ferns.offsets[fern], ferns.offsets[fern + 1]):
-                bits <<= np.uint64(1)
-                bits |= X[:, ferns.features[stump]] > ferns.thresholds[stump]
-            n_bits = int(ferns.n_raw[fern]).bit_length() - 1
-            if ferns.offsets[fern + 1] - ferns.offsets[fern] > n_bits:
-                bits = (bits * ferns.factors[fern]) >> np.uint64(64 - n_bits)
-            table = ferns.numbers[raw_offsets[fern] : raw_offsets[fern + 1]]
-            out[fern] = table[bits.astype(np.intp)]
+        if not ferns.n_maps:
+            return
+        depths = np.diff(ferns.offsets)
+        place = np.repeat(ferns.offsets[1:], depths) - 1 - np.arange(ferns.features.size)
+        digits = np.uint64(1) << place.astype(np.uint64)
+        n_bits = np.log2(ferns.n_raw).astype(np.int64)
+        shift = np.where(depths > n_bits, 64 - n_bits, 0).astype(np.uint64)
+        factors = np.where(depths > n_bits, ferns.factors, np.uint64(1))
+        first = ferns.raw_offsets[:-1].astype(np.uint64)
+        step = max(1, _VALUES_COMPARED // ferns.features.size)
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            yes = X[block][:, ferns.features] > ferns.thresholds
+            outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
+            out[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
 
     def bin(self, X, features, edges, out: NDArray) -> None:
         """Write the code of each value of some columns of a dense X.

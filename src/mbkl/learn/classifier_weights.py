@@ -31,9 +31,7 @@ def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
 
     Examples
     --------
-    >>> from collections.abc import Callable
-
-    import numpy as np
+    >>> import numpy as np
     >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
     array([-1,  1], dtype=int8)
     """
@@ -81,8 +79,7 @@ def learn_classifier_weights(
             operator, matrix, labels, costs, penalty, start, tol, max_iter, progress
         )
     few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
-    work = float(operator.n_rows) ** 2 * operator.n_columns
-    if operator.n_rows <= few_rows and work <= _DENSE_WORK:
+    if _is_dense(operator, few_rows):
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
     shape = (operator.n_columns, labels.shape[1])
     jumps, intercept = np.zeros(shape), np.zeros(shape[1])
@@ -104,23 +101,38 @@ def _solve_with_gram(
 ) -> Solution:
     """Solve each problem through the kernel matrix of the rows."""
     (loss,) = smoothing_path("squared_hinge")
-    n_columns = labels.shape[1]
-    alpha = np.zeros(labels.shape)
-    intercept, objective, gap = np.zeros((3, n_columns))
-    solution = Solution(np.zeros((operator.n_columns, n_columns)), intercept, objective, gap)
-    solution.alpha = alpha
-    before = None if start is None else start.alpha
     margins = Margins(labels, costs[:, None], loss)
-    parts = minimise_with_gram(gram, margins, before, tol, max_iter, operator.n_threads)
-    for column, part in enumerate(parts):
-        alpha[:, column] = part.alpha
-        solution.intercept[column] = part.intercept
-        solution.objective[column], solution.gap[column] = part.objective, part.gap
-        solution.n_iter = max(solution.n_iter, part.n_iter)
-        if progress(solution):
-            break
-    solution.jumps = operator.adjoint(alpha) / penalty[:, None]
+
+    def tell(objective: float, gap: float, n_iter: int) -> bool:
+        nothing = np.zeros(1)
+        column = Solution(nothing, nothing, np.array([objective]), np.array([gap]), n_iter)
+        return progress(column)
+
+    before = None if start is None else start.alpha
+    parts = minimise_with_gram(gram, margins, before, tol, max_iter, tell, operator.n_threads)
+    alpha = np.column_stack([part.alpha for part in parts])
+    solution = Solution(
+        operator.adjoint(alpha) / penalty[:, None],
+        np.array([part.intercept for part in parts]),
+        np.array([part.objective for part in parts]),
+        np.array([part.gap for part in parts]),
+        max(part.n_iter for part in parts),
+        alpha,
+    )
+    stuck = np.flatnonzero([part.stuck for part in parts])
+    if stuck.size and _is_dense(operator, _FEW_ROWS):
+        exact = _solve_densely(
+            operator, labels[:, stuck], costs, penalty, "squared_hinge", tol, max_iter, progress
+        )
+        solution.jumps[:, stuck], solution.intercept[stuck] = exact.jumps, exact.intercept
+        solution.objective[stuck], solution.gap[stuck] = exact.objective, exact.gap
     return solution
+
+
+def _is_dense(operator: AnyOperator, most_rows: int) -> bool:
+    """Say whether the matrix of all maps is small enough to be formed."""
+    work = float(operator.n_rows) ** 2 * operator.n_columns
+    return operator.n_rows <= most_rows and work <= _DENSE_WORK
 
 
 def _solve_densely(

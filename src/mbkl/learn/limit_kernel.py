@@ -66,6 +66,8 @@ class Choice:
         Cost of one row, for kernel weights that sum to one.
     error : float
         Mean squared hinge loss of the rows of the sample, each predicted by the others.
+    n_rows : int
+        Number of different rows that the sample stands for.
     """
 
     rates: Array
@@ -73,6 +75,7 @@ class Choice:
     stump_share: float
     cost: float
     error: float
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int) -> Choice:
         learner = _SampleLearner(sample, n_classes)
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
-    return replace(choice, depth=min(choice.depth * growth, _DEEPEST))
+    return replace(choice, depth=min(choice.depth * growth, _DEEPEST), n_rows=n_rows)
 
 
 class _SampleLearner:

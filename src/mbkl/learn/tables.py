@@ -275,7 +275,9 @@ class Cells:
         self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: Engine
     ) -> Array:
         """Return the total weight of the groups in which two rows differ."""
-        return kernel_weights.sum() - engine.agreement(codes, others, kernel_weights)
+        agreement = engine.agreement(codes, others, kernel_weights)
+        # Rounding must not make a distance negative.
+        return np.maximum(kernel_weights.sum() - agreement, 0.0)
 
     def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
         """Return the cell of each group that each row is in, of all cells."""

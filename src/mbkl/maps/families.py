@@ -123,26 +123,25 @@ def default_n_maps(family: Family, shape: tuple[int, int]) -> int:
 
     64 stumps a feature are fine steps; time hardly grows with their number. The kernel
     of ferns deviates from its limit by one over the root of their number, but time
-    grows with it: 4,000 for a few rows, 1,000 for many, and fewer still beyond 400
-    million codes.
+    grows with it: they are 2,000, fewer beyond 400 million codes.
 
     Examples
     --------
     >>> default_n_maps(Stumps(), (100, 4)), default_n_maps(Stumps(), (100, 558))
     (2000, 35712)
     >>> default_n_maps(Ferns(), (100, 4)), default_n_maps(Ferns(), (10**6, 4))
-    (4000, 400)
+    (2000, 400)
     """
     n_rows, n_features = shape
     if isinstance(family, Ferns):
-        wanted = min(max(_CHEAP_CODES // max(n_rows, 1), _ENOUGH_FERNS), _MOST_FERNS)
-        return max(min(wanted, _FERN_CODES // max(n_rows, 1)), _FEWEST_FERNS)
+        return max(min(_USUAL_FERNS, _FERN_CODES // max(n_rows, 1)), _FEWEST_FERNS)
     return min(max(64 * n_features, 2_000), 200_000)
 
 
-# Up to the first number of codes the kernel matrix is what takes time, not the ferns.
-_CHEAP_CODES, _FERN_CODES = 8_000_000, 400_000_000
-_FEWEST_FERNS, _ENOUGH_FERNS, _MOST_FERNS = 200, 1_000, 4_000
+_USUAL_FERNS, _FEWEST_FERNS, _FERN_CODES = 2_000, 200, 400_000_000
+# Up to this many codes the kernel matrix is what takes time, not the ferns.
+_CHEAP_CODES = 8_000_000
+_ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
 _FEW_ROWS = 200
 
 
@@ -172,7 +171,7 @@ class Plan:
         if not isinstance(self.family, Ferns):
             return n_rows * n_features
         # Ferns of few rows are read a few times only, to form the kernel matrix.
-        return n_rows * self.n_maps // (16 if n_rows <= _FEW_ROWS else 1)
+        return 0 if n_rows <= _FEW_ROWS else n_rows * self.n_maps
 
     def draw(self, X, weights, seed: int, engine: Engine):
         """Return maps, the codes of X and prior weights of the maps."""
@@ -196,12 +195,24 @@ def plans_of(families: Sequence[Family], n_maps: int | None, shape) -> list[Plan
 def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) -> list[Plan]:
     """Return the plans that a choice of the kernel stands for.
 
-    `factor` is how many times the usual number of ferns to draw.
+    Parameters
+    ----------
+    choice : Choice
+    n_maps : int or None
+        Number of stumps and of ferns; None means enough of them, which are more ferns
+        the fewer rows there are.
+    shape : (n_rows, n_features)
+        Of different rows.
+    factor : int
+        How many times the usual number of ferns to draw.
     """
+    n_cheap = _CHEAP_CODES // max(shape[0], 1)
+    n_ferns = min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
+    n_ferns = max(min(n_ferns, _FERN_CODES // max(shape[0], 1)), _FEWEST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     return [
         Plan(stumps, n_maps or default_n_maps(stumps, shape), shares[0], choice.rates),
-        Plan(ferns, n_maps or factor * default_n_maps(ferns, shape), shares[1]),
+        Plan(ferns, n_maps or factor * n_ferns, shares[1]),
     ]

@@ -74,7 +74,8 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else X[rows]
     # Rows that are equal in float32 are equal.
-    part = part.astype(np.float32).astype(np.float64)
+    with np.errstate(over="ignore"):
+        part = part.astype(np.float32).astype(np.float64)
     return Sample(part, y[rows], mass[:n_rows], distinct.size)
 
 
@@ -100,7 +101,8 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
 
 def _bits(values: NDArray) -> NDArray[np.uint64]:
     """Return the bits of the values as float32; zero has none, of either sign."""
-    single = values.astype(np.float32) + np.float32(0.0)
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32) + np.float32(0.0)
     single[np.isnan(single)] = np.float32(np.nan)
     return single.view(np.uint32).astype(np.uint64)
 

@@ -155,10 +155,7 @@ class Stumps(BaseEstimator):
         if self.draw not in ("random", "stratified"):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
         if sparse.issparse(X):
-            X = sparse.csc_array(X)
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
+            X = without_duplicates(sparse.csc_array(X))
         low, high, has_missing = column_ranges(X)
         features, shares = self._draw(n_maps, X.shape[1], seed)
         if self.thresholds == "uniform":
@@ -196,9 +193,18 @@ class Stumps(BaseEstimator):
         return features, (visit + shift[features]) % 1.0
 
 
+def without_duplicates(X):
+    """Return a sparse matrix in which no entry is stored twice; the given one stays."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def column_ranges(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
     """Return smallest and largest value of each column, and which ones have NaN."""
     if sparse.issparse(X):
+        X = without_duplicates(X)
         low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())

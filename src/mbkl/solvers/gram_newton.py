@@ -12,7 +12,8 @@ matrix K serves all columns, all costs and all folds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -35,13 +36,18 @@ _WORTH_A_PART = 600
 
 @dataclass
 class GramSolution:
-    """Where the solver stands, for one column."""
+    """Where the solver stands, for one column.
+
+    It is stuck where rounding hides any descent: at costs at which a row weighs
+    more than the kernel matrix has digits.
+    """
 
     alpha: Array
     intercept: float
     objective: float
     gap: float
     n_iter: int
+    stuck: bool = False
 
 
 def minimise_with_gram(
@@ -50,8 +56,9 @@ def minimise_with_gram(
     start: Array | None,
     tol: float,
     max_iter: int,
+    progress: Callable[[float, float, int], bool] = lambda objective, gap, n_iter: False,
     n_threads: int = 1,
-) -> Iterator[GramSolution]:
+) -> list[GramSolution]:
     """Minimise 1/2 alpha' K alpha + losses for each column until the gaps are small.
 
     Parameters
@@ -63,36 +70,43 @@ def minimise_with_gram(
     tol : float
         Each gap is at most tol times the objective.
     max_iter : int
+    progress : callable
+        Called once an iteration of any column with its objective, gap and number of
+        iterations; True stops all columns.
     n_threads : int
         Columns solved side by side.
-
-    Yields
-    ------
-    solution : GramSolution
-        Of one column after the other.
     """
     n_columns = margins.labels.shape[1]
-    begin = start
+    tell = _SharedProgress(progress)
     with one_blas_thread():
-        if begin is None:
-            begin = _common_start(gram, margins)
-        starts: Array = begin
+        begin = _common_start(gram, margins) if start is None else start
 
         def solve(column: int) -> GramSolution:
             part = margins.columns(np.array([column]))
-            return _minimise(gram, part, starts[:, column], tol, max_iter)
+            return _minimise(gram, part, begin[:, column], tol, max_iter, tell)
 
         if n_threads == 1 or n_columns == 1 or len(gram) < _WORTH_THREADS:
-            yield from map(solve, range(n_columns))
-            return
+            return [solve(column) for column in range(n_columns)]
         with ThreadPoolExecutor(n_threads) as pool:
-            futures = [pool.submit(solve, column) for column in range(n_columns)]
             try:
-                for future in futures:
-                    yield future.result()
-            finally:
-                for future in futures:
-                    future.cancel()
+                return list(pool.map(solve, range(n_columns)))
+            except BaseException:
+                tell.stopped = True  # an interrupt does not wait for the other columns
+                raise
+
+
+class _SharedProgress:
+    """Progress of columns in several threads: one call at a time, and one stop for all."""
+
+    def __init__(self, progress: Callable[[float, float, int], bool]) -> None:
+        self.stopped = False
+        self._progress = progress
+        self._lock = threading.Lock()
+
+    def __call__(self, objective: float, gap: float, n_iter: int) -> bool:
+        with self._lock:
+            self.stopped = self.stopped or bool(self._progress(objective, gap, n_iter))
+            return self.stopped
 
 
 def _common_start(gram: Array, margins: Margins) -> Array:
@@ -130,26 +144,31 @@ def _factor(matrix: Array, curvature: Array):
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
 
-def _minimise(gram, margins: Margins, alpha: Array, tol: float, max_iter: int) -> GramSolution:
+def _minimise(
+    gram, margins: Margins, alpha: Array, tol: float, max_iter: int, tell: _SharedProgress
+) -> GramSolution:
     """Minimise one column."""
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
+    stuck = False
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
-        if gap <= tol * objective or n_iter == max_iter:
+        done = gap <= tol * objective or n_iter == max_iter or tell.stopped
+        if tell(objective, gap, n_iter) or done:
             break
         proposal, level = _newton_point(gram, margins, shifted)
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
         step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
-        if step == 0.0:
+        stuck = step == 0.0
+        if stuck:
             break
         alpha = alpha + step * (proposal - alpha)
         scores = scores + step * (new_scores - scores)
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
-    return GramSolution(alpha, float(intercept[0]), objective, gap, n_iter)
+    return GramSolution(alpha, float(intercept[0]), objective, gap, n_iter, stuck)
 
 
 def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[float, float]:
