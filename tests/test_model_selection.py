@@ -113,9 +113,11 @@ def test_the_usual_grid_is_that_of_the_paper(make_data):
 def test_chosen_maps_come_with_costs_around_their_own(make_data):
     X, y = make_data()
     model = MBKLClassifierCV(n_maps=20, cv=2, random_state=0).fit(X, y)
-    costs = model.cv_results_["param_C"]
-    suggested = model._choice.cost * len(y) / 1000
-    np.testing.assert_allclose(costs / suggested, [0.1, 0.3, 1, 3, 10])
+    costs, depths = model.cv_results_["param_C"], model.cv_results_["param_depth"]
+    np.testing.assert_allclose(costs[3:] / costs[0], [0.3, 3.0])
+    assert np.unique(depths[:3]).size == 3
+    assert (depths[3:] == model._choice.depth).all()
+    assert model.C_ in costs
 
 
 @pytest.mark.parametrize("theta", ["ones", "alignment"])

@@ -87,8 +87,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
     C_kernel : float or None, default=None
         Cost of Step 1, likewise: sum of theta + C_kernel * 1000 * mean loss. None
-        means C, but at most 1 (and 1 for "auto"): beyond that theta hardly changes while Step 1 takes
-        longer and longer.
+        means C, but at most 1 (and 1 for "auto"): beyond that theta hardly changes
+        while Step 1 takes longer and longer.
     negatives_per_positive : int, default=2
         With three or more classes Step 1 learns from pairs (sample, class): each
         sample with its own class and with this many wrong ones.

@@ -204,7 +204,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         """
         codes = self._codes(X)
         others = codes if Z is None else self._codes(Z)
-        engine = choose_engine(codes[0].n_rows * self._maps.n_groups, self.n_jobs)
+        engine = choose_engine(self._maps.n_codes(codes[0].n_rows), self.n_jobs)
         weights = np.split(self.theta_, self._bounds())
         distance = np.zeros((codes[0].n_rows, others[0].n_rows))
         for part, left, right, theta in zip(self._maps.parts, codes, others, weights, strict=True):
@@ -239,7 +239,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
 
     def _codes(self, X) -> list[DenseCodes]:
         X = self._validate_new(X)
-        engine = choose_engine(X.shape[0] * self._maps.n_groups, self.n_jobs)
+        engine = choose_engine(self._maps.n_codes(X.shape[0]), self.n_jobs)
         return [densify(codes) for codes in self._maps.codes(X, engine)]
 
     def _bounds(self) -> np.ndarray:

@@ -56,7 +56,7 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64; not checked.
         """
-        engine = choose_engine(X.shape[0] * self.maps.n_groups, self.n_jobs)
+        engine = choose_engine(self.maps.n_codes(X.shape[0]), self.n_jobs)
         if X.shape[0] <= _FEW_ROWS:
             engine = NumpyEngine()
         return self.maps.score(X, self.tables, engine) + self.intercept

@@ -39,7 +39,7 @@ class Problem:
 
     def solve(self, cost, start=None, tol=1e-4, max_iter=100, n_threads=1):
         margins = self.margins(cost)
-        return list(minimise_with_gram(self.gram, margins, start, tol, max_iter, n_threads))
+        return minimise_with_gram(self.gram, margins, start, tol, max_iter, n_threads=n_threads)
 
     def objective(self, cost, solution, column):
         scores = self.gram @ solution.alpha
@@ -244,14 +244,21 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, engin
             )
 
 
-def test_one_may_stop_after_some_columns(monkeypatch, make_data, engine):
+def test_a_callback_stops_all_columns(monkeypatch, make_data, engine):
     monkeypatch.setattr(gram_newton, "_WORTH_THREADS", 1)
     X, y = make_data(60, 3, 5)
     problem = Problem(X, y, 5, engine)
     for n_threads in (1, 2):
+        calls = []
+
+        def stop(objective, gap, n_iter, calls=calls):
+            calls.append((objective, gap, n_iter))
+            return True
+
         solutions = minimise_with_gram(
-            problem.gram, problem.margins(1.0), None, 1e-3, 50, n_threads
+            problem.gram, problem.margins(1.0), None, 1e-9, 50, stop, n_threads
         )
-        first = next(solutions)
-        solutions.close()
-        assert first.alpha.shape == (60,)
+        assert len(solutions) == 5
+        assert calls
+        assert all(solution.n_iter == 0 for solution in solutions)
+        assert all(np.isfinite([s.objective, s.gap]).all() for s in solutions)

@@ -308,7 +308,7 @@ class Learner:
                 iteration,
             )
             margins = pair_margins(pairs, self.settings.kernel_loss, cost)
-            result = rounded(operator, margins, solution)
+            result = rounded(operator, margins, solution, self.settings.tol)
             return Kernel(result.theta / result.theta.sum(), result, solution)
 
     def _alignment(self) -> Array:

@@ -64,7 +64,9 @@ def class_shares(
     own_total = np.where(totals[columns] > 0, totals[columns], 1.0)
     rest_total = np.where(others > 0, others, 1.0)
     own, rest = inside[:, columns] / own_total, rest_inside / rest_total
-    return Shares(own, rest, 1.0 / own_total + 1.0 / rest_total)
+    # The weight of a row is that of a usual one: the unit of the weights does not matter.
+    usual = float(weights.sum()) / max(weights.size, 1)
+    return Shares(own, rest, usual / own_total + usual / rest_total)
 
 
 def initial_signs(operator: AnyOperator, shares: Shares, rule: str) -> Array:

@@ -164,9 +164,22 @@ def learn_kernel_weights(
     return minimise_weights(operator, margins, start, tol, max_iter, progress)
 
 
-def rounded(operator: PairOperator, margins: Margins, solution: WeightSolution) -> WeightSolution:
-    """Set the weights on their way to zero to zero; update objective and gap."""
-    useful = solution.positive & operator.is_signed
+def rounded(
+    operator: PairOperator, margins: Margins, solution: WeightSolution, tol: float
+) -> WeightSolution:
+    """Set the weights on their way to zero to zero; update objective and gap.
+
+    Where so many are on their way that the gap would exceed tol, they stay.
+    """
+    result = _keep_weights(operator, margins, solution, solution.positive & operator.is_signed)
+    if solution.relative_gap <= tol < result.relative_gap:
+        return _keep_weights(operator, margins, solution, operator.is_map & operator.is_signed)
+    return result
+
+
+def _keep_weights(
+    operator: PairOperator, margins: Margins, solution: WeightSolution, useful: NDArray[np.bool_]
+) -> WeightSolution:
     theta = np.where(useful, solution.theta, 0.0)
     scores = operator.forward(theta[:, None])
     intercept = margins.best_intercept(scores, solution.intercept)

@@ -47,6 +47,13 @@ class MapSet:
     def n_groups(self) -> int:
         return sum(part.n_groups for part in self.parts)
 
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return sum(
+            0 if isinstance(part, FernMaps) and n_rows <= _FEW_ROWS else n_rows * part.n_groups
+            for part in self.parts
+        )
+
     @property
     def group_features(self) -> NDArray[np.intp]:
         """Input feature of each group, -1 where it has none or several."""

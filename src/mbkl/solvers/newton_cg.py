@@ -29,6 +29,9 @@ Array = NDArray[np.float64]
 # Copying the curved rows pays when it leaves out at least this share (measured).
 _WORTH_COPYING = 0.8
 _MAX_CG_ITER = 250
+# Relative to the objective: below this a smoothed loss, whose duality gap never
+# closes, is solved as well as rounding allows.
+_SMALLEST_GAIN = 1e-9
 
 
 @dataclass
@@ -105,14 +108,15 @@ def minimise(
             directions[:, position] = system.solve(-gradient[:, position], accuracy)
         change = operator.forward(directions)
         shifts = -weighted_means(change, curvature)
-        steps = _line_search(
+        steps, gains = _line_search(
             part, penalty, solution.jumps[:, open_columns], directions, gradient,
             shifted, change + shifts,
         )  # fmt: skip
         solution.jumps[:, open_columns] += steps * directions
         solution.intercept[open_columns] += steps * shifts
         scores[:, open_columns] += steps * change
-        open_columns = open_columns[steps > 0]
+        moving = (steps > 0) & (gains > _SMALLEST_GAIN * solution.objective[open_columns])
+        open_columns = open_columns[moving]
         if not open_columns.size:
             break
     return solution
@@ -178,8 +182,8 @@ def weighted_means(scores: Array, weights: Array) -> Array:
     return exact_sum(weights * scores) / np.where(totals > 0, totals, 1.0)
 
 
-def _line_search(part, penalty, jumps, directions, gradient, scores, change) -> Array:
-    """Return for each column a step that lowers its objective enough, or zero."""
+def _line_search(part, penalty, jumps, directions, gradient, scores, change) -> tuple[Array, Array]:
+    """Return for each column a step that lowers its objective enough (or zero), and the gain."""
     linear = (penalty[:, None] * jumps * directions).sum(axis=0)
     square = (penalty[:, None] * directions**2).sum(axis=0)
     slope = (gradient * directions).sum(axis=0)
@@ -190,6 +194,6 @@ def _line_search(part, penalty, jumps, directions, gradient, scores, change) -> 
         gain = part.value(scores + steps * change) - before + change_of_penalty
         enough = gain <= 1e-4 * steps * slope
         if enough.all():
-            return steps
+            return steps, -gain
         steps = np.where(enough, steps, steps / 2)
-    return np.where(enough, steps, 0.0)
+    return np.where(enough, steps, 0.0), -gain
