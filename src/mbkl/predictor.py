@@ -57,6 +57,6 @@ class TablePredictor:
             float32 or float64; not checked.
         """
         engine = choose_engine(self.maps.n_codes(X.shape[0]), self.n_jobs)
-        if X.shape[0] <= _FEW_ROWS:
+        if X.shape[0] <= _FEW_ROWS and not self.maps.has_ferns:
             engine = NumpyEngine()
         return self.maps.score(X, self.tables, engine) + self.intercept

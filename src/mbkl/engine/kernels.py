@@ -372,10 +372,10 @@ def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, c
             for feature in range(X.shape[1]):
                 block[feature, row] = X[first + row, feature]
         for fern in range(offsets.shape[0] - 1):
-            outcome[:] = zero
+            outcome[:n_rows] = zero
             for stump in range(offsets[fern], offsets[fern + 1]):
                 values, threshold = block[features[stump]], same_type[stump]
-                for row in range(_ROWS_BINNED):
+                for row in range(n_rows):
                     outcome[row] = (outcome[row] << one) | np.uint64(values[row] > threshold)
             table = numbers[raw_offsets[fern] : raw_offsets[fern + 1]]
             n_bits = 0
@@ -383,7 +383,7 @@ def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, c
                 n_bits += 1
             if offsets[fern + 1] - offsets[fern] > n_bits:
                 factor, shift = factors[fern], np.uint64(64 - n_bits)
-                for row in range(_ROWS_BINNED):
+                for row in range(n_rows):
                     outcome[row] = (outcome[row] * factor) >> shift
             target = codes[fern, first : first + n_rows]
             for row in range(n_rows):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.hashing import scramble
 from mbkl.learn.operator import AnyOperator, MapOperator
 
 Array = NDArray[np.float64]
@@ -101,14 +102,10 @@ def row_hashes(operator: AnyOperator, seed: int) -> NDArray[np.uint64]:
 
 
 def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
+    """Return other random numbers for each salt."""
     with np.errstate(over="ignore"):
-        mixed = values + np.uint64(0x9E3779B97F4A7C15) * (
-            np.uint64(1) + np.asarray(salt, np.uint64)
-        )
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+        steps = np.uint64(1) + np.asarray(salt, np.uint64)
+        return scramble(values + np.uint64(0x9E3779B97F4A7C15) * steps)
 
 
 def _subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:

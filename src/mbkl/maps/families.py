@@ -47,6 +47,10 @@ class MapSet:
     def n_groups(self) -> int:
         return sum(part.n_groups for part in self.parts)
 
+    @property
+    def has_ferns(self) -> bool:
+        return any(isinstance(part, FernMaps) for part in self.parts)
+
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
         return sum(

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.hashing import scramble
+
 _VALUES_HASHED_AT_ONCE = 4_000_000
 # Differences of two values: so many take about a second.
 _DIFFERENCES = 4e8
@@ -83,7 +85,7 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
     """Return a random number for each row that depends on its values and class alone."""
     generator = np.random.Generator(np.random.Philox([seed, 1]))
     factors = generator.integers(2**64, size=X.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    keys = _mix(y.astype(np.uint64) * factors[-1])
+    keys = scramble(y.astype(np.uint64) * factors[-1])
     if sparse.issparse(X):
         rows = sparse.csr_array(X)
         if not rows.has_canonical_format:
@@ -91,12 +93,12 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
             rows.sum_duplicates()
         terms = _bits(rows.data) * factors[rows.indices]
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])
-        return _mix(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
+        return scramble(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
     step = max(1, _VALUES_HASHED_AT_ONCE // max(X.shape[1], 1))
     for start in range(0, X.shape[0], step):
         block = slice(start, start + step)
         keys[block] += _bits(X[block]) @ factors[:-1]
-    return _mix(keys)
+    return scramble(keys)
 
 
 def _bits(values: NDArray) -> NDArray[np.uint64]:
@@ -105,11 +107,3 @@ def _bits(values: NDArray) -> NDArray[np.uint64]:
         single = values.astype(np.float32) + np.float32(0.0)
     single[np.isnan(single)] = np.float32(np.nan)
     return single.view(np.uint32).astype(np.uint64)
-
-
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
-    with np.errstate(over="ignore"):
-        mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
