@@ -15,8 +15,10 @@ from sklearn.utils._param_validation import StrOptions
 from mbkl.base import Rows
 from mbkl.classifier import MBKLClassifier, best_class
 from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.limit_kernel import Choice
 from mbkl.maps.ferns import DEEPEST
+from mbkl.maps.sample import first_by_hash
 from mbkl.progress import Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
@@ -98,6 +100,14 @@ class Search:
             for position, (C_kernel, C) in enumerate(candidates)
         ]
 
+    def on(self, rows: np.ndarray) -> Search:
+        """Return an empty search on some of the rows."""
+        position = np.full(self.weights.size, -1)
+        position[rows] = np.arange(rows.size)
+        folds = [tuple(position[side][position[side] >= 0] for side in fold) for fold in self.folds]
+        folds = [fold for fold in folds if fold[0].size and fold[1].size]
+        return Search(folds, self.weights[rows], self.scorer, self.cautious)
+
     def best(self) -> Entry:
         """Return the candidate with the best mean score, the first of equals."""
         best = max(self.entries, key=lambda entry: entry.mean)
@@ -118,7 +128,7 @@ class Search:
             "rank_test_score": 1 + (mean[None, :] > mean[:, None]).sum(axis=1),
             "mean_n_maps": np.array([entry.n_maps.mean() for entry in entries]),
         }
-        for fold in range(len(self.folds)):
+        for fold in range(entries[0].scores.size):
             results[f"split{fold}_test_score"] = np.array([e.scores[fold] for e in entries])
         return results
 
@@ -137,7 +147,8 @@ class MBKLClassifierCV(MBKLClassifier):
         Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
         with maps="auto" it means a third, once and three times the cost that a sample
         suggests, after ferns that are deeper and shallower than suggested. What is
-        suggested is left only where the gain exceeds its standard error.
+        suggested is left only where the gain exceeds its standard error. Of more than
+        4,000 rows, so many are searched on, and all are fitted in the end.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
@@ -265,15 +276,11 @@ class MBKLClassifierCV(MBKLClassifier):
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
-        automatic = self.maps == "auto" and isinstance(self.Cs, str)
-        search = Search(folds, weights[weights > 0], _SCORERS[self.scoring], automatic)
+        search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
         progress = Progress(self)
         self._choice = self._choose(rows, progress)
-        if automatic and self._choice is not None:
-            learner = self._search_depth(rows, self._choice, progress, search)
-            cost = self._cost(learner.canonical())
-            costs = self._candidates(cost)
-            search.run(learner, [pair for pair in costs if pair[1] != cost], self._choice.depth)
+        if self._choice is not None and isinstance(self.Cs, str):
+            learner = self._search_automatically(rows, self._choice, progress, search)
         else:
             learner = self._drawn(rows, self._choice, progress, len(folds))
             search.run(learner, self._candidates(self._cost(learner.canonical())))
@@ -291,20 +298,31 @@ class MBKLClassifierCV(MBKLClassifier):
         n_fits = 1 + n_folds * len(self._candidates(1.0))
         return self._draw(rows, self._plans(rows, choice), progress, n_fits).with_gram()
 
-    def _search_depth(
+    def _search_automatically(
         self, rows: Rows, choice: Choice, progress: Progress, search: Search
     ) -> Learner:
-        """Try deeper and shallower ferns than were chosen; return the best learner."""
+        """Try depths of ferns, then costs, on a part of many rows; return the best learner."""
+        search.cautious = True
+        chosen = first_by_hash(rows.X, rows.y, FEW_ROWS_GRAM, rows.settings.seed)
+        part = search.on(chosen)
+        few = replace(rows, X=rows.X[chosen], y=rows.y[chosen], weights=rows.weights[chosen])
         tried = []
         for factor in _DEPTH_FACTORS:
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
-            learner = self._drawn(rows, other, progress, len(search.folds))
+            learner = self._drawn(few, other, progress, len(part.folds))
             C = self._cost(learner.canonical())
-            search.run(learner, [(min(C, 1.0), C)], other.depth)
-            tried.append((other, learner, self._maps))
-        best = search.entries.index(search.best())
-        search.entries[0], search.entries[best] = search.entries[best], search.entries[0]
-        self._choice, learner, self._maps = tried[best]
+            part.run(learner, [(min(C, 1.0), C)], other.depth)
+            tried.append((other, learner, self._maps, C))
+        best = part.entries.index(part.best())
+        part.entries[0], part.entries[best] = part.entries[best], part.entries[0]
+        self._choice, learner, self._maps, C = tried[best]
+        costs = [pair for pair in self._candidates(C) if pair[1] != C]
+        part.run(learner, costs, self._choice.depth)
+        if chosen.size < rows.y.size:
+            learner = self._drawn(rows, self._choice, progress, 0)
+        # The cost of a row is the same for any number of them.
+        growth = self._cost(learner.canonical()) / C
+        search.entries = [replace(entry, C=growth * entry.C) for entry in part.entries]
         return learner
 
     def _candidates(self, suggested: float) -> list[tuple[float, float]]:
