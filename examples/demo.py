@@ -25,6 +25,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 COSTS = (0.01, 0.1, 1, 10, 100, 1000)
+PAPER = {"maps": "stumps", "theta": "learned"}
 
 
 def rivals() -> dict:
@@ -32,8 +33,9 @@ def rivals() -> dict:
     linear = make_pipeline(StandardScaler(), LinearSVC(dual=False, max_iter=20_000))
     radial = make_pipeline(StandardScaler(), SVC())
     return {
-        "MBKL, theta learned": MBKLClassifierCV(random_state=0),
-        "MBKL, theta = 1": MBKLClassifierCV(theta="ones", random_state=0),
+        "MBKL": MBKLClassifierCV(random_state=0),
+        "MBKL, untuned": MBKLClassifier(random_state=0),
+        "MBKL of the paper": MBKLClassifierCV(**PAPER, random_state=0),
         "linear SVM": GridSearchCV(linear, {"linearsvc__C": COSTS}),
         "RBF SVM": GridSearchCV(radial, {"svc__C": COSTS}),
         "random forest": RandomForestClassifier(random_state=0),
@@ -78,7 +80,7 @@ def draw_model(folder: Path) -> Path:
     """Draw what a model has learned: its step functions and its kernel."""
     data = load_breast_cancer()
     order = np.argsort(data.target, kind="stable")
-    model = MBKLClassifier(random_state=0).fit(data.data, data.target)
+    model = MBKLClassifier(**PAPER, random_state=0).fit(data.data, data.target)
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.2))
     spread = [float(np.ptp(table)) for table in model.tables_]
     for axis, group in zip(axes[:2], np.argsort(spread)[::-1], strict=False):
@@ -90,10 +92,12 @@ def draw_model(folder: Path) -> Path:
             np.append(edges, data.data[:, feature].max()), np.append(table, table[-1]), where="post"
         )
         axis.set(xlabel=data.feature_names[feature], ylabel="adds to the score of 'benign'")
-    for axis, theta, title in zip(
-        axes[2:], ("ones", "learned"), ("kernel, theta = 1", "kernel, theta learned"), strict=True
-    ):
-        kernel = MBKernel(theta=theta, random_state=0).fit(data.data, data.target)
+    kernels = {
+        "kernel of the paper": MBKernel(**PAPER, random_state=0),
+        "kernel, the default": MBKernel(random_state=0),
+    }
+    for axis, (title, kernel) in zip(axes[2:], kernels.items(), strict=True):
+        kernel.fit(data.data, data.target)
         image = axis.imshow(kernel.kernel(data.data[order]), cmap="magma")
         axis.set(title=title, xlabel="samples, sorted by class")
         figure.colorbar(image, ax=axis, shrink=0.8)

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.common import (
+    PAPER_FORM,
     markdown_table,
     median_seconds,
     n_cores,
@@ -108,7 +109,7 @@ def _measure(what: str, setting: str, fits: dict[int, Callable], repeats: int) -
 
 
 def _fit(X, y, n_maps: int, **settings) -> Callable[[], MBKLClassifier]:
-    model = MBKLClassifier(n_maps=n_maps, random_state=0, **settings)
+    model = MBKLClassifier(**PAPER_FORM, n_maps=n_maps, random_state=0, **settings)
     return lambda: model.fit(X, y)
 
 

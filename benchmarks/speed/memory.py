@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import (
     MEGABYTE,
+    PAPER_FORM,
     Memory,
     markdown_table,
     number,
@@ -43,14 +44,14 @@ def prepare_daimler(n_rows: int | None, n_features: int | None, n_maps: int) -> 
     X, y = data.X_train.astype(np.float32), data.y_train
     warmup()
     few = data.first(_WARM_ROWS)
-    MBKLClassifier(n_maps=n_maps, random_state=0).fit(few.X_train, few.y_train)
+    MBKLClassifier(**PAPER_FORM, n_maps=n_maps, random_state=0).fit(few.X_train, few.y_train)
     return X, y, n_maps, data.name
 
 
 def fit(prepared: tuple) -> tuple:
     """Fit; return shape, number of maps and name of the data."""
     X, y, n_maps, name = prepared
-    MBKLClassifier(n_maps=n_maps, random_state=0).fit(X, y)
+    MBKLClassifier(**PAPER_FORM, n_maps=n_maps, random_state=0).fit(X, y)
     return *X.shape, n_maps, name
 
 

@@ -35,7 +35,7 @@ def _timed_fit(model, X, y) -> float:
 
 def measure_ours(data: Dataset, part: Dataset, theta: str, n_maps: int, costs) -> dict:
     """Choose the cost on a part of the training rows, fit on all and test."""
-    settings = {"theta": theta, "n_maps": n_maps, "random_state": 0}
+    settings = {"maps": "stumps", "theta": theta, "n_maps": n_maps, "random_state": 0}
     search = MBKLClassifierCV(Cs=costs, cv=3, **settings)
     seconds_of_search = _timed_fit(search, part.X_train, part.y_train)
     costs = f"{search.C_kernel_:g} and {search.C_:g}" if theta == "learned" else f"{search.C_:g}"

@@ -83,7 +83,10 @@ def fit_models(data: Dataset, sizes: Sizes) -> dict[str, object]:
     all_rows, more, few = data, data.first(sizes.more), data.first(sizes.few)
     cores = n_cores()
     plans = {
-        OURS: (MBKLClassifier(theta="ones", n_maps=sizes.kept_maps, random_state=0), all_rows),
+        OURS: (
+            MBKLClassifier(maps="stumps", n_maps=sizes.kept_maps, random_state=0),
+            all_rows,
+        ),
         "LinearSVC": (LinearSVC(dual=False, random_state=0), all_rows),
         "SVC, RBF": (SVC(), few),
         "AdditiveChi2Sampler + LinearSVC": (

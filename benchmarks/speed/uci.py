@@ -21,7 +21,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.common import markdown_table, parse, record, say, start
+from benchmarks.common import PAPER_FORM, markdown_table, parse, record, say, start
 from benchmarks.data import MissingData, uci
 from mbkl import MBKLClassifierCV
 
@@ -38,7 +38,8 @@ def methods(quick: bool) -> dict[str, Callable[[NDArray], BaseEstimator]]:
     grid = [0.1, 1] if quick else COSTS
     return {
         "mbkl": lambda X: MBKLClassifierCV(random_state=0, **ours),
-        'mbkl, theta="ones"': lambda X: MBKLClassifierCV(theta="ones", random_state=0, **ours),
+        "mbkl, stumps, learned": lambda X: MBKLClassifierCV(**PAPER_FORM, random_state=0, **ours),
+        "mbkl, stumps, ones": lambda X: MBKLClassifierCV(maps="stumps", random_state=0, **ours),
         "LinearSVC": lambda X: GridSearchCV(
             LinearSVC(dual=False, max_iter=10_000, random_state=0), {"C": grid}, cv=5
         ),
