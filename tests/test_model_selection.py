@@ -8,7 +8,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKLClassifier, MBKLClassifierCV, model_selection
+from mbkl.model_selection import Entry, Search
 
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
 
@@ -212,3 +213,39 @@ def test_bad_choices_are_named(search, make_data, name, value):
     X, y = make_data()
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         search(**{name: value}).fit(X, y)
+
+
+def entry(C, scores):
+    return Entry(1.0, C, np.nan, np.array(scores), np.zeros(len(scores)))
+
+
+def test_a_suggestion_is_left_only_for_what_clearly_beats_it():
+    suggested = entry(1.0, [0.80, 0.80, 0.80])
+    lucky = entry(2.0, [0.70, 0.80, 1.00])  # the best mean, by one fold
+    better = entry(3.0, [0.82, 0.82, 0.82])
+    search = Search([], np.ones(0), None, True, [suggested, lucky])
+    assert search.best() is suggested
+    search.entries.append(better)
+    assert search.best() is better
+    search.cautious = False
+    assert search.best() is lucky
+
+
+def test_many_repeated_rows_are_searched_fairly(monkeypatch):
+    monkeypatch.setattr(model_selection, "FEW_ROWS_GRAM", 200)
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(2_000, 3)).astype(float)
+    y = (X[:, 0] == X[:, 1]) ^ (generator.random(2_000) < 0.1)
+    model = MBKLClassifierCV(n_maps=30, cv=3, random_state=0).fit(X, y)
+    assert 0.8 < model.best_score_ < 0.97
+    assert model.score(X, y) > 0.85
+
+
+def test_all_rows_are_searched_where_a_part_lacks_a_fold(monkeypatch, make_data):
+    monkeypatch.setattr(model_selection, "FEW_ROWS_GRAM", 20)
+    X, y = make_data(80)
+    held_out = np.arange(2)
+    splits = [(np.arange(2, 80), held_out), (np.arange(78), np.arange(78, 80))]
+    model = MBKLClassifierCV(n_maps=20, cv=splits, random_state=0).fit(X, y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+    assert "split1_test_score" in model.cv_results_

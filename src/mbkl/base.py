@@ -131,6 +131,20 @@ class BinaryMapsEstimator(BaseEstimator):
         self._choice = self._choose(rows, progress)
         return self._draw(rows, self._plans(rows, self._choice), progress)
 
+    @property
+    def fern_features_(self) -> list[np.ndarray]:
+        """Features of the stumps that each fern joins."""
+        return [piece for part in self._ferns() for piece in part.split(part.features)]
+
+    @property
+    def fern_thresholds_(self) -> list[np.ndarray]:
+        """Thresholds of the stumps that each fern joins."""
+        return [piece for part in self._ferns() for piece in part.split(part.thresholds)]
+
+    def _ferns(self) -> list[FernMaps]:
+        check_is_fitted(self)
+        return [part for part in self._maps.parts if isinstance(part, FernMaps)]
+
     def _rows(self, X, y, weights) -> Rows:
         """Return the rows of positive weight, and class numbers for labels."""
         if self.n_jobs == 0:
@@ -166,7 +180,13 @@ class BinaryMapsEstimator(BaseEstimator):
             n_codes = sum(plan.n_codes(X.shape) for plan in plans)
             n_columns = 1 if n_classes == 2 else n_classes
             engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
-            drawn = [plan.draw(X, rows.weights, seed, engine) for plan in plans]
+            kinds = [type(plan.family) for plan in plans]
+            # Two families of a kind are not to be the same draw twice.
+            seeds = [seed + kinds[:position].count(kind) for position, kind in enumerate(kinds)]
+            drawn = [
+                plan.draw(X, rows.weights, own, engine)
+                for plan, own in zip(plans, seeds, strict=True)
+            ]
             self._maps = MapSet(tuple(maps for maps, _, _ in drawn))
             operator = self._maps.operator([codes for _, codes, _ in drawn], engine)
             multiplicity = np.zeros(operator.n_slots)
@@ -209,13 +229,6 @@ class BinaryMapsEstimator(BaseEstimator):
         self.stump_thresholds_ = np.concatenate(
             [nothing, *(part.edges.thresholds for part in stumps)]
         )
-        ferns = [part for part in self._maps.parts if isinstance(part, FernMaps)]
-        self.fern_features_ = [
-            piece for part in ferns for piece in np.split(part.features, part.offsets[1:-1])
-        ]
-        self.fern_thresholds_ = [
-            piece for part in ferns for piece in np.split(part.thresholds, part.offsets[1:-1])
-        ]
         self.feature_rates_ = None if self._choice is None else self._choice.rates
         if kernel.solution is not None:
             warn_if_not_converged(

@@ -65,8 +65,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         "auto" is described above.
     n_maps : int or "auto", default="auto"
         Number of random maps drawn, of each family. "auto" is 64 stumps a feature, at
-        least 2,000 and at most 200,000, and from 4,000 ferns for a few rows to 1,000
-        for many. More maps do not over-fit.
+        least 2,000 and at most 200,000, and 2,000 ferns; with maps="auto" from 4,000
+        ferns for a few rows to 1,000 for many, and fewer beyond 400,000 rows. More maps
+        do not over-fit.
     theta : {"learned", "ones", "reweighted", "alignment"}, default="ones"
         Kernel weights. "ones" gives all maps of a family the same weight (with
         maps="auto": stumps that of their feature). "learned" is Step 1 of the paper.

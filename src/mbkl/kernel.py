@@ -204,9 +204,11 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         """
         codes = self._codes(X)
         others = codes if Z is None else self._codes(Z)
-        engine = choose_engine(self._maps.n_codes(codes[0].n_rows), self.n_jobs)
-        weights = np.split(self.theta_, self._bounds())
         distance = np.zeros((codes[0].n_rows, others[0].n_rows))
+        engine = choose_engine(
+            self._maps.n_codes(max(len(distance), others[0].n_rows)), self.n_jobs
+        )
+        weights = np.split(self.theta_, self._bounds())
         for part, left, right, theta in zip(self._maps.parts, codes, others, weights, strict=True):
             distance += part.cells.distance(left, right, _slots(part, theta), engine)
         return distance

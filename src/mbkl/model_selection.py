@@ -110,9 +110,10 @@ class Search:
 
     def best(self) -> Entry:
         """Return the candidate with the best mean score, the first of equals."""
-        best = max(self.entries, key=lambda entry: entry.mean)
-        first = self.entries[0]
-        return first if self.cautious and not best.clearly_beats(first) else best
+        first, entries = self.entries[0], self.entries
+        if self.cautious:
+            entries = [first, *(entry for entry in entries[1:] if entry.clearly_beats(first))]
+        return max(entries, key=lambda entry: entry.mean)
 
     def results(self) -> dict:
         """Return `cv_results_`."""
@@ -155,7 +156,7 @@ class MBKLClassifierCV(MBKLClassifier):
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
-        What to maximise. Ties go to the smaller cost.
+        What to maximise. Ties go to the smaller cost, or to what a sample suggests.
     maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
         See `MBKLClassifier`.
     class_weight, calibration, tol, max_iter, random_state, n_jobs, verbose, device
@@ -283,7 +284,7 @@ class MBKLClassifierCV(MBKLClassifier):
             learner = self._search_automatically(rows, self._choice, progress, search)
         else:
             learner = self._drawn(rows, self._choice, progress, len(folds))
-            search.run(learner, self._candidates(self._cost(learner.canonical())))
+            search.run(learner, self._candidates(1.0))
         best = search.best()
         self.C_kernel_, self.C_ = best.C_kernel, best.C
         self.best_score_ = best.mean
@@ -305,18 +306,21 @@ class MBKLClassifierCV(MBKLClassifier):
         search.cautious = True
         chosen = first_by_hash(rows.X, rows.y, FEW_ROWS_GRAM, rows.settings.seed)
         part = search.on(chosen)
+        if len(part.folds) < len(search.folds):  # folds of few rows: search on all of them
+            chosen = np.arange(rows.y.size)
+            part = search.on(chosen)
         few = replace(rows, X=rows.X[chosen], y=rows.y[chosen], weights=rows.weights[chosen])
         tried = []
         for factor in _DEPTH_FACTORS:
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
             learner = self._drawn(few, other, progress, len(part.folds))
             C = self._cost(learner.canonical())
-            part.run(learner, [(min(C, 1.0), C)], other.depth)
+            part.run(learner, [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
         best = part.entries.index(part.best())
         part.entries[0], part.entries[best] = part.entries[best], part.entries[0]
         self._choice, learner, self._maps, C = tried[best]
-        costs = [pair for pair in self._candidates(C) if pair[1] != C]
+        costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         part.run(learner, costs, self._choice.depth)
         if chosen.size < rows.y.size:
             learner = self._drawn(rows, self._choice, progress, 0)
@@ -324,6 +328,10 @@ class MBKLClassifierCV(MBKLClassifier):
         growth = self._cost(learner.canonical()) / C
         search.entries = [replace(entry, C=growth * entry.C) for entry in part.entries]
         return learner
+
+    def _suggested(self, C: float) -> tuple[float, float]:
+        """Return the (C_kernel, C) with which depths are tried."""
+        return self._candidates(C)[0][0], C
 
     def _candidates(self, suggested: float) -> list[tuple[float, float]]:
         """Return all (C_kernel, C), in the order in which a path visits them."""

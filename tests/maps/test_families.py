@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mbkl import MBKLClassifier
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.learn.limit_kernel import Choice
 from mbkl.learn.operator import JointOperator, MapOperator
@@ -223,3 +224,20 @@ def test_more_rows_have_fewer_ferns():
     assert sizes[-1] == 200
     assert Plan(Ferns(), 400).n_codes((1000, 4)) == 400_000
     assert Plan(Stumps(), 400).n_codes((1000, 4)) == 4_000
+
+
+def test_two_families_of_a_kind_are_different_draws(make_data):
+    X, y = make_data(80)
+    model = MBKLClassifier(maps=["ferns", "ferns"], n_maps=20, random_state=0).fit(X, y)
+    first, second = model._maps.parts
+    assert first.thresholds.tolist() != second.thresholds.tolist()
+
+
+@pytest.mark.parametrize("theta", ["alignment", "reweighted"])
+def test_a_fern_of_one_stump_weighs_as_much_as_the_stump(theta):
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(300, 1)).astype(float)
+    y = (X[:, 0] > 0) ^ (generator.random(300) < 0.2)
+    families = ["stumps", Ferns(depth=1, distribution="fixed")]
+    model = MBKLClassifier(maps=families, n_maps=1, theta=theta, C=1.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.theta_, [0.5, 0.5], atol=1e-3)

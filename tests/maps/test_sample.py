@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mbkl.maps.sample import draw_sample, row_keys, sample_rows
+from mbkl.maps.sample import draw_sample, first_by_hash, row_keys, sample_rows
 
 
 def rows_with_repeats(n_rows=300, seed=0):
@@ -157,3 +157,25 @@ def test_many_features_allow_fewer_rows():
     assert sample_rows(0, 500) == 500
     assert sample_rows(10**9, 500) == 100
     assert sample_rows(10**9, 50) == 50
+
+
+def test_the_first_rows_by_hash_are_a_fair_part_of_repeated_rows():
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(20_000, 2)).astype(float)
+    y = generator.integers(2, size=20_000)
+    rows = first_by_hash(X, y, 2_000, seed=0)
+    assert rows.size == np.unique(rows).size == 2_000
+    kinds, counts = np.unique(np.column_stack([X, y])[rows], axis=0, return_counts=True)
+    assert len(kinds) == 8
+    assert counts.min() > 150
+
+
+def test_the_first_rows_by_hash_do_not_depend_on_the_order():
+    generator = np.random.default_rng(1)
+    X = generator.integers(5, size=(500, 2)).astype(float)
+    y = np.zeros(500, dtype=int)
+    order = generator.permutation(500)
+    left, right = first_by_hash(X, y, 100, 0), first_by_hash(X[order], y, 100, 0)
+    kinds = [np.unique(part, axis=0, return_counts=True) for part in (X[left], X[order][right])]
+    np.testing.assert_array_equal(kinds[0][0], kinds[1][0])
+    np.testing.assert_array_equal(kinds[0][1], kinds[1][1])

@@ -315,7 +315,7 @@ class Learner:
         """Weigh each map by how well it alone tells the classes apart."""
         with self.progress.stage("kernel weights"):
             difference = self.shares.own - self.shares.rest
-            separation = self.operator.collect((difference**2).sum(axis=1))
+            separation = self._squares(difference)
             theta = self.multiplicity * separation
             return theta / theta.sum() if theta.any() else theta
 
@@ -329,12 +329,18 @@ class Learner:
         solution = None
         for _ in range(_REWEIGHTING_PASSES):
             solution = self.learn_classifier(kernel, C, solution)
-            norms = np.sqrt(self.operator.collect((solution.jumps**2).sum(axis=1)))
+            norms = np.sqrt(self._squares(solution.jumps))
             if not norms.any():
                 return kernel
             theta = np.where(norms > _DROP_BELOW * norms[norms > 0].mean(), norms, 0.0)
             kernel = Kernel(theta / theta.sum())
         return kernel
+
+    def _squares(self, columns: Array) -> Array:
+        """Return for each map the sum of squares over its sides or cells, and the classes."""
+        # A stump has one column for two sides, and the penalty of both.
+        sides = self.operator.penalty(np.ones(self.operator.n_slots))
+        return self.operator.collect(sides * (columns**2).sum(axis=1))
 
     def _constant(self, C: float) -> Solution:
         """Return the classifier without any map: an intercept per class."""

@@ -111,10 +111,7 @@ class PairOperator:
 
     def dense(self) -> Array:
         """Return S itself, of shape (n_pairs, n_columns)."""
-        parts = [
-            part.collect((part.dense() * self.signs[:, c]).T) for c, part in enumerate(self.parts)
-        ]
-        return np.concatenate(parts, axis=1).T
+        return np.concatenate([part.signed(self.signs[:, c]) for c, part in enumerate(self.parts)])
 
     def take_narrow(self, rows: NDArray[np.intp]) -> PairOperator:
         bounds = self._bounds()

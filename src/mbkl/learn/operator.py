@@ -171,6 +171,10 @@ class MapOperator:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
         return self.cells.columns(densify(self.plain_codes))
 
+    def signed(self, signs: Array) -> Array:
+        """Return the maps times the signs of their columns, of shape (n_rows, n_slots)."""
+        return self.cells.signed(densify(self.plain_codes), signs)
+
     def gram(self, kernel_weights: Array) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         return self.cells.gram(densify(self.plain_codes), kernel_weights, self.engine)
@@ -295,6 +299,11 @@ class JointOperator:
 
     def dense(self) -> Array:
         return np.concatenate([part.dense() for part in self.parts], axis=1)
+
+    def signed(self, signs: Array) -> Array:
+        pieces = self._split(signs, [part.n_columns for part in self.parts])
+        pairs = zip(self.parts, pieces, strict=True)
+        return np.concatenate([part.signed(piece) for part, piece in pairs], axis=1)
 
     def gram(self, kernel_weights: Array) -> Array:
         pieces = self._split(kernel_weights, [part.n_slots for part in self.parts])

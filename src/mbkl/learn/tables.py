@@ -189,6 +189,10 @@ class Ladder:
             np.take(climbed, codes.values[group], out=warped[group])
         return warped
 
+    def signed(self, codes: DenseCodes, signs: Array) -> Array:
+        """Return the maps times signs on all rows, of shape (n_rows, n_slots)."""
+        return self.columns(codes) * signs
+
     def columns(self, codes: DenseCodes) -> Array:
         """Return all maps on all rows, of shape (n_rows, n_cells)."""
         local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
@@ -282,6 +286,10 @@ class Cells:
     def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
         """Return the cell of each group that each row is in, of all cells."""
         return (self.offsets[:-1] + codes.values.T).astype(np.intp), self.n_cells
+
+    def signed(self, codes: DenseCodes, signs: Array) -> Array:
+        """Return the sign of each row's cell in each group, of shape (n_rows, n_slots)."""
+        return signs[self.offsets[:-1, None] + codes.values].T
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""

@@ -218,12 +218,12 @@ def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) 
         How many times the usual number of ferns to draw.
     """
     n_cheap = _CHEAP_CODES // max(shape[0], 1)
-    n_ferns = min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
+    n_ferns = factor * min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
     n_ferns = max(min(n_ferns, _FERN_CODES // max(shape[0], 1)), _FEWEST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     return [
         Plan(stumps, n_maps or default_n_maps(stumps, shape), shares[0], choice.rates),
-        Plan(ferns, n_maps or factor * n_ferns, shares[1]),
+        Plan(ferns, n_maps or n_ferns, shares[1]),
     ]

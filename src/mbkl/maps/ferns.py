@@ -105,6 +105,10 @@ class FernMaps:
             scores[block] = engine.gather(self.codes(X[block], engine), tables)
         return scores
 
+    def split(self, values: NDArray) -> list[NDArray]:
+        """Return the pieces of an array of stumps that belong to each fern."""
+        return np.split(values, self.offsets[1:-1])[: self.n_maps]
+
     def column_names(self, inputs) -> list[str]:
         """Return a name for each cell of each fern."""
         sizes = np.diff(self.cell_offsets)

@@ -111,7 +111,8 @@ class Projections(BaseEstimator):
     """Family of stumps on random projections, z(x) = +1 if w . x > threshold else -1.
 
     Features are centred and scaled to unit variance first, as thresholds on sums of
-    features of different units would mean little.
+    features of different units would mean little. Those of sparse matrices are scaled
+    by their root mean square and not centred, so that zeros stay zeros.
 
     Parameters
     ----------

@@ -92,7 +92,14 @@ def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
     """
     if X.shape[0] <= n_rows:
         return np.arange(X.shape[0])
-    return np.sort(np.argsort(row_keys(X, y, seed), kind="stable")[:n_rows])
+    keys = row_keys(X, y, seed)
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    # Equal rows have equal keys: each copy gets a number of its own.
+    copy = np.arange(keys.size) - np.searchsorted(sorted_keys, sorted_keys, side="left")
+    with np.errstate(over="ignore"):
+        numbers = scramble(sorted_keys + copy.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return np.sort(order[np.argsort(numbers, kind="stable")[:n_rows]])
 
 
 def row_keys(X, y, seed: int) -> NDArray[np.uint64]:

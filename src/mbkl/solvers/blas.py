@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,16 @@ from contextlib import contextmanager
 from threadpoolctl import threadpool_limits
 
 _one_at_a_time = threading.RLock()
+
+
+def _unlock_child() -> None:
+    """Make a new lock in a forked child: the old one may be held by a thread it lacks."""
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_child)
 
 
 @contextmanager
