@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench suite docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ lint: $(READY) ## check style and types
 
 bench: $(BENCH) ## run the speed benchmarks and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.speed
+
+suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA; goes on where it was stopped
+	$(RUN)python -m benchmarks.suite
 
 docs: $(READY) ## run every example in the README and the docstrings
 	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src

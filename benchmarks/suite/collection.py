@@ -27,9 +27,9 @@ class Collection:
     names : list of str
         Data sets with a result or a failure.
     methods : list of str
-        Methods with all folds of a data set, or of more.
+        Methods with results on at least half as many data sets as any.
     others : list of str
-        The other methods: not measured, or failed everywhere.
+        The other methods: hardly measured yet, or failed everywhere.
     results : dict from (data set, method) to list of Result
         One a fold; only where all folds are measured.
     failures : dict from (data set, method) to str
@@ -98,7 +98,10 @@ def collect(units: Iterable[Unit], store: Store) -> Collection:
             failures.setdefault(pair, result.error)
     results = {pair: folds for pair, folds in measured.items() if len(folds) == n_folds[pair]}
     methods = list(dict.fromkeys(unit.method for unit in units))
-    with_result = {method for _, method in results}
+    # A method that is still being measured would leave few data sets to compare on.
+    n_sets = Counter(method for _, method in {*results, *failures})
+    most = max(n_sets.values(), default=0)
+    with_result = {method for _, method in results if 2 * n_sets[method] >= most}
     return Collection(
         names=list(names),
         methods=[method for method in methods if method in with_result],

@@ -86,7 +86,7 @@ def test_a_method_that_raises_is_recorded(monkeypatch, capsys):
     report.write(collection, protocol, "command", print_only=True)
     printed = capsys.readouterr().out
     assert "LinearSVC failed on wine: ValueError: too many cooks" in printed
-    assert "Methods without a result: LinearSVC." in printed
+    assert "Methods not measured yet, or on few data sets: LinearSVC." in printed
     assert "| failed |" in printed
     assert collection.methods == ["SVC-RBF default"]
 
