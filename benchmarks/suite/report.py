@@ -163,7 +163,8 @@ def _summary_notes(collection: Collection, names: Sequence[str]) -> list[str]:
             "of all data sets shows which."
         )
     if collection.others:
-        notes.append(f"Methods not measured yet, or on few data sets: {', '.join(collection.others)}.")
+        left = ", ".join(collection.others)
+        notes.append(f"Methods not measured yet, or on few data sets: {left}.")
     return [*notes, *_failure_notes(collection), *_version_notes(collection)]
 
 
