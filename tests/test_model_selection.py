@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from mbkl import MBKLClassifier, MBKLClassifierCV, model_selection
 from mbkl.model_selection import Entry, Search
@@ -155,6 +155,16 @@ def test_a_splitter_decides_the_folds(search, make_data):
     assert "split4_test_score" not in results
 
 
+def test_groups_stay_together(search, make_data):
+    X, y = make_data(90)
+    groups = np.repeat(np.arange(9), 10)
+    folds = list(GroupKFold(3).split(X, y, groups))
+    grouped = search(cv=GroupKFold(3)).fit(X, y, groups=groups)
+    assert grouped.best_score_ == search(cv=folds).fit(X, y).best_score_
+    with pytest.raises(ValueError, match="groups"):
+        search(cv=GroupKFold(3)).fit(X, y)
+
+
 def test_balanced_accuracy_counts_classes_equally(search):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(150, 2))
@@ -215,8 +225,8 @@ def test_bad_choices_are_named(search, make_data, name, value):
         search(**{name: value}).fit(X, y)
 
 
-def entry(C, scores):
-    return Entry(1.0, C, np.nan, np.array(scores), np.zeros(len(scores)))
+def entry(C, scores, depth=np.nan):
+    return Entry(1.0, C, depth, np.array(scores), np.zeros(len(scores)))
 
 
 def test_a_suggestion_is_left_only_for_what_clearly_beats_it():
@@ -229,6 +239,13 @@ def test_a_suggestion_is_left_only_for_what_clearly_beats_it():
     assert search.best() is better
     search.cautious = False
     assert search.best() is lucky
+
+
+def test_costs_are_compared_at_one_depth():
+    shallow, deep = entry(1.0, [0.7, 0.7], depth=2.0), entry(1.0, [0.8, 0.8], depth=4.0)
+    search = Search([], np.ones(0), None, True, [shallow, deep, entry(3.0, [0.6, 0.6], depth=2.0)])
+    assert search.best() is deep
+    assert search.best(depth=2.0) is shallow
 
 
 def test_many_repeated_rows_are_searched_fairly(monkeypatch):

@@ -108,9 +108,10 @@ class Search:
         folds = [fold for fold in folds if fold[0].size and fold[1].size]
         return Search(folds, self.weights[rows], self.scorer, self.cautious)
 
-    def best(self) -> Entry:
-        """Return the candidate with the best mean score, the first of equals."""
-        first, entries = self.entries[0], self.entries
+    def best(self, depth: float | None = None) -> Entry:
+        """Return the candidate with the best mean score, of one depth or of any."""
+        entries = [entry for entry in self.entries if depth is None or entry.depth == depth]
+        first = entries[0]
         if self.cautious:
             entries = [first, *(entry for entry in entries[1:] if entry.clearly_beats(first))]
         return max(entries, key=lambda entry: entry.mean)
@@ -254,7 +255,7 @@ class MBKLClassifierCV(MBKLClassifier):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Choose the costs by cross-validation and fit all data with them.
 
         Parameters
@@ -263,6 +264,8 @@ class MBKLClassifierCV(MBKLClassifier):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None
             Also weighs the scores of the folds.
+        groups : array-like of shape (n_samples,) or None
+            For a `cv` that keeps groups together, such as GroupKFold.
 
         Returns
         -------
@@ -270,7 +273,7 @@ class MBKLClassifierCV(MBKLClassifier):
         """
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
         rows = self._rows(X, y, weights)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
@@ -282,10 +285,11 @@ class MBKLClassifierCV(MBKLClassifier):
         self._choice = self._choose(rows, progress)
         if self._choice is not None and isinstance(self.Cs, str):
             learner = self._search_automatically(rows, self._choice, progress, search)
+            best = search.best(self._choice.depth)
         else:
             learner = self._drawn(rows, self._choice, progress, len(folds))
             search.run(learner, self._candidates(1.0))
-        best = search.best()
+            best = search.best()
         self.C_kernel_, self.C_ = best.C_kernel, best.C
         self.best_score_ = best.mean
         self.cv_results_ = search.results()
@@ -317,9 +321,7 @@ class MBKLClassifierCV(MBKLClassifier):
             C = self._cost(learner.canonical())
             part.run(learner, [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
-        best = part.entries.index(part.best())
-        part.entries[0], part.entries[best] = part.entries[best], part.entries[0]
-        self._choice, learner, self._maps, C = tried[best]
+        self._choice, learner, self._maps, C = tried[part.entries.index(part.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         part.run(learner, costs, self._choice.depth)
         if chosen.size < rows.y.size:

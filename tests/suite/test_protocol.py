@@ -66,6 +66,9 @@ def test_source_fingerprint_changes_with_content_and_name(tmp_path):
     before = methods.source_fingerprint(tmp_path)
     (tmp_path / "inner" / "one.pyc").write_bytes(b"compiled")
     assert methods.source_fingerprint(tmp_path) == before
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "one.py").write_text("no classifier computes with it\n")
+    assert methods.source_fingerprint(tmp_path) == before
     file.write_text("a = 2\n")
     after = methods.source_fingerprint(tmp_path)
     file.rename(tmp_path / "inner" / "two.py")
