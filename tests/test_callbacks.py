@@ -104,16 +104,15 @@ def test_a_callback_stops_the_solvers(paper, make_data, n_rows):
     stopped = paper(MBKLClassifier, n_maps=700, random_state=0)
     calls = fit(stopped, data, stop_at="iteration")
     assert full.n_iter_ > 2
-    assert stopped.n_iter_ == 1
+    assert stopped.n_iter_ == 2  # a step of each solver
     assert calls.count(("end", "iteration")) < full.n_iter_
     assert stopped.predict(data[0]).shape == (n_rows,)
 
 
 @pytest.mark.parametrize("n_rows", [80, 1100])
 def test_a_callback_stops_a_fit_with_the_defaults(make_data, n_rows):
-    """Solved one class after the other, of which those that are left get no weights."""
     data = make_data(n_rows=n_rows, n_classes=3)
-    full, stopped = (MBKLClassifier(n_maps=200, random_state=0) for _ in range(2))
+    full, stopped = (MBKLClassifier(n_maps=200, tol=1e-9, random_state=0) for _ in range(2))
     all_calls = fit(full, data)
     calls = fit(stopped, data, stop_at="iteration")
     assert calls.count(("end", "iteration")) < all_calls.count(("end", "iteration"))

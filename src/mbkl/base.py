@@ -127,7 +127,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _learner(self, X, y, weights, progress: Progress) -> Learner:
         """Choose and draw the maps, bin the rows of positive weight, put all together."""
-        rows = self._rows(X, y, weights)
+        rows = self._rows(X, y, weights, progress)
         self._choice = self._choose(rows, progress)
         return self._draw(rows, self._plans(rows, self._choice), progress)
 
@@ -145,7 +145,7 @@ class BinaryMapsEstimator(BaseEstimator):
         check_is_fitted(self)
         return [part for part in self._maps.parts if isinstance(part, FernMaps)]
 
-    def _rows(self, X, y, weights) -> Rows:
+    def _rows(self, X, y, weights, progress: Progress) -> Rows:
         """Return the rows of positive weight, and class numbers for labels."""
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
@@ -153,16 +153,22 @@ class BinaryMapsEstimator(BaseEstimator):
         if not present.all():
             X, y, weights = X[present], y[present], weights[present]
         y, weights = self._encode(y, weights)
-        return Rows(X, y, weights, self._settings())
+        # Without a fixed seed, a fit that goes on has to use the one it began with.
+        settings = progress.recall("settings", Settings, self._settings)
+        return Rows(X, y, weights, settings)
 
     def _choose(self, rows: Rows, progress: Progress) -> Choice | None:
         """Return what a sample of the rows suggests, for maps="auto"."""
         if self.maps != "auto":
             return None
-        with progress.stage("choice of maps"):
+
+        def choose() -> Choice:
             wanted = sample_rows(rows.X.shape[1], self._SAMPLE_ROWS)
             sample = draw_sample(rows.X, rows.y, rows.weights, wanted, rows.settings.seed)
             return choose_kernel(sample, self.classes_.size, sample.n_different)
+
+        with progress.stage("choice of maps"):
+            return progress.recall("choice of maps", Choice, choose)
 
     def _plans(self, rows: Rows, choice: Choice | None) -> list[Plan]:
         """Return which maps to draw: what was chosen, or what `maps` says."""
@@ -233,10 +239,9 @@ class BinaryMapsEstimator(BaseEstimator):
         if kernel.solution is not None:
             warn_if_not_converged(
                 "Step 1 (kernel weights)",
-                kernel.solution.relative_gap,
-                kernel.solution.n_iter,
+                kernel.solution,
                 "Use a smaller C_kernel (1 is nearly always large enough) or a larger max_iter.",
-                learner.settings,
+                learner,
             )
         return kept
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,19 @@ from mbkl.learn.algorithm import Learner
 from mbkl.learn.pairs import row_hashes
 
 _N_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """The divisor of all scores."""
+
+    value: float
+
+
+def calibrate(learner: Learner, C_kernel: float, C: float) -> Temperature:
+    """Return the temperature that suits rows held out from learning."""
+    scores, rows = held_out_scores(learner, C_kernel, C)
+    return Temperature(fit_temperature(scores, learner.y[rows], learner.weights[rows]))
 
 
 def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from os import PathLike
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -12,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.base import BinaryMapsEstimator
-from mbkl.calibration import fit_temperature, held_out_scores
+from mbkl.calibration import Temperature, calibrate
+from mbkl.checkpoint import open_checkpoint
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, warn_if_not_converged
 from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
@@ -109,6 +111,13 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
         Largest number of Newton iterations of each step.
+    max_time : float or None, default=None
+        Seconds after which the steps end with what they have reached, at their next
+        iteration and with a warning. The model is then not the same every time.
+    checkpoint : path or None, default=None
+        File for the results of finished stages. A fit that was killed goes on from
+        there when it is called again with the same data and parameters, to the same
+        model. The file stays; a file of another fit is an error.
     random_state : int, RandomState instance or None, default=None
         Seed of the maps and of the pairs.
     n_jobs : int or None, default=None
@@ -192,6 +201,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         "C": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
         "C_kernel": [Interval(Real, 0.0, None, closed="neither"), None],
         "calibration": [StrOptions({"temperature"}), None],
+        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
+        "checkpoint": [str, PathLike, None],
         "device": [StrOptions({"cpu"})],
     }
 
@@ -212,6 +223,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         calibration=None,
         tol=1e-3,
         max_iter=200,
+        max_time=None,
+        checkpoint=None,
         random_state=None,
         n_jobs=None,
         verbose=0,
@@ -231,6 +244,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         self.calibration = calibration
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -255,13 +270,21 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         self : MBKLClassifier
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        learner = self._learner(X, y, weights, Progress(self)).canonical()
+        progress = Progress(self, open_checkpoint(self, X, y, weights))
+        learner = self._learner(X, y, weights, progress).canonical()
         C = self._cost(learner) if self.C == "auto" else float(self.C)
         C_kernel = self.C_kernel
         if C_kernel is None:
             C_kernel = 1.0 if self.C == "auto" else min(C, 1.0)
-        kernel = learner.learn_kernel(C_kernel)
-        solution = learner.learn_classifier(kernel, C)
+        return self._learn(learner, C_kernel, C)
+
+    def _learn(self, learner: Learner, C_kernel: float, C: float):
+        """Run the steps on all rows."""
+        recall = learner.progress.recall
+        kernel = recall("kernel weights", Kernel, lambda: learner.learn_kernel(C_kernel))
+        solution = recall(
+            "classifier weights", Solution, lambda: learner.learn_classifier(kernel, C)
+        )
         return self._finish(learner, kernel, solution, C_kernel, C)
 
     def _cost(self, learner: Learner) -> float:
@@ -279,16 +302,17 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         self.temperature_ = 1.0
         if self.calibration is not None:
             with progress.stage("calibration"):
-                scores, rows = held_out_scores(learner, C_kernel, C)
-                self.temperature_ = fit_temperature(scores, learner.y[rows], learner.weights[rows])
+                found = progress.recall(
+                    "calibration", Temperature, lambda: calibrate(learner, C_kernel, C)
+                )
+                self.temperature_ = found.value
         with progress.stage("tables"):
             kept = self._keep(learner, kernel)
             warn_if_not_converged(
                 "Step 2 (classifier weights)",
-                solution.relative_gap,
-                solution.n_iter,
+                solution,
                 "Use a smaller C or a larger max_iter.",
-                learner.settings,
+                learner,
             )
             self.coef_ = solution.jumps[learner.operator.spread(kept)].T
             self.intercept_ = solution.intercept

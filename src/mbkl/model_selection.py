@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -13,6 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from mbkl.base import Rows
+from mbkl.checkpoint import open_checkpoint
 from mbkl.classifier import MBKLClassifier, best_class
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
@@ -27,7 +30,17 @@ _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _FACTORS = (0.3, 1.0, 3.0)
 _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
+# Share of `max_time` for the search; the rest is for the final fit.
+_SEARCH_TIME = 0.5
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
+
+
+@dataclass(frozen=True)
+class FoldPath:
+    """Scores and kept maps of candidates on one fold."""
+
+    scores: np.ndarray
+    n_maps: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -74,31 +87,48 @@ class Search:
     entries: list[Entry] = field(default_factory=list)
 
     def run(self, learner: Learner, candidates, depth: float = np.nan) -> None:
-        """Score candidates (C_kernel, C) on all folds, each starting from the one before."""
-        scores = np.empty((len(self.folds), len(candidates)))
-        n_maps = np.empty_like(scores)
+        """Score candidates (C_kernel, C) on all folds, each starting from the one before.
+
+        Where the time is over, what was tried on all folds before has to do, and of the
+        first candidates the folds that are done.
+        """
+        paths: list[FoldPath] = []
         for fold, (inside, outside) in enumerate(self.folds):
-            part, held_out = learner.take(inside).canonical(), learner.take(outside)
-            kernel: Kernel | None = None
-            solution: Solution | None = None
-            last_C_kernel = None
-            for position, (C_kernel, C) in enumerate(candidates):
-                with warnings.catch_warnings():
-                    # Too small a cost is no news on a path; the final fit warns.
-                    warnings.simplefilter("ignore")
-                    if kernel is None or C_kernel != last_C_kernel:
-                        kernel = part.learn_kernel(C_kernel, kernel)
-                    solution = part.learn_classifier(kernel, C, solution)
-                last_C_kernel = C_kernel
-                guess = best_class(held_out.scores(solution))
-                scores[fold, position] = self.scorer(
-                    held_out.y, guess, sample_weight=self.weights[outside]
-                )
-                n_maps[fold, position] = (kernel.theta > 0).sum()
+            if learner.progress.used() > _SEARCH_TIME and (paths or self.entries):
+                if self.entries:
+                    return
+                self.folds = self.folds[:fold]
+                break
+            name = f"search {len(self.entries)}, fold {fold}"
+            run = partial(self._path, learner, inside, outside, candidates)
+            paths.append(learner.progress.recall(name, FoldPath, run))
+        scores = np.array([path.scores for path in paths])
+        n_maps = np.array([path.n_maps for path in paths])
         self.entries += [
             Entry(C_kernel, C, depth, scores[:, position], n_maps[:, position])
             for position, (C_kernel, C) in enumerate(candidates)
         ]
+
+    def _path(self, learner: Learner, inside, outside, candidates) -> FoldPath:
+        """Score the candidates on one fold."""
+        part, held_out = learner.take(inside).canonical(), learner.take(outside)
+        kernel: Kernel | None = None
+        solution: Solution | None = None
+        last_C_kernel = None
+        path = FoldPath(np.empty(len(candidates)), np.empty(len(candidates)))
+        for position, (C_kernel, C) in enumerate(candidates):
+            with warnings.catch_warnings():
+                # Too small a cost is no news on a path; the final fit warns.
+                warnings.simplefilter("ignore")
+                if kernel is None or C_kernel != last_C_kernel:
+                    kernel = part.learn_kernel(C_kernel, kernel)
+                solution = part.learn_classifier(kernel, C, solution)
+            last_C_kernel = C_kernel
+            guess = best_class(held_out.scores(solution))
+            weights = self.weights[outside]
+            path.scores[position] = self.scorer(held_out.y, guess, sample_weight=weights)
+            path.n_maps[position] = (kernel.theta > 0).sum()
+        return path
 
     def on(self, rows: np.ndarray) -> Search:
         """Return an empty search on some of the rows."""
@@ -160,7 +190,9 @@ class MBKLClassifierCV(MBKLClassifier):
         What to maximise. Ties go to the smaller cost, or to what a sample suggests.
     maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
         See `MBKLClassifier`.
-    class_weight, calibration, tol, max_iter, random_state, n_jobs, verbose, device
+    max_time : float or None, default=None
+        See `MBKLClassifier`; the search ends when half of it is used.
+    class_weight, calibration, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
         See `MBKLClassifier`.
 
     Attributes
@@ -227,6 +259,8 @@ class MBKLClassifierCV(MBKLClassifier):
         calibration=None,
         tol=1e-3,
         max_iter=200,
+        max_time=None,
+        checkpoint=None,
         random_state=None,
         n_jobs=None,
         verbose=0,
@@ -248,6 +282,8 @@ class MBKLClassifierCV(MBKLClassifier):
         self.calibration = calibration
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -274,14 +310,14 @@ class MBKLClassifierCV(MBKLClassifier):
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
-        rows = self._rows(X, y, weights)
+        progress = Progress(self, open_checkpoint(self, X, y, weights, *chain(*splits)))
+        rows = self._rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
-        progress = Progress(self)
         self._choice = self._choose(rows, progress)
         if self._choice is not None and isinstance(self.Cs, str):
             learner = self._search_automatically(rows, self._choice, progress, search)
@@ -293,10 +329,7 @@ class MBKLClassifierCV(MBKLClassifier):
         self.C_kernel_, self.C_ = best.C_kernel, best.C
         self.best_score_ = best.mean
         self.cv_results_ = search.results()
-        whole = learner.canonical()
-        kernel = whole.learn_kernel(self.C_kernel_)
-        solution = whole.learn_classifier(kernel, self.C_)
-        return self._finish(whole, kernel, solution, self.C_kernel_, self.C_)
+        return self._learn(learner.canonical(), self.C_kernel_, self.C_)
 
     def _drawn(self, rows: Rows, choice, progress: Progress, n_folds: int) -> Learner:
         """Draw maps, with a kernel matrix for all folds to share."""
@@ -314,8 +347,10 @@ class MBKLClassifierCV(MBKLClassifier):
             chosen = np.arange(rows.y.size)
             part = search.on(chosen)
         few = replace(rows, X=rows.X[chosen], y=rows.y[chosen], weights=rows.weights[chosen])
-        tried = []
+        tried: list[tuple] = []
         for factor in _DEPTH_FACTORS:
+            if tried and progress.used() > _SEARCH_TIME:
+                break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
             learner = self._drawn(few, other, progress, len(part.folds))
             C = self._cost(learner.canonical())

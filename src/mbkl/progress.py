@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from mbkl.checkpoint import Checkpoint
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -19,6 +22,8 @@ except ImportError:
 
 __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
+T = TypeVar("T")
+
 
 class Progress:
     """Time the stages of one fit, print them, and call the estimator's callbacks.
@@ -26,24 +31,47 @@ class Progress:
     Parameters
     ----------
     estimator : estimator
-        Its `verbose` decides what is printed: 1 for stages, 2 for iterations.
+        Its `verbose` decides what is printed: 1 for stages, 2 for iterations. Its
+        `max_time`, if it has one, is when solvers are told to stop.
+    saved : Checkpoint or None
+        Stages that need not be run again.
     """
 
-    def __init__(self, estimator) -> None:
+    def __init__(self, estimator, saved: Checkpoint | None = None) -> None:
+        self._saved = saved or Checkpoint(None)
         self.timings: dict[str, float] = {}
         self._nested: list[float] = []
         self._estimator = estimator
         self._began = time.perf_counter()
+        self._max_time = getattr(estimator, "max_time", None)
+        self._stopped_by_callback = False
         self._context = None
         if hasattr(estimator, "_init_callback_context"):
             self._context = estimator._init_callback_context(max_subtasks=None)
             self._context.call_on_fit_task_begin(estimator=estimator)
 
+    def used(self) -> float:
+        """Return the share of the time allowed that is used; zero if there is no limit."""
+        if self._max_time is None:
+            return 0.0
+        return (time.perf_counter() - self._began) / self._max_time
+
+    def reason_to_stop(self) -> str | None:
+        """Return why solvers are to end with what they have, or None."""
+        if self._stopped_by_callback:
+            return "a callback asked to"
+        return f"max_time={self._max_time:g} s is over" if self.used() >= 1.0 else None
+
+    def recall(self, stage: str, kind: type[T], compute: Callable[[], T]) -> T:
+        """Return the result of a stage, from the checkpoint where it is there."""
+        return self._saved.recall(stage, kind, compute, lambda: self.reason_to_stop() is None)
+
     @contextmanager
     def stage(self, name: str) -> Iterator[Callable[..., bool]]:
         """Run one stage; yields a function to call once an iteration with its solution.
 
-        That function returns True when a callback asks to stop.
+        That function returns True when the solver is to stop: a callback asked to, in
+        this stage or before, or the time is over. Every solver makes one step at least.
         """
         began = time.perf_counter()
         context = None
@@ -58,11 +86,12 @@ class Progress:
                     f"relative gap {solution.relative_gap:.1e}",
                     flush=True,
                 )
-            if context is None:
-                return False
-            task = context.subcontext(task_name="iteration")
-            task.call_on_fit_task_begin(estimator=self._estimator)
-            return bool(task.call_on_fit_task_end(estimator=self._estimator))
+            if context is not None:
+                task = context.subcontext(task_name="iteration")
+                task.call_on_fit_task_begin(estimator=self._estimator)
+                wish = task.call_on_fit_task_end(estimator=self._estimator)
+                self._stopped_by_callback |= bool(wish)
+            return solution.n_iter > 0 and self.reason_to_stop() is not None
 
         self._nested.append(0.0)
         try:

@@ -355,13 +355,15 @@ class Learner:
 
 
 def warn_if_not_converged(
-    step: str, relative_gap: float, n_iter: int, remedy: str, settings: Settings
+    step: str, solution: Solution | WeightSolution, remedy: str, learner: Learner
 ) -> None:
-    """Warn with the value, the tolerance and the remedy."""
-    if relative_gap > settings.tol:
+    """Warn with the value, the tolerance and the reason or the remedy."""
+    tol, reason = learner.settings.tol, learner.progress.reason_to_stop()
+    if solution.relative_gap > tol:
         warnings.warn(
-            f"{step} stopped after {n_iter} iterations at a relative duality gap of "
-            f"{relative_gap:.1e}, above tol={settings.tol:g}. {remedy}",
+            f"{step} stopped after {solution.n_iter} iterations at a relative duality gap of "
+            f"{solution.relative_gap:.1e}, above tol={tol:g}"
+            f"{f', because {reason}.' if reason else f'. {remedy}'}",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -72,7 +72,7 @@ def minimise_with_gram(
     max_iter : int
     progress : callable
         Called once an iteration of any column with its objective, gap and number of
-        iterations; True stops all columns.
+        iterations; True stops that column.
     n_threads : int
         Columns solved side by side.
     """
@@ -91,22 +91,21 @@ def minimise_with_gram(
             try:
                 return list(pool.map(solve, range(n_columns)))
             except BaseException:
-                tell.stopped = True  # an interrupt does not wait for the other columns
+                tell.interrupted = True  # an interrupt does not wait for the other columns
                 raise
 
 
 class _SharedProgress:
-    """Progress of columns in several threads: one call at a time, and one stop for all."""
+    """Progress of columns in several threads: one call at a time, and one interrupt for all."""
 
     def __init__(self, progress: Callable[[float, float, int], bool]) -> None:
-        self.stopped = False
+        self.interrupted = False
         self._progress = progress
         self._lock = threading.Lock()
 
     def __call__(self, objective: float, gap: float, n_iter: int) -> bool:
         with self._lock:
-            self.stopped = self.stopped or bool(self._progress(objective, gap, n_iter))
-            return self.stopped
+            return bool(self._progress(objective, gap, n_iter)) or self.interrupted
 
 
 def _common_start(gram: Array, margins: Margins) -> Array:
@@ -154,7 +153,7 @@ def _minimise(
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
-        done = gap <= tol * objective or n_iter == max_iter or tell.stopped
+        done = gap <= tol * objective or n_iter == max_iter or tell.interrupted
         if tell(objective, gap, n_iter) or done:
             break
         proposal, level = _newton_point(gram, margins, shifted)

@@ -1,0 +1,41 @@
+"""Optional libraries: imported when used, with the extra to install named when missing."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional library, or say how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Name to import.
+    extra : str
+        The extra of mbkl that brings it.
+
+    Returns
+    -------
+    module
+
+    Examples
+    --------
+    >>> from mbkl.extras import require
+    >>> require("json", "cli").dumps([1])
+    '[1]'
+    >>> require("no_such_library", "cli")
+    Traceback (most recent call last):
+    ...
+    ImportError: no_such_library is needed for this: pip install 'mbkl[cli]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        # A library that is there but broken tells its own story.
+        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        name = module.split(".")[0]
+        message = f"{name} is needed for this: pip install 'mbkl[{extra}]'"
+        raise ImportError(message, name=name) from None
