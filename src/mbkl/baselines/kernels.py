@@ -1,0 +1,86 @@
+"""Numba kernels of the rivals: all pairs of rows, and sweeps of coordinate descent.
+
+Flat functions that release the interpreter lock. Small data do without them, by the
+twins in `additive_kernels` and `power_mean`. Arguments marked OUT are written.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+# Rows of either side that are compared at a time: 32 KiB of sums.
+_ROWS, _OTHERS = 8, 512
+# Keeps 0 / 0 out of a loop without branches; no other quotient changes.
+_TINY = 1e-300
+
+
+def _jit(function):
+    """Compile on first use; keep the result on disk where that is possible."""
+    # Without Python's check for zero divisors the loops use vector instructions.
+    try:
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # no folder for the cache can be written
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+@_jit
+def chi2(columns, others, symmetric, products, start, stop):
+    """OUT products[start:stop]: sum over the features of 2 x z / (x + z).
+
+    With `symmetric` only those on and right of the diagonal.
+    """
+    n_features, n_others = others.shape
+    sums = np.empty((_ROWS, _OTHERS))
+    for first in range(start, stop, _ROWS):
+        last = min(first + _ROWS, stop)
+        for begin in range(first if symmetric else 0, n_others, _OTHERS):
+            end = min(begin + _OTHERS, n_others)
+            sums[:] = 0.0
+            for feature in range(n_features):
+                values = others[feature, begin:end]
+                for row in range(first, last):
+                    value = columns[feature, row]
+                    line = sums[row - first]
+                    for other in range(end - begin):
+                        line[other] += value * values[other] / (value + values[other] + _TINY)
+            for row in range(first, last):
+                for other in range(begin, end):
+                    products[row, other] = 2.0 * sums[row - first, other - begin]
+
+
+@_jit
+def power_mean_sweep(
+    order, indptr, indices, logs, updates, labels, diagonal, ridge, limit, alpha, weights, active
+):
+    """OUT alpha, weights, active: one step of every row in the given order.
+
+    Returns the largest and the smallest projected gradient; see `power_mean`.
+    """
+    largest, smallest = -np.inf, np.inf
+    for row in order:
+        first, last = indptr[row], indptr[row + 1]
+        score = 0.0
+        for entry in range(first, last):
+            weight, place = weights[indices[entry]], logs[entry]
+            score += weight[0] + (weight[1] + weight[2] * place) * place
+        gradient = labels[row] * score - 1.0 + ridge * alpha[row]
+        if alpha[row] == 0.0:
+            if gradient > limit:
+                active[row] = False
+                continue
+            projected = min(gradient, 0.0)
+        else:
+            projected = gradient
+        largest, smallest = max(largest, projected), min(smallest, projected)
+        if projected == 0.0:
+            continue
+        before = alpha[row]
+        alpha[row] = max(before - gradient / diagonal[row], 0.0)
+        step = (alpha[row] - before) * labels[row]
+        for entry in range(first, last):
+            weight, update = weights[indices[entry]], updates[entry]
+            weight[0] += step * update[0]
+            weight[1] += step * update[1]
+            weight[2] += step * update[2]
+    return largest, smallest
