@@ -40,9 +40,10 @@ bench: $(BENCH) ## run the speed benchmarks and write benchmarks/RESULTS.md
 suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA; goes on where it was stopped
 	$(RUN)python -m benchmarks.suite
 
-docs: $(READY) ## run every example in the README and the docstrings
+docs: $(READY) ## build the documentation in docs/_build/html and run every example in it
 	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src
+	$(RUN)sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo docs/_build docs/auto_examples docs/api/generated docs/api/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

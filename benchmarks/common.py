@@ -96,7 +96,7 @@ def versions() -> str:
     """Name the versions of Python, of mbkl and of what it is compared with."""
     import mbkl
 
-    names = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "interpret-core")
+    names = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "interpret-core", "onnxruntime")
     found = [f"Python {platform.python_version()}", f"mbkl {mbkl.__version__}"]
     return ", ".join(found + [f"{name} {_version(name)}" for name in names])
 

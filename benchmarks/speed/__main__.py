@@ -22,6 +22,7 @@ NAMES = (
     "prediction",
     "mnist",
     "uci",
+    "export",
 )
 
 

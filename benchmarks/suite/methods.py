@@ -37,7 +37,17 @@ NYSTROEM_COMPONENTS = 400
 NYSTROEM_COSTS = (0.1, 1, 10, 100)
 NYSTROEM_WIDTHS = (0.1, 0.3, 1, 3)
 # Folders of mbkl that no classifier computes with: work on them voids no result.
-NO_CLASSIFIERS = {"baselines", "cli", "datasets", "explain", "io", "plot", "report", "vision"}
+NO_CLASSIFIERS = {
+    "baselines",
+    "cli",
+    "datasets",
+    "explain",
+    "io",
+    "plot",
+    "report",
+    "tables",
+    "vision",
+}
 # Large grids are searched on this many rows at most.
 SEARCH_ROWS = 5_000
 LIGHTGBM_CONFIGURATIONS = 16

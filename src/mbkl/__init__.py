@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel"]
+__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel", "load"]
 
 if TYPE_CHECKING:
     from mbkl.classifier import MBKLClassifier
+    from mbkl.io import load
     from mbkl.kernel import MBKernel
     from mbkl.model_selection import MBKLClassifierCV
 
@@ -17,11 +18,12 @@ _HOMES = {
     "MBKLClassifier": "mbkl.classifier",
     "MBKLClassifierCV": "mbkl.model_selection",
     "MBKernel": "mbkl.kernel",
+    "load": "mbkl.io",
 }
 
 
 def __getattr__(name: str):
-    """Import a public class when it is first used: `import mbkl` itself takes no time."""
+    """Import a public name when it is first used: `import mbkl` itself takes no time."""
     if name not in _HOMES:
         raise AttributeError(f"module 'mbkl' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -145,6 +145,19 @@ class BinaryMapsEstimator(BaseEstimator):
         check_is_fitted(self)
         return [part for part in self._maps.parts if isinstance(part, FernMaps)]
 
+    def save(self, path, *, extra=None) -> None:
+        """Save the fitted model; `mbkl.load` brings it back, to the bit.
+
+        Parameters
+        ----------
+        path : path or binary file
+        extra : dict or None, default=None
+            Anything that JSON can hold, kept with the model; see `mbkl.io.load_extra`.
+        """
+        from mbkl.io import save
+
+        save(self, path, extra=extra)
+
     def _rows(self, X, y, weights, progress: Progress) -> Rows:
         """Return the rows of positive weight, and class numbers for labels."""
         if self.n_jobs == 0:

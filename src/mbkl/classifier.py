@@ -401,6 +401,41 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
         return probabilities
 
+    def explain_global(self, X=None, **options):
+        """Show what the model has learned: importances, shape functions, interactions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            Such as the training data; None means rows made up from the thresholds.
+        **options
+            See `mbkl.explain.explain_global`.
+
+        Returns
+        -------
+        explanation : GlobalExplanation
+        """
+        from mbkl.explain import explain_global
+
+        return explain_global(self, X, **options)
+
+    def explain_local(self, X, **options):
+        """Divide the scores of rows among the features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options
+            See `mbkl.explain.explain_local`, above all `background`.
+
+        Returns
+        -------
+        explanation : LocalExplanation
+        """
+        from mbkl.explain import explain_local
+
+        return explain_local(self, X, **options)
+
     def _scores(self, X) -> np.ndarray:
         X = self._validate_new(X)
         return self.predictor_.scores(X)

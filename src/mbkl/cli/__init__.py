@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(prog="mbkl", description="Multiple Binary Kernel Learning.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("warmup", help="compile and cache the kernels, so that no fit waits")
-    parser.parse_args(arguments)
-    from mbkl.engine.warmup import warmup
+    """Run the command line.
 
-    seconds = warmup()
-    print(f"All kernels are ready ({seconds:.1f} s).")
-    return 0
+    Parameters
+    ----------
+    arguments : list of str or None
+        None means those of the process.
+
+    Returns
+    -------
+    code : int
+        0: fine, 1: something is wrong with a file or its contents, 2: with the options,
+        130: interrupted.
+    """
+    try:
+        from mbkl.cli.app import app
+    except ImportError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        print("mbkl: the command line needs more: pip install 'mbkl[cli]'", file=sys.stderr)
+        return 1
+    from mbkl.cli.command import run
+
+    return run(app, arguments)

@@ -108,7 +108,7 @@ class ProjectionMaps:
 
 
 class Projections(BaseEstimator):
-    """Family of stumps on random projections, z(x) = +1 if w . x > threshold else -1.
+    """Family of stumps on random projections, z(x) = +1 if w·x > threshold else -1.
 
     Features are centred and scaled to unit variance first, as thresholds on sums of
     features of different units would mean little. Those of sparse matrices are scaled

@@ -1,0 +1,163 @@
+"""What all commands share: options in groups, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from mbkl.cli.config import read_config
+from mbkl.cli.console import Console
+
+# What can be wrong with the files, or with what is installed; anything else is our mistake.
+_EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Options of every command that it does not see itself."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            is_eager=True,
+            callback=read_config,
+            help="TOML file with options. Those on the command line win.",
+        ),
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
+
+
+def command(function: Callable) -> Callable:
+    """Make a function a command.
+
+    Parameters
+    ----------
+    function : callable
+        Each parameter is an argument or an option, or a data class whose fields are
+        options; `console` must be among them.
+
+    Returns
+    -------
+    command : callable
+        Has all options as parameters, as typer wants them.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in groups:
+            parameters += _options(groups[parameter.name])
+        else:
+            parameters.append(_parameter(parameter.name, hints[parameter.name], parameter.default))
+    parameters += _options(_Shared)
+
+    @functools.wraps(function)
+    def run_command(config: Path | None, debug: bool, **values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        console = values["console"]
+        try:
+            with _silence(console.quiet), _warnings_as_notes(console):
+                function(**values)
+                sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            _complain("interrupted.")
+            raise typer.Exit(130) from None
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            _complain(_in_one_line(error))
+            raise typer.Exit(1) from None
+
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {one.name: one.annotation for one in parameters}
+    del run_command.__wrapped__
+    return run_command
+
+
+def run(app: typer.Typer, arguments: list[str] | None) -> int:
+    """Run an app.
+
+    Parameters
+    ----------
+    app : Typer
+    arguments : list of str or None
+
+    Returns
+    -------
+    code : int
+        The exit code.
+    """
+    try:
+        return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
+    except Exception as error:
+        # typer raises what click raised before it, under other names.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "mbkl"
+        message = error.format_message().rstrip(".")
+        if "\n" in message:  # the help itself
+            print(message, file=sys.stderr)
+        else:
+            _complain(f"{message}. See '{where} --help'.")
+        return getattr(error, "exit_code", 2)
+
+
+def _options(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [_parameter(one.name, hints[one.name], one.default) for one in fields(group)]
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+@contextlib.contextmanager
+def _silence(quiet: bool) -> Iterator[None]:
+    """Keep everything off stderr, whoever writes it."""
+    with contextlib.redirect_stderr(io.StringIO()) if quiet else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def _warnings_as_notes(console: Console) -> Iterator[None]:
+    def show(message: Warning | str, *_: Any) -> None:
+        console.note(" ".join(str(message).split()))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _in_one_line(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return "not enough memory for this; use fewer rows, or fewer maps (--n-maps)."
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, _EXPECTED):
+        return words
+    return f"unexpected, please report this: {type(error).__name__}: {words} (--debug shows where)"
+
+
+def _complain(line: str) -> None:
+    print(f"mbkl: {line}", file=sys.stderr)

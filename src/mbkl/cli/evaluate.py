@@ -1,0 +1,125 @@
+"""`mbkl evaluate`: how good predictions are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mbkl.cli.console import Console
+from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mbkl.cli.validation import Outcome
+
+
+def evaluate(
+    data: DataFile,
+    console: Console,
+    reading: Reading,
+    learning: Learning,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="Model file to be tried on the table; nothing is learned.", show_default=False
+        ),
+    ] = None,
+    test: TestFile = None,
+    folds: Folds = 5,
+) -> None:
+    """Measure how good predictions are on rows that were not learned from.
+
+    By cross-validation; or on a test table; or by trying a model on the table.
+
+    mbkl evaluate people.csv --target income
+
+    mbkl evaluate train.csv -t income --test test.csv
+
+    mbkl evaluate test.csv --model people.mbkl
+    """
+    if model is not None and test is not None:
+        raise typer.BadParameter("--model is tried on the table itself: leave out --test.")
+    if model is not None:
+        classes, outcomes = _of_a_model(console, model, data, reading.target)
+    else:
+        classes, outcomes = _of_new_models(console, reading, learning, data, test, folds)
+    _report(console, classes, outcomes)
+
+
+def _of_a_model(
+    console: Console, path: Path, data: Path, target: str | None
+) -> tuple[NDArray, list[Outcome]]:
+    """Try a model on a table."""
+    from mbkl.cli.models import Trained
+    from mbkl.cli.validation import outcome_of
+
+    with console.steps(reading=1, predicting=1) as steps:
+        steps.begin("reading")
+        trained = Trained.load(path)
+        steps.part(data.name)
+        table = trained.read_labelled(data, target)
+        steps.begin("predicting")
+        outcome = outcome_of(trained.model, trained.features(table), table.y)
+    return trained.model.classes_, [outcome]
+
+
+def _of_new_models(
+    console: Console,
+    reading: Reading,
+    learning: Learning,
+    data: Path,
+    test: Path | None,
+    n_folds: int,
+) -> tuple[NDArray, list[Outcome]]:
+    """Learn from parts of a table and try what was learned on the rest."""
+    import numpy as np
+
+    from mbkl.cli.validation import splits_of, try_out
+
+    n_splits = 1 if test else n_folds
+    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
+    names = names if test is None else ["learning"]
+    outcomes = []
+    with console.steps(reading=1, **dict.fromkeys(names, 5)) as steps:
+        steps.begin("reading", f"reading {data.name}")
+        table = reading.read(data)
+        for note in table.notes:
+            console.note(note)
+        held_out = None if test is None else reading.read_test(test, table)
+        splits = splits_of(table, held_out, n_splits, learning.seed)
+        for name, split in zip(names, splits, strict=True):
+            steps.begin(name)
+            outcomes.append(try_out(steps.watch(learning.estimator()), split))
+    return np.unique(table.y), outcomes
+
+
+def _report(console: Console, classes: NDArray, outcomes: list[Outcome]) -> None:
+    """Print the figures."""
+    from mbkl.cli.validation import figures, joined
+
+    result = figures(joined(outcomes), classes)
+    if len(outcomes) > 1:
+        result["fold_accuracies"] = [one.accuracy for one in outcomes]
+    if outcomes[0].seconds:
+        result["seconds_per_fit"] = joined(outcomes).seconds
+
+    def show() -> None:
+        rows: list[tuple[str, Any]] = [
+            (name.replace("_", " "), value)
+            for name, value in result.items()
+            if isinstance(value, int | float)
+        ]
+        if len(outcomes) > 1:
+            lowest, highest = min(result["fold_accuracies"]), max(result["fold_accuracies"])
+            rows.append(("accuracy of the folds", f"{lowest:.3f} to {highest:.3f}"))
+        console.table(rows)
+        print()
+        header = ["class", "rows", "precision", "recall", "f1"]
+        console.table(
+            [[str(one["label"]), *list(one.values())[1:]] for one in result["classes"]], header
+        )
+
+    console.result(result, show)

@@ -1,0 +1,52 @@
+"""`mbkl export`: models for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mbkl.cli.console import Console
+from mbkl.cli.files import check_output
+from mbkl.cli.options import ModelFile
+
+
+def export(
+    model: ModelFile,
+    console: Console,
+    onnx: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="ONNX file to write.", show_default=False),
+    ] = None,
+    c: Annotated[
+        Path | None,
+        typer.Option("--c", metavar="FILE", help="Header of C to write.", show_default=False),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What functions in C begin with.")] = "model",
+) -> None:
+    """Write a model as ONNX, or as a header of plain C; both know how to encode the columns.
+
+    mbkl export people.mbkl --onnx people.onnx
+
+    mbkl export people.mbkl --c people.h --name people
+    """
+    if onnx is None and c is None:
+        raise typer.BadParameter("say what to write: --onnx FILE, --c FILE or both.")
+    from mbkl.cli.models import Trained
+    from mbkl.io import export_c, export_onnx
+
+    for path in (onnx, c):
+        if path is not None:
+            check_output(path, model)
+    trained = Trained.load(model)
+    written = {}
+    if onnx is not None:
+        export_onnx(trained.model, onnx, trained.rules)
+        written["onnx"] = onnx
+    if c is not None:
+        export_c(trained.model, c, trained.rules, name)
+        written["c"] = c
+    for path in written.values():
+        console.say(f"{path}: {path.stat().st_size:,} bytes.")
+    console.result(written)

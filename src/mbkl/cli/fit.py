@@ -1,0 +1,76 @@
+"""`mbkl fit`: from a table to a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mbkl.cli.console import Console
+from mbkl.cli.files import check_output
+from mbkl.cli.options import DataFile, Learning, Reading
+
+
+def fit(
+    data: DataFile,
+    console: Console,
+    reading: Reading,
+    learning: Learning,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Model file to write.", show_default="name of the data + .mbkl"
+        ),
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which to end with what is reached.", show_default=False),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File from which a fit that was stopped goes on.", show_default=False),
+    ] = None,
+) -> None:
+    """Learn a model from a table.
+
+    mbkl fit people.csv --target income
+
+    mbkl fit people.csv -t income -o income.mbkl --calibrate --drop id
+
+    mbkl fit train.svm --tune
+    """
+    from mbkl.cli.models import Trained, encoded_for_training
+
+    path = output or Path(f"{data.name.split('.')[0]}.mbkl")
+    check_output(path, data)
+    with console.steps(reading=2, encoding=1, learning=10, writing=1) as steps:
+        steps.begin("reading", f"reading {data.name}")
+        table = reading.read(data)
+        steps.begin("encoding")
+        [X], encoder = encoded_for_training(table)
+        for note in (*table.notes, *(encoder.notes_ if encoder else ())):
+            console.note(note)
+        steps.begin("learning")
+        model = steps.watch(learning.estimator(max_time=max_time, checkpoint=checkpoint))
+        model.fit(X, table.y)
+        steps.begin("writing", f"writing {path.name}")
+        model = getattr(model, "best_estimator_", model)
+        rules = encoder.rules if encoder else None
+        Trained(path, model, rules, table.target, reading.dialect()).save()
+    summary = {
+        "model": path,
+        "rows": table.n_rows,
+        "features": model.n_features_in_,
+        "columns": len(table.names),
+        "classes": model.classes_,
+        "maps": model.n_maps_,
+        "C": model.C_,
+        "seconds": model.timings_["total"],
+        "notes": [*table.notes, *(encoder.notes_ if encoder else ())],
+    }
+    console.say(
+        f"{path}: {len(model.classes_)} classes, learned from {table.n_rows:,} rows of "
+        f"{len(table.names)} columns in {model.timings_['total']:.1f} s."
+    )
+    console.result(summary)

@@ -1,0 +1,176 @@
+"""A trained model, with what its file says about the table it learned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mbkl.cli.options import Reading
+from mbkl.tables import Table, TableEncoder, TableError, read_table
+
+if TYPE_CHECKING:
+    from mbkl import MBKLClassifier
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model and how to read and encode rows for it.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    model : MBKLClassifier
+    rules : list of dict or None
+        Those of a `TableEncoder`; None if features are what they are in the file.
+    target : str or None
+        Column of the labels, in tables that have one.
+    dialect : dict
+        How to read text files.
+    """
+
+    path: Path
+    model: MBKLClassifier
+    rules: list[dict[str, Any]] | None = None
+    target: str | None = None
+    dialect: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Trained:
+        """Read a model file."""
+        from mbkl.io import ModelFileError, load, load_extra
+
+        if not path.exists():
+            raise ValueError(f"{path}: there is no such file; 'mbkl fit' writes one.")
+        try:
+            model, extra = load(path), load_extra(path)
+        except ModelFileError as error:
+            raise ValueError(f"{path}: {error}") from None
+        if not hasattr(model, "predict"):
+            raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
+        return cls._checked(path, model, extra)
+
+    @classmethod
+    def _checked(cls, path: Path, model: MBKLClassifier, extra: dict[str, Any]) -> Trained:
+        """Take from a file what `save` wrote; anything else in it is an error."""
+        rules, target = extra.get("rules"), extra.get("target")
+        dialect = extra.get("dialect", {})
+        try:
+            if rules is not None:
+                width = len(TableEncoder.from_rules(rules).get_feature_names_out())
+                if width != model.n_features_in_:
+                    raise ValueError(f"{width} columns for {model.n_features_in_} features")
+            if not isinstance(target, str | None) or not isinstance(dialect, dict):
+                raise ValueError("the target or the dialect is none")
+            Reading(target=target, **dialect)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: what it says about tables makes no sense ({error}).") from (
+                None
+            )
+        return cls(path, model, rules, target, dialect)
+
+    def save(self) -> None:
+        """Write the model file."""
+        from mbkl.io import save
+
+        extra = {"rules": self.rules, "target": self.target, "dialect": self.dialect}
+        save(self.model, self.path, extra=extra)
+
+    def read(self, path: Path) -> Table:
+        """Read rows to predict; labels that they may have do not matter."""
+        return read_table(path, text=self._text_columns(), **self.dialect)
+
+    def read_labelled(self, path: Path, target: str | None) -> Table:
+        """Read rows whose labels are known."""
+        target = target or self.target
+        text = self._text_columns()
+        if target is not None and self.model.classes_.dtype.kind == "U":
+            text.append(target)  # labels such as 1 and 2 are text if the model knows others
+        table = read_table(path, text=text, **self.dialect)
+        if table.labels is None:
+            table = table.with_target(target)
+        table.check_labels(self.model.classes_)
+        return table
+
+    def features(self, table: Table) -> Any:
+        """Return rows as the model takes them."""
+        n_features = self.model.n_features_in_
+        if table.is_sparse:
+            if self.rules is not None:
+                raise TableError(
+                    f"{table.path}: a sparse matrix has no columns with names, and the model needs "
+                    f"'{self.rules[0]['name']}' and others."
+                )
+            return resized(table.columns, n_features)
+        names = getattr(self.model, "feature_names_in_", None)
+        rules = self.rules
+        if rules is None:
+            known = table.names if names is None else names
+            rules = [{"name": str(name), "kind": "number", "categories": []} for name in known]
+            if names is None and len(rules) != n_features:
+                raise TableError(
+                    f"{table.path}: {len(rules)} columns, but the model has {n_features} features."
+                )
+        return encoded(TableEncoder.from_rules(rules), table, names is not None)
+
+    def _text_columns(self) -> list[str]:
+        return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
+
+
+def encoded(encoder: TableEncoder, table: Table, with_names: bool = True) -> Any:
+    """Return the columns of a table as numbers.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    table : Table
+    with_names : bool
+        Whether to return a dataframe, with the names of the features, or an array.
+
+    Returns
+    -------
+    X : DataFrame or ndarray
+    """
+    import pandas as pd
+
+    with table.errors_located():
+        X = encoder.transform(table.columns)
+    return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
+
+
+def encoded_for_training(
+    table: Table, *others: Table, with_names: bool = True
+) -> tuple[list[Any], TableEncoder | None]:
+    """Learn how to encode a table, and encode it and others; sparse ones stay as they are.
+
+    Parameters
+    ----------
+    table : Table
+    *others : Table
+        With the same columns.
+    with_names : bool
+        See `encoded`.
+
+    Returns
+    -------
+    encoded : list of DataFrame, ndarray or csr_array
+    encoder : TableEncoder or None
+    """
+    for other in others:
+        if other.is_sparse != table.is_sparse:
+            raise TableError(f"{other.path} and {table.path} must both be sparse, or none of them.")
+    if table.is_sparse:
+        width = table.columns.shape[1]
+        return [table.columns, *(resized(other.columns, width) for other in others)], None
+    encoder = TableEncoder()
+    with table.errors_located():
+        encoder.fit(table.columns)
+    return [encoded(encoder, one, with_names) for one in (table, *others)], encoder
+
+
+def resized(matrix: Any, width: int) -> Any:
+    """Return a sparse matrix with so many columns; features not seen in training tell nothing."""
+    matrix = matrix.copy()
+    matrix.resize((matrix.shape[0], width))
+    return matrix

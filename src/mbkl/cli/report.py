@@ -1,0 +1,63 @@
+"""`mbkl report`: all about a model on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mbkl.cli.console import Console
+from mbkl.cli.files import check_output
+from mbkl.cli.options import DataFile, ModelFile, Target, TestFile
+
+
+def report(
+    model: ModelFile,
+    data: DataFile,
+    console: Console,
+    target: Target = None,
+    test: TestFile = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Page to write.", show_default="name of the model + .html"
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
+) -> None:
+    """Write a page with figures and pictures of a model, as one HTML file.
+
+    The table must have the labels; it is best the one that the model learned from, with new
+    rows in --test.
+
+    mbkl report people.mbkl people.csv
+
+    mbkl report people.mbkl train.csv --test test.csv -o people.html
+    """
+    from mbkl.cli.models import Trained
+    from mbkl.report import write_report
+
+    path = output or Path(f"{model.stem}.html")
+    check_output(path, model, data, test)
+    with console.steps(reading=1, writing=3) as steps:
+        steps.begin("reading", f"reading {data.name}")
+        trained = Trained.load(model)
+        table = trained.read_labelled(data, target)
+        X = trained.features(table)
+        X_test, y_test = None, None
+        if test is not None:
+            held_out = trained.read_labelled(test, target)
+            X_test, y_test = trained.features(held_out), held_out.y
+        steps.begin("writing", f"writing {path.name}")
+        write_report(
+            trained.model,
+            X,
+            table.y,
+            path,
+            X_test=X_test,
+            y_test=y_test,
+            title=title or f"{model.stem}: {table.target}",
+        )
+    console.say(f"{path}: {path.stat().st_size:,} bytes.")
+    console.result({"output": path, "rows": table.n_rows})

@@ -1,0 +1,74 @@
+"""The rows that explanations average over."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.maps.families import MapSet
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.sample import first_by_hash
+from mbkl.maps.stumps import StumpMaps
+
+_SEED = 0
+
+
+def check_number(name: str, value: int) -> None:
+    """Complain of a number of rows below one."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}.")
+
+
+def some_rows(X, n_rows: int) -> NDArray:
+    """Return at most so many rows of X, dense, drawn by a hash of their values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> some_rows(np.arange(10.0)[:, None], 3).shape
+    (3, 1)
+    """
+    rows = X[first_by_hash(X, np.zeros(X.shape[0], dtype=np.intp), n_rows, _SEED)]
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArray[np.float64]:
+    """Return rows made up from the model alone, for when there are no data.
+
+    All intervals between the thresholds of a feature are equally likely, features are
+    independent, and those that only projections use have a normal distribution.
+
+    Parameters
+    ----------
+    maps : MapSet
+    n_features, n_rows : int
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_features)
+    """
+    generator = np.random.Generator(np.random.Philox(_SEED))
+    rows = np.zeros((n_rows, n_features))
+    features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
+    for part in maps.parts:
+        if isinstance(part, ProjectionMaps):
+            rows[:] = part.centre + part.scale * generator.normal(size=rows.shape)
+        elif isinstance(part, StumpMaps):
+            features.append(part.stump_features)
+            thresholds.append(part.edges.thresholds)
+        elif isinstance(part, FernMaps):
+            features.append(part.features)
+            thresholds.append(part.thresholds)
+    stumps = np.unique(
+        np.column_stack([np.concatenate(features), np.concatenate(thresholds)]), axis=0
+    )
+    used, first = np.unique(stumps[:, 0], return_index=True)
+    for feature, cuts in zip(used.astype(np.intp), np.split(stumps[:, 1], first[1:])):
+        # An interval ends on its threshold; the last begins just above one.
+        values = np.append(cuts, np.nextafter(cuts[-1], np.inf))
+        values[np.isneginf(values)] = np.nan
+        place = np.arange(n_rows) * values.size // n_rows
+        rows[:, feature] = generator.permutation(values[place])
+    return rows

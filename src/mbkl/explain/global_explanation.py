@@ -1,0 +1,212 @@
+"""What a model has learned, as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from mbkl.explain.attribution import contributions
+from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
+from mbkl.explain.groups import pair_strengths, set_contributions
+from mbkl.explain.shapes import FeatureShape, plain, shapes_of
+from mbkl.extras import require
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FeatureGroup:
+    """Features that are joined by one table or several.
+
+    Parameters
+    ----------
+    features : tuple of int
+    name : str
+    importances : ndarray of shape (n_columns,)
+        Mean absolute value of what these tables add to each score, less its mean.
+    """
+
+    features: tuple[int, ...]
+    name: str
+    importances: Array
+
+    @property
+    def importance(self) -> float:
+        """Mean importance over the scores."""
+        return float(self.importances.mean())
+
+
+@dataclass(frozen=True)
+class GlobalExplanation:
+    """Importances, shape functions and interactions of a fitted model.
+
+    Parameters
+    ----------
+    feature_names : tuple of str
+    classes : tuple
+        Class of each score; with two classes there is one score, that of the second.
+    baseline : ndarray of shape (n_columns,)
+        Mean scores of the background.
+    importances : ndarray of shape (n_features, n_columns)
+        Mean absolute value of what each feature adds to each score.
+    shapes : tuple of FeatureShape
+        Of the features that stumps or ferns use.
+    groups : tuple of FeatureGroup
+        By importance, the greatest first.
+    pair_features : ndarray of shape (n_pair_features,)
+        The most important features.
+    pair_strengths : ndarray of shape (n_pair_features, n_pair_features)
+        How much each two of them tell together beyond what each tells alone.
+    n_rows : int
+        Rows over which importances are means.
+    from_data : bool
+        Whether these rows were given, or made up from the thresholds.
+    """
+
+    feature_names: tuple[str, ...]
+    classes: tuple
+    baseline: Array
+    importances: Array
+    shapes: tuple[FeatureShape, ...]
+    groups: tuple[FeatureGroup, ...]
+    pair_features: NDArray[np.intp]
+    pair_strengths: Array
+    n_rows: int
+    from_data: bool
+
+    @property
+    def importance(self) -> Array:
+        """Importance of each feature: the mean over the scores."""
+        return self.importances.mean(axis=1)
+
+    @property
+    def ranking(self) -> NDArray[np.intp]:
+        """Features from the most to the least important."""
+        return np.argsort(-self.importance, kind="stable")
+
+    def shape(self, feature: int | str) -> FeatureShape:
+        """Return the shape function of a feature, given by number or name."""
+        for shape in self.shapes:
+            if feature in (shape.feature, shape.name):
+                return shape
+        raise KeyError(f"no stump and no fern of the model asks about feature {feature!r}.")
+
+    def to_frame(self):
+        """Return the importances as a pandas data frame, the greatest first."""
+        pandas = require("pandas", "plot")
+        columns = {"feature": self.feature_names, "importance": self.importance}
+        columns |= {str(name): column for name, column in zip(self.classes, self.importances.T)}
+        return pandas.DataFrame(columns).iloc[self.ranking].reset_index(drop=True)
+
+    def to_dict(self) -> dict:
+        """Return plain lists and numbers for JSON."""
+        return {
+            "feature_names": list(self.feature_names),
+            "classes": [plain(name) for name in self.classes],
+            "baseline": self.baseline.tolist(),
+            "importances": self.importances.tolist(),
+            "shapes": [shape.to_dict() for shape in self.shapes],
+            "groups": [
+                {"features": list(group.features), "importances": group.importances.tolist()}
+                for group in self.groups
+            ],
+            "pair_features": self.pair_features.tolist(),
+            "pair_strengths": self.pair_strengths.tolist(),
+            "n_rows": self.n_rows,
+            "from_data": self.from_data,
+        }
+
+
+def explain_global(
+    model, X=None, *, max_rows: int = 200, background_rows: int = 100, pair_features: int = 20
+) -> GlobalExplanation:
+    """Show what a model has learned.
+
+    What a feature adds to a score is defined in `explain_local`; its importance is the
+    mean absolute value of that over rows of X. Its shape function is the sum of its
+    stumps' tables and of the partial dependence of the ferns that ask about it. Without
+    data, rows are made up: all intervals between thresholds count the same.
+
+    Parameters
+    ----------
+    model : MBKLClassifier
+        Fitted.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+        Such as the training data. All rows are counted in the shape functions.
+    max_rows : int, default=200
+        Rows over which importances are averaged, drawn by a hash of their values.
+    background_rows : int, default=100
+        Rows that stand for the absence of features, drawn likewise.
+    pair_features : int, default=20
+        How many features, the most important ones, are compared pair by pair.
+
+    Returns
+    -------
+    explanation : GlobalExplanation
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.explain import explain_global
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MBKLClassifier(n_maps=200, random_state=0).fit(X, y)
+    >>> explanation = explain_global(model, X)
+    >>> explanation.feature_names[explanation.ranking[0]].startswith("petal")
+    True
+    >>> int(explanation.shape("petal width (cm)").counts.sum())
+    150
+    """
+    check_model(model)
+    check_number("max_rows", max_rows)
+    check_number("background_rows", background_rows)
+    predictor = model.predictor_
+    if X is None:
+        rows = rows_between_thresholds(predictor.maps, model.n_features_in_, max_rows)
+    else:
+        X = model._validate_new(X)
+        rows = some_rows(X, max_rows)
+    background = some_rows(rows, background_rows)
+    names, classes = feature_names_of(model), score_classes(model)
+    importances = np.abs(contributions(predictor, rows, background)).mean(axis=0)
+    strongest = np.argsort(-importances.mean(axis=1), kind="stable")[:pair_features]
+    sets, added = set_contributions(predictor, rows, background)
+    groups = [
+        FeatureGroup(features, " & ".join(names[i] for i in features), importance)
+        for features, importance in zip(sets, np.abs(added).mean(axis=1))
+    ]
+    return GlobalExplanation(
+        names,
+        classes,
+        predictor.scores(background).mean(axis=0),
+        importances,
+        tuple(shapes_of(predictor, background, model.theta_, names, classes, X)),
+        tuple(sorted(groups, key=lambda group: -group.importance)),
+        strongest,
+        pair_strengths(predictor, rows, background, strongest),
+        len(rows),
+        X is not None,
+    )
+
+
+def check_model(model) -> None:
+    """Complain unless the model is a fitted classifier of this package."""
+    from mbkl.classifier import MBKLClassifier
+
+    if not isinstance(model, MBKLClassifier):
+        raise TypeError(f"model must be an MBKLClassifier, got {type(model).__name__}.")
+    check_is_fitted(model)
+
+
+def feature_names_of(model) -> tuple[str, ...]:
+    """Return the names of the features; x0, x1, ... where they have none."""
+    return tuple(str(name) for name in _check_feature_names_in(model))
+
+
+def score_classes(model) -> tuple:
+    """Return the class of each score: with two classes, the second alone."""
+    classes = tuple(model.classes_.tolist())
+    return classes[1:] if len(classes) == 2 else classes

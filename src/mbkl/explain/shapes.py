@@ -1,0 +1,225 @@
+"""Shape functions: how the scores change with one feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.explain.fern_games import FernTables, main_effects
+from mbkl.extras import require
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
+
+Array = NDArray[np.float64]
+
+_BINS = 48
+# Part of the data at either end that is not to stretch a picture.
+_OUTER = 0.005
+
+
+@dataclass(frozen=True)
+class FeatureShape:
+    """Step function of one feature, for each score.
+
+    Parameters
+    ----------
+    feature : int
+        Column of X.
+    name : str
+    classes : tuple
+        Class of each score.
+    thresholds : ndarray of shape (n_thresholds,)
+        Increasing. A first one of -inf parts missing values from all others.
+    values : ndarray of shape (n_thresholds + 1, n_columns)
+        What is added to the scores up to the first threshold, between the first and
+        the second, and so on; the mean over the background is zero.
+    counts : ndarray of shape (n_thresholds + 1,) or None
+        Rows of the data in each interval.
+    bins : ndarray of shape (n_bins + 1,) or None
+        Edges of bins of equal width over the range of the data, less its outermost parts.
+    density : ndarray of shape (n_bins,) or None
+        Rows of the data in each bin; those beyond count in the first or last.
+    stump_thresholds, theta : ndarray of shape (n_stumps,)
+        Thresholds of the stumps kept by the kernel, and their weights.
+    """
+
+    feature: int
+    name: str
+    classes: tuple
+    thresholds: Array
+    values: Array
+    counts: NDArray[np.intp] | None
+    bins: Array | None
+    density: NDArray[np.intp] | None
+    stump_thresholds: Array
+    theta: Array
+
+    @property
+    def warp(self) -> Array:
+        """Where the kernel of stumps places each interval: the weights below it."""
+        climbed = np.append(0.0, np.cumsum(self.theta))
+        below = np.searchsorted(self.stump_thresholds, self.thresholds, side="right")
+        return np.append(0.0, climbed[below])
+
+    def at(self, x) -> Array:
+        """Return what values of the feature add, of shape (n, n_columns)."""
+        return self.values[intervals(self.thresholds, np.asarray(x, dtype=np.float64))]
+
+    def to_frame(self):
+        """Return a pandas data frame with a row for each interval."""
+        pandas = require("pandas", "plot")
+        edges = np.concatenate([[np.nan], self.thresholds, [np.nan]])
+        columns = {"above": edges[:-1], "up to": edges[1:]}
+        if self.counts is not None:
+            columns["count"] = self.counts
+        columns |= {str(name): column for name, column in zip(self.classes, self.values.T)}
+        return pandas.DataFrame(columns)
+
+    def to_dict(self) -> dict:
+        """Return plain lists for JSON; a threshold of -inf is None."""
+        return {
+            "feature": self.feature,
+            "name": self.name,
+            "classes": [plain(name) for name in self.classes],
+            "thresholds": finite(self.thresholds),
+            "values": self.values.tolist(),
+            "counts": None if self.counts is None else self.counts.tolist(),
+            "bins": None if self.bins is None else self.bins.tolist(),
+            "density": None if self.density is None else self.density.tolist(),
+            "stump_thresholds": finite(self.stump_thresholds),
+            "theta": self.theta.tolist(),
+        }
+
+
+def plain(value):
+    """Return a NumPy scalar as what JSON knows."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def finite(values: Array) -> list[float | None]:
+    """Return a list in which numbers that JSON does not know are None."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
+    """Return the interval of each value; missing ones are in the first."""
+    return np.where(np.isnan(x), 0, np.searchsorted(thresholds, x, side="left"))
+
+
+def shapes_of(
+    predictor: TablePredictor,
+    background: NDArray,
+    theta: Array,
+    names: Sequence[str],
+    classes: tuple,
+    X=None,
+) -> list[FeatureShape]:
+    """Return the shape functions of all features that stumps or ferns use.
+
+    That of a feature is the sum of its stumps' tables and of the mean effects of the
+    ferns that ask about it.
+
+    Parameters
+    ----------
+    predictor : TablePredictor
+    background : ndarray of shape (n_background, n_features)
+    theta : ndarray of shape (n_maps,)
+        Kernel weights of the maps.
+    names : sequence of str
+        Names of the features.
+    classes : tuple
+        Class of each score.
+    X : ndarray or sparse matrix or None
+        Rows to count.
+    """
+    features, thresholds, jumps = _jumps(predictor, background)
+    order = np.lexsort((thresholds, features))
+    features, thresholds, jumps = features[order], thresholds[order], jumps[order]
+    fresh = np.ones(features.size, dtype=bool)
+    fresh[1:] = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
+    starts = np.flatnonzero(fresh)
+    if not starts.size:
+        return []
+    features, thresholds = features[starts], thresholds[starts]
+    jumps = np.add.reduceat(jumps, starts, axis=0)
+    stumps = _stumps(predictor, theta)
+    columns = sparse.csc_array(X) if sparse.issparse(X) else X
+    shapes = []
+    for feature, first, count in zip(*np.unique(features, return_index=True, return_counts=True)):
+        cuts = thresholds[first : first + count]
+        values = np.vstack([np.zeros(jumps.shape[1]), jumps[first : first + count]]).cumsum(axis=0)
+        values -= values[intervals(cuts, background[:, feature].astype(np.float64))].mean(axis=0)
+        own = stumps[0] == feature
+        data = None if columns is None else _column(columns, feature)
+        bins, density = (None, None) if data is None else _density(data)
+        shapes.append(
+            FeatureShape(
+                int(feature),
+                str(names[feature]),
+                classes,
+                cuts,
+                values,
+                None if data is None else _count(data, cuts),
+                bins,
+                density,
+                stumps[1][own],
+                stumps[2][own],
+            )
+        )
+    return shapes
+
+
+def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
+    """Return feature, threshold and jump of each stump, alone or in a fern."""
+    features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
+    jumps = [np.empty((0, predictor.intercept.size))]
+    for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True):
+        if isinstance(part, StumpMaps):
+            features.append(part.stump_features)
+            thresholds.append(part.edges.thresholds)
+            jumps.append(np.diff(tables, axis=0)[part.cells.is_jump[1:]])
+        elif isinstance(part, FernMaps) and part.n_maps:
+            games = FernTables(part, tables)
+            features.append(games.features)
+            thresholds.append(games.thresholds)
+            jumps.append(main_effects(games, games.pieces(background)))
+    return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)
+
+
+def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
+    """Return feature, threshold and kernel weight of all stumps, by threshold."""
+    bounds = np.cumsum([part.n_maps for part in predictor.maps.parts])[:-1]
+    pairs = [
+        (part, weights)
+        for part, weights in zip(predictor.maps.parts, np.split(theta, bounds), strict=True)
+        if isinstance(part, StumpMaps)
+    ]
+    features = np.concatenate([np.empty(0, np.intp), *(part.stump_features for part, _ in pairs)])
+    cuts = np.concatenate([np.empty(0), *(part.edges.thresholds for part, _ in pairs)])
+    order = np.argsort(cuts, kind="stable")
+    weights = np.concatenate([np.empty(0), *(weights for _, weights in pairs)])
+    return features[order], cuts[order], weights[order]
+
+
+def _column(columns, feature: int) -> Array:
+    column = columns[:, [feature]]
+    return (column.toarray() if sparse.issparse(column) else column).ravel().astype(np.float64)
+
+
+def _count(column: Array, thresholds: Array) -> NDArray[np.intp]:
+    return np.bincount(intervals(thresholds, column), minlength=thresholds.size + 1)
+
+
+def _density(column: Array) -> tuple[Array, NDArray[np.intp]]:
+    present = column[~np.isnan(column)]
+    low, high = np.quantile(present, [_OUTER, 1.0 - _OUTER]) if present.size else (0.0, 0.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    counts, bins = np.histogram(np.clip(present, low, high), _BINS, range=(low, high))
+    return bins, counts

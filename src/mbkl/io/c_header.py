@@ -1,0 +1,269 @@
+"""Export of classifiers to one header of plain C, for small machines.
+
+The header needs no memory beyond its tables and no library but that of C. Tables are
+float32; thresholds are compared as exactly as everywhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mbkl
+from mbkl.classifier import MBKLClassifier
+from mbkl.io import c_templates as templates
+from mbkl.io.container import write_atomically
+from mbkl.io.entries import compact
+from mbkl.io.exports import Column, check_classifier, columns_of
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+
+_PER_LINE = 10
+_PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
+
+
+def export_c(
+    model: MBKLClassifier,
+    path: str | os.PathLike,
+    rules: Sequence[Mapping[str, Any]] | None = None,
+    name: str = "model",
+) -> None:
+    """Write a classifier as a header of C99 (and C++) without dependencies.
+
+    It defines `int <name>_predict(const float *x)`, which returns the number of a class,
+    `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
+    the model has probabilities, `<name>_probabilities`. Missing values are NaN.
+
+    Parameters
+    ----------
+    model : MBKLClassifier or MBKLClassifierCV
+    path : path
+    rules : list of dict or None, default=None
+        Those of a `mbkl.tables.TableEncoder`: the header then also defines
+        `<name>_encode`, which turns a row of a table into features.
+    name : str, default="model"
+        What all names in the header begin with.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import export_c
+    >>> model = MBKLClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_c(model, Path(folder) / "model.h")
+    ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
+    True
+    """
+    check_classifier(model)
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
+        raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
+    pieces = list(_pieces(model, name))
+    if rules is not None:
+        pieces += _encoding(columns_of(rules, model.n_features_in_), name)
+    text = "\n".join([*pieces, "#endif\n"])
+    write_atomically(path, [text.encode("ascii")])
+
+
+def _pieces(model: MBKLClassifier, name: str) -> Iterator[str]:
+    n_columns = model.intercept_.size
+    common = {"name": name, "n_columns": n_columns}
+    yield templates.BEGINNING.substitute(
+        common,
+        version=mbkl.__version__,
+        n_features=model.n_features_in_,
+        n_classes=model.classes_.size,
+    )
+    yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
+    calls = ""
+    parts = zip(model.predictor_.maps.parts, model.predictor_.tables, strict=True)
+    for number, (part, tables) in enumerate(parts):
+        if part.n_groups:
+            own = f"{name}_{number}"
+            yield _array(f"{own}_tables", _single(tables))
+            yield from _family(part, {**common, "own": own, "n_groups": part.n_groups})
+            calls += f"    {own}_add(x, scores);\n"
+    yield _array(f"{name}_intercept", _single(model.intercept_))
+    yield templates.SCORES.substitute(common, calls=calls)
+    yield templates.PREDICT.substitute(common)
+    if hasattr(model, "predict_proba"):
+        yield _probabilities(model, name)
+
+
+def _family(part: Maps, names: dict[str, Any]) -> Iterator[str]:
+    """Yield arrays and functions of a family of maps."""
+    own = names["own"]
+    if isinstance(part, FernMaps):
+        yield _arrays(
+            own,
+            bits=np.log2(part.n_raw).astype(np.uint8),
+            depths=compact(np.diff(part.offsets)),
+            factors=part.factors,
+            features=compact(part.features),
+            n_cells=compact(np.diff(part.cell_offsets)),
+            numbers=part.numbers,
+            thresholds=part.thresholds.astype(np.float32),
+        )
+        yield templates.FERNS.substitute(names)
+        return
+    if isinstance(part, ProjectionMaps):
+        yield from _projections(part, names)
+        stumps, value = part.stumps, f"{own}_project(inputs, group)"
+        n_inputs = part.directions.shape[0]
+        before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
+    else:
+        stumps, value, before = part, f"x[{own}_features[group]]", ""
+        yield _arrays(own, features=compact(part.features))
+    yield _edges(own, stumps)
+    yield templates.STUMPS.substitute(names, value=value, before=before)
+
+
+def _edges(own: str, maps: StumpMaps) -> str:
+    thresholds = maps.edges.thresholds.astype(np.float32)
+    return _arrays(own, offsets=compact(maps.edges.offsets), thresholds=thresholds)
+
+
+def _projections(part: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
+    own, directions = names["own"], part.directions
+    yield _arrays(own, centre=part.centre, scale=part.scale)
+    if isinstance(directions, np.ndarray):
+        n_inputs = directions.shape[0]
+        yield _arrays(own, directions=directions.T.ravel())
+        first, end = "0", f"{n_inputs}u"
+        term = f"inputs[place] * {own}_directions[{n_inputs}u * group + place]"
+    else:
+        yield _arrays(
+            own,
+            inputs=compact(directions.indices),
+            starts=compact(directions.indptr),
+            weights=np.asarray(directions.data),
+        )
+        first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
+        term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
+    yield templates.PROJECTIONS.substitute(
+        names,
+        n_features=part.centre.size,
+        set_inputs=_inputs(part),
+        first=first,
+        end=end,
+        term=term,
+    )
+
+
+def _inputs(part: ProjectionMaps) -> str:
+    """Return the lines that set what is projected of one feature."""
+    if not part.chi2_steps:
+        return "        inputs[feature] = value;\n"
+    # At one the logarithm is zero, and only the factors remain.
+    factors = chi2_map(np.ones((1, 1)), part.chi2_steps)[0].tolist()
+    terms = [f"sqrt(value) * {factors[0]!r}"]
+    for step in range(1, part.chi2_steps):
+        angle = f"{step * factors[0] ** 2!r} * log(value)"
+        scaled = f"sqrt(value) * {factors[2 * step - 1]!r}"
+        terms += [f"{scaled} * cos({angle})", f"{scaled} * sin({angle})"]
+    return "".join(
+        f"        inputs[feature + {place * part.centre.size}u] = value > 0.0 ? {term} : 0.0;\n"
+        for place, term in enumerate(terms)
+    )
+
+
+def _probabilities(model: MBKLClassifier, name: str) -> str:
+    (temperature,) = _literals(_single(np.array([model.temperature_])))
+    if model.classes_.size == 2:
+        return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)
+    term = f"expf((scores[number] - highest) / {temperature})"
+    if model.calibration is None:
+        term = "1.0f / (1.0f + expf(-scores[number]))"
+    return templates.PROBABILITIES.substitute(name=name, term=term)
+
+
+# ---------------------------------------------------------------- columns of a table
+
+
+def _encoding(columns: list[Column], name: str) -> Iterator[str]:
+    """Yield the names of the columns, and the function that encodes a row of them."""
+    numbers = [column for column in columns if not column.is_text]
+    texts = [column for column in columns if column.is_text]
+    for kind, chosen in (("numbers", numbers), ("texts", texts)):
+        if chosen:
+            yield _texts(f"{name}_{kind}", [column.name for column in chosen])
+    lines = [f"x[{one.first}] = numbers[{place}];" for place, one in enumerate(numbers)]
+    if texts:
+        yield templates.FIND.substitute(name=name)
+    for number, column in enumerate(texts):
+        if any("\0" in category for category in column.categories):
+            raise ValueError(f"A category of {column.name!r} has a zero character.")
+        own, n = f"{name}_categories_{number}", len(column.categories)
+        yield _texts(own, column.categories)
+        lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
+        if column.kind == "ordinal":
+            lines.append(f"x[{column.first}] = place < 0 ? NAN : (float)place;")
+        else:
+            lines += ["if (place >= 0)", f"    x[{column.first} + place] = 1.0f;"]
+    text = "".join(f"    {line}\n" for line in lines)
+    yield templates.ENCODE.substitute(name=name, lines=text)
+
+
+# ---------------------------------------------------------------- values
+
+
+def _arrays(own: str, **arrays: NDArray) -> str:
+    return "".join(_array(f"{own}_{name}", values) for name, values in arrays.items())
+
+
+def _array(name: str, values: NDArray) -> str:
+    """Return a constant array; integers have one of the unsigned types."""
+    if values.dtype.kind == "u":
+        kind = f"uint{8 * values.itemsize}_t"
+    else:
+        kind = "float" if values.itemsize == 4 else "double"
+    return _definition(f"{kind} {name}", _literals(values.ravel()))
+
+
+def _texts(name: str, texts) -> str:
+    return _definition(f"char *const {name}", [_quoted(text) for text in texts])
+
+
+def _definition(head: str, items: list[str]) -> str:
+    lines = [", ".join(items[at : at + _PER_LINE]) for at in range(0, len(items), _PER_LINE)]
+    body = ",\n    ".join(lines)
+    return f"static const {head}[{len(items)}] = {{\n    {body}\n}};\n"
+
+
+def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise ValueError("The scores of this model are beyond float32; rescale C.")
+    return single
+
+
+def _literals(values: NDArray) -> list[str]:
+    if values.dtype.kind == "u":
+        suffix = "ull" if values.itemsize == 8 else "u"
+        return [f"{value}{suffix}" for value in values.tolist()]
+    digits, suffix = (9, "f") if values.itemsize == 4 else (17, "")
+    texts = [f"{value:.{digits}g}" for value in values.tolist()]
+    return [
+        "-INFINITY"
+        if text == "-inf"
+        else text + ("" if "." in text or "e" in text else ".0") + suffix
+        for text in texts
+    ]
+
+
+def _quoted(text: str) -> str:
+    """Return a literal of the UTF-8 bytes; all but the plainest are octal escapes."""
+    data = text.encode("utf-8", "surrogatepass")
+    characters = (bytes([byte]) for byte in data)
+    return (
+        '"' + "".join(c.decode() if _PLAIN.match(c) else f"\\{c[0]:03o}" for c in characters) + '"'
+    )

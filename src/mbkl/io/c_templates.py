@@ -1,0 +1,186 @@
+"""Pieces of C99 from which headers are made; $names are filled in."""
+
+from __future__ import annotations
+
+from string import Template
+
+BEGINNING = Template("""\
+/* A classifier, written by mbkl $version.
+ *
+ * int ${name}_predict(const float *x) returns the number of a class, the label of which is
+ * ${name}_labels[number]. x has ${name}_n_features values, NAN where one is missing.
+ * Include this file in one place: it holds the tables of the model.
+ */
+#ifndef MBKL_${name}_INCLUDED
+#define MBKL_${name}_INCLUDED
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    ${name}_n_features = $n_features,
+    ${name}_n_classes = $n_classes,
+    ${name}_n_scores = $n_columns
+};
+""")
+
+# Adds the table entries of stumps; $value is what the thresholds of a group divide.
+STUMPS = Template("""\
+static inline void ${own}_add(const float *x, float *scores)
+{
+    uint32_t group;
+$before\
+    for (group = 0; group < ${n_groups}u; group++) {
+        const float value = $value;
+        uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
+        uint32_t column;
+        const float *entry;
+        while (low < high) {
+            const uint32_t middle = low + (high - low) / 2u;
+            if (value > ${own}_thresholds[middle])
+                low = middle + 1u;
+            else
+                high = middle;
+        }
+        entry = ${own}_tables + ${n_columns}u * (low + group);
+        for (column = 0; column < ${n_columns}u; column++)
+            scores[column] += entry[column];
+    }
+}
+""")
+
+FERNS = Template("""\
+static inline void ${own}_add(const float *x, float *scores)
+{
+    uint32_t fern, stump = 0, raw = 0, cell = 0;
+    for (fern = 0; fern < ${n_groups}u; fern++) {
+        const uint32_t depth = ${own}_depths[fern], bits = ${own}_bits[fern];
+        const uint32_t end = stump + depth;
+        uint64_t outcome = 0;
+        uint32_t column;
+        const float *entry;
+        for (; stump < end; stump++) {
+            const int yes = x[${own}_features[stump]] > ${own}_thresholds[stump];
+            outcome = (outcome << 1) | (uint64_t)yes;
+        }
+        if (depth > bits)
+            outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
+        entry = ${own}_tables + ${n_columns}u * (cell + ${own}_numbers[raw + (uint32_t)outcome]);
+        for (column = 0; column < ${n_columns}u; column++)
+            scores[column] += entry[column];
+        raw += (uint32_t)1 << bits;
+        cell += ${own}_n_cells[fern];
+    }
+}
+""")
+
+# What projections add to before the stumps on them.
+PROJECTIONS = Template("""\
+static inline void ${own}_prepare(const float *x, double *inputs)
+{
+    uint32_t feature;
+    for (feature = 0; feature < ${n_features}u; feature++) {
+        double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
+        if (isnan(value))
+            value = 0.0;
+$set_inputs\
+    }
+}
+
+static inline float ${own}_project(const double *inputs, uint32_t group)
+{
+    double sum = 0.0;
+    uint32_t place;
+    for (place = $first; place < $end; place++)
+        sum += $term;
+    return (float)sum;
+}
+""")
+
+SCORES = Template("""\
+/* Scores of the classes; of two classes one score, which is positive for the second. */
+static inline void ${name}_scores(const float *x, float *scores)
+{
+    uint32_t column;
+    (void)x;
+    for (column = 0; column < ${n_columns}u; column++)
+        scores[column] = 0.0f;
+$calls\
+    for (column = 0; column < ${n_columns}u; column++)
+        scores[column] += ${name}_intercept[column];
+}
+""")
+
+PREDICT = Template("""\
+/* Number of the predicted class. */
+static inline int ${name}_predict(const float *x)
+{
+    float scores[${name}_n_scores];
+    int best = 0, number;
+    ${name}_scores(x, scores);
+    if (${name}_n_scores == 1)
+        return scores[0] > 0.0f;
+    for (number = 1; number < ${name}_n_scores; number++)
+        if (scores[number] > scores[best])
+            best = number;
+    return best;
+}
+""")
+
+TWO_PROBABILITIES = Template("""\
+/* Probabilities of the classes. */
+static inline void ${name}_probabilities(const float *x, float *probabilities)
+{
+    float score;
+    ${name}_scores(x, &score);
+    probabilities[0] = 1.0f / (1.0f + expf(score / $temperature));
+    probabilities[1] = 1.0f / (1.0f + expf(-score / $temperature));
+}
+""")
+
+# $term is a function of scores[number] and the highest score.
+PROBABILITIES = Template("""\
+/* Probabilities of the classes. */
+static inline void ${name}_probabilities(const float *x, float *probabilities)
+{
+    float scores[${name}_n_scores], highest = -INFINITY, sum = 0.0f;
+    int number;
+    ${name}_scores(x, scores);
+    for (number = 0; number < ${name}_n_classes; number++)
+        if (scores[number] > highest)
+            highest = scores[number];
+    for (number = 0; number < ${name}_n_classes; number++) {
+        probabilities[number] = $term;
+        sum += probabilities[number];
+    }
+    for (number = 0; number < ${name}_n_classes; number++)
+        probabilities[number] /= sum;
+}
+""")
+
+FIND = Template("""\
+static inline int ${name}_find(const char *text, const char *const *categories, int n)
+{
+    int place;
+    for (place = 0; text != NULL && place < n; place++)
+        if (strcmp(text, categories[place]) == 0)
+            return place;
+    return -1;
+}
+""")
+
+ENCODE = Template("""\
+/* Features of a row of a table. numbers are the columns ${name}_numbers, NAN where one is
+ * missing, and texts the columns ${name}_texts, NULL or "" where one is missing. */
+static inline void ${name}_encode(const float *numbers, const char *const *texts, float *x)
+{
+    int place;
+    (void)numbers;
+    (void)texts;
+    for (place = 0; place < ${name}_n_features; place++)
+        x[place] = 0.0f;
+$lines\
+    (void)place;
+}
+""")

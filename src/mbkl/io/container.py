@@ -1,0 +1,212 @@
+"""The container of a model file: JSON and plain arrays, with a checksum over all of it.
+
+    offset                content
+    0                     the eight bytes 89 6D 62 6B 6C 0D 0A 1A
+    8                     version of the format, uint32
+    12                    length of the header, uint32
+    16                    header: a JSON object in ASCII, padded with spaces
+    16 + length           the arrays, one after the other, each padded with zeros
+    end - 32              SHA-256 of everything before
+
+Numbers are little-endian, paddings reach to the next multiple of eight. The entry
+"arrays" of the header lists name, type and shape of each array; where it lies follows
+from those before it, so that no two can overlap and none can lie outside the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"\x89mbkl\r\n\x1a"
+VERSION = 1
+DTYPES = ("|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+
+_PREFIX = struct.Struct("<8sII")
+_DIGEST_BYTES = 32
+_ALIGNMENT = 8
+# Parsed JSON takes some thirty times as much memory as its text.
+_LONGEST_HEADER = 2**24
+_MOST_DIMENSIONS = 2
+
+
+class ModelFileError(ValueError):
+    """A file is no model file, is damaged, or describes no possible model."""
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[bytes]:
+    """Yield the bytes of a file, piece by piece.
+
+    Parameters
+    ----------
+    header : mapping
+        What JSON can hold; its entry "arrays" is made here.
+    arrays : mapping from name to array
+        Of the types in `DTYPES`.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> data = b"".join(pack({"answer": 42}, {"a": np.arange(3, dtype="<u2")}))
+    >>> unpack(io.BytesIO(data))
+    ({'answer': 42}, {'a': array([0, 1, 2], dtype=uint16)})
+    """
+    ordered = [(name, _little_endian(arrays[name])) for name in sorted(arrays)]
+    table = [[name, array.dtype.str, list(array.shape)] for name, array in ordered]
+    text = json.dumps(
+        {**header, "arrays": table}, sort_keys=True, allow_nan=False, separators=(",", ":")
+    ).encode("ascii")
+    text += b" " * _padding(_PREFIX.size + len(text))
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(
+            f"The names and texts of this model take {len(text):,} bytes, more than the "
+            f"{_LONGEST_HEADER:,} that a model file can hold."
+        )
+    digest = hashlib.sha256()
+    for piece in _body(text, ordered):
+        digest.update(piece)
+        yield piece
+    yield digest.digest()
+
+
+def _body(text: bytes, ordered: list[tuple[str, NDArray]]) -> Iterator[bytes]:
+    yield _PREFIX.pack(MAGIC, VERSION, len(text))
+    yield text
+    for _, array in ordered:
+        yield array.tobytes()
+        yield bytes(_padding(array.nbytes))
+
+
+def _little_endian(array: NDArray) -> NDArray:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+
+
+def _padding(length: int) -> int:
+    return -length % _ALIGNMENT
+
+
+def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes]) -> None:
+    """Write a file as a whole or not at all; a file of that name stays until the end."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{str(path)!r} exists and is no regular file.")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def unpack(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Read header and arrays from a binary file that can seek, and check the container.
+
+    All sizes are compared with that of the file before anything is allocated.
+    """
+    start = file.tell()
+    size = file.seek(0, os.SEEK_END) - start
+    file.seek(start)
+    prefix = file.read(_PREFIX.size)
+    if prefix[: len(MAGIC)] != MAGIC:
+        raise ModelFileError("This is no mbkl model file.")
+    if len(prefix) < _PREFIX.size:
+        raise ModelFileError("The model file is truncated.")
+    _, version, length = _PREFIX.unpack(prefix)
+    if not 1 <= version <= VERSION:
+        raise ModelFileError(
+            f"The model file has format {version}, this mbkl reads formats up to {VERSION}; "
+            "install a newer mbkl."
+        )
+    if length > _LONGEST_HEADER:
+        raise ModelFileError(f"The header of the model file is too long ({length:,} bytes).")
+    if _PREFIX.size + length + _DIGEST_BYTES > size:
+        raise ModelFileError("The model file is truncated.")
+    text = file.read(length)
+    header = _parse(text)
+    table = _check_table(header.pop("arrays", None), size)
+    n_bytes = sum(_padded_bytes(dtype, shape) for _, dtype, shape in table)
+    expected = _PREFIX.size + length + n_bytes + _DIGEST_BYTES
+    if size != expected:
+        raise ModelFileError(
+            f"The model file is truncated or too long: {size:,} bytes, not {expected:,}."
+        )
+    data = file.read(n_bytes)
+    digest = hashlib.sha256(prefix + text)
+    digest.update(data)
+    if digest.digest() != file.read():
+        raise ModelFileError("The model file is damaged: its checksum does not match.")
+    return header, _cut(data, table)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """Return the header; duplicate keys and numbers that are not finite are errors."""
+    try:
+        header = json.loads(
+            text.decode("ascii"),
+            object_pairs_hook=_without_duplicates,
+            parse_float=_finite_float,
+            parse_constant=_finite_float,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"The header of the model file is no valid JSON ({error}).") from None
+    if not isinstance(header, dict):
+        raise ModelFileError("The header of the model file is no JSON object.")
+    return header
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key appears twice")
+    return found
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
+def _check_table(table: Any, size: int) -> list[tuple[str, np.dtype, tuple[int, ...]]]:
+    """Return name, type and shape of the arrays; no length exceeds that of the file."""
+    checked: dict[str, tuple[str, np.dtype, tuple[int, ...]]] = {}
+    for entry in table if isinstance(table, list) else [None]:
+        match entry:
+            case [str(name), str(dtype), list(shape)] if dtype in DTYPES:
+                good = len(shape) <= _MOST_DIMENSIONS and name not in checked
+                if good and all(type(n) is int and 0 <= n <= size for n in shape):
+                    checked[name] = name, np.dtype(dtype), tuple(shape)
+                    continue
+        raise ModelFileError("The table of arrays in the model file is not valid.")
+    return list(checked.values())
+
+
+def _padded_bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:
+    n_bytes = dtype.itemsize * math.prod(shape)
+    return n_bytes + _padding(n_bytes)
+
+
+def _cut(data: bytes, table: list[tuple[str, np.dtype, tuple[int, ...]]]) -> dict[str, NDArray]:
+    arrays, offset = {}, 0
+    for name, dtype, shape in table:
+        flat = np.frombuffer(data, dtype, math.prod(shape), offset)
+        # A copy of its own, of the machine's byte order, that may be written to.
+        arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="))
+        offset += _padded_bytes(dtype, shape)
+    return arrays

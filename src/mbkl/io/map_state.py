@@ -1,0 +1,210 @@
+"""Binary maps as plain arrays, and back, with every number checked."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.engine.codes import smallest_code_dtype
+from mbkl.io.container import ModelFileError
+from mbkl.io.entries import Arrays, Entries, compact
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.families import Maps, MapSet
+from mbkl.maps.ferns import DEEPEST, FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+
+_MOST_BITS = 16
+_MOST_CHI2_STEPS = 3
+# Any float32 divided by it is finite.
+_SMALLEST_SCALE = 1e-250
+
+
+def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
+    """Return what the header says of each family, and the arrays of all of them."""
+    headers, arrays = [], {}
+    for number, part in enumerate(maps.parts):
+        if isinstance(part, StumpMaps):
+            header, own = {"family": "stumps"}, _pack_stumps(part)
+        elif isinstance(part, FernMaps):
+            header, own = {"family": "ferns"}, _pack_ferns(part)
+        else:
+            header, own = _pack_projections(part)
+        headers.append(header)
+        arrays.update({f"maps/{number}/{name}": array for name, array in own.items()})
+    return headers, arrays
+
+
+def unpack_maps(headers: list, arrays: Arrays, n_features: int) -> MapSet:
+    """Return the maps of which `pack_maps` made these headers and arrays."""
+    if not headers:
+        raise ModelFileError("The model has no family of maps.")
+    parts = [
+        _unpack_part(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_features)
+        for n, header in enumerate(headers)
+    ]
+    return MapSet(tuple(parts))
+
+
+def _unpack_part(header: Entries, arrays: Arrays, n_features: int) -> Maps:
+    family = header.take("family", str)
+    if family == "projections":
+        steps = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS)
+        header.done()
+        return _unpack_projections(steps, arrays, n_features)
+    header.done()
+    if family == "stumps":
+        return _unpack_stumps(arrays, n_features)
+    if family == "ferns":
+        return _unpack_ferns(arrays, n_features)
+    raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+
+
+# ---------------------------------------------------------------- stumps
+
+
+def _pack_stumps(maps: StumpMaps) -> dict[str, NDArray]:
+    return {"features": compact(maps.features), **_pack_edges(maps)}
+
+
+def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
+    return {
+        "counts": compact(np.diff(maps.edges.offsets)),
+        "multiplicity": compact(maps.multiplicity),
+        # Thresholds are float32 numbers, whatever the type of their array.
+        "thresholds": maps.edges.thresholds.astype("<f4"),
+    }
+
+
+def _unpack_stumps(arrays: Arrays, n_features: int) -> StumpMaps:
+    features = arrays.integers("features", None, high=n_features - 1)
+    if not (features[1:] > features[:-1]).all():
+        arrays.complain("features", "values that do not increase")
+    return _unpack_edges(arrays, features.astype(np.intp))
+
+
+def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
+    counts = arrays.integers("counts", features.size, low=1)
+    thresholds = arrays.thresholds("thresholds", None)
+    offsets = _offsets(counts)
+    if offsets[-1] != thresholds.size:
+        arrays.complain("counts", "another sum than there are thresholds")
+    group = np.repeat(np.arange(features.size), counts)
+    if not ((group[1:] > group[:-1]) | (thresholds[1:] > thresholds[:-1])).all():
+        arrays.complain("thresholds", "values that do not increase")
+    multiplicity = arrays.integers("multiplicity", thresholds.size, low=1)
+    return StumpMaps(features, BinEdges(thresholds, offsets), multiplicity)
+
+
+# ---------------------------------------------------------------- ferns
+
+
+def _pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
+    """Return the arrays of ferns; their cells as one bit each.
+
+    Cells with a number of their own are numbered in order, and all others share the
+    number after these. Which ones have their own says it all.
+    """
+    shared = np.repeat(np.diff(maps.cell_offsets) - 1, maps.n_raw)
+    return {
+        "bits": np.log2(maps.n_raw).astype(np.uint8),
+        "cells": np.packbits(maps.numbers != shared),
+        "depths": compact(np.diff(maps.offsets)),
+        "factors": maps.factors.astype("<u8"),
+        "features": compact(maps.features),
+        "thresholds": maps.thresholds.astype("<f4"),
+    }
+
+
+def _unpack_ferns(arrays: Arrays, n_features: int) -> FernMaps:
+    depths = arrays.integers("depths", None, low=1, high=DEEPEST)
+    n_stumps = int(depths.sum())
+    bits = arrays.integers("bits", depths.size, low=1, high=_MOST_BITS)
+    if (bits > depths).any():
+        arrays.complain("bits", "values above the depths")
+    factors = arrays.take("factors", "u", (depths.size,)).astype(np.uint64)
+    if not (factors % 2 == 1).all():
+        arrays.complain("factors", "even values")
+    n_raw = 2**bits
+    own = _unpack_bits(arrays, "cells", int(n_raw.sum()))
+    numbers, n_cells = _number_cells(own, n_raw)
+    if ((n_cells < 2) | (n_cells > n_raw)).any():
+        arrays.complain("cells", "a fern with no or all cells")
+    return FernMaps(
+        arrays.integers("features", n_stumps, high=n_features - 1).astype(np.intp),
+        arrays.thresholds("thresholds", n_stumps),
+        _offsets(depths),
+        factors,
+        n_raw,
+        numbers,
+        _offsets(n_cells),
+    )
+
+
+def _unpack_bits(arrays: Arrays, name: str, length: int) -> NDArray[np.bool_]:
+    packed = arrays.take(name, "u", (-(-length // 8),))
+    if packed.dtype != np.uint8:
+        arrays.complain(name, "a wrong type")
+    bits = np.unpackbits(packed).view(bool)
+    if bits[length:].any():
+        arrays.complain(name, "bits beyond its end")
+    return bits[:length]
+
+
+def _number_cells(
+    own: NDArray[np.bool_], n_raw: NDArray[np.int64]
+) -> tuple[NDArray, NDArray[np.int64]]:
+    """Return the number of each cell within its fern, and how many there are."""
+    starts = _offsets(n_raw)
+    n_own = np.add.reduceat(own, starts[:-1], dtype=np.int64)
+    numbers = np.empty(own.size, smallest_code_dtype(int(n_own.max(initial=0)) + 1))
+    # Fern by fern: a cell is one bit in the file and must not become many bytes here.
+    for fern, (start, stop) in enumerate(pairwise(starts)):
+        numbers[start:stop] = np.where(own[start:stop], own[start:stop].cumsum() - 1, n_own[fern])
+    return numbers, n_own + 1
+
+
+# ---------------------------------------------------------------- projections
+
+
+def _pack_projections(maps: ProjectionMaps) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    arrays = {"centre": maps.centre, "scale": maps.scale, **_pack_edges(maps.stumps)}
+    directions = maps.directions
+    if isinstance(directions, np.ndarray):
+        # One direction after the other: that is how they lie in memory too, on which
+        # the last bits of a projection depend.
+        arrays["directions"] = directions.T
+    else:
+        arrays["inputs"] = compact(directions.indices)
+        arrays["lengths"] = compact(np.diff(directions.indptr))
+        arrays["weights"] = np.asarray(directions.data)
+    return {"family": "projections", "chi2_steps": int(maps.chi2_steps)}, arrays
+
+
+def _unpack_projections(steps: int, arrays: Arrays, n_features: int) -> ProjectionMaps:
+    centre = arrays.reals("centre", (n_features,))
+    scale = arrays.reals("scale", (n_features,))
+    if not (scale > _SMALLEST_SCALE).all():
+        arrays.complain("scale", f"values not above {_SMALLEST_SCALE}")
+    n_inputs = n_features * (2 * steps - 1 if steps else 1)
+    directions = _unpack_directions(arrays, n_inputs)
+    stumps = _unpack_edges(arrays, np.arange(directions.shape[1]))
+    return ProjectionMaps(directions, centre, scale, steps, stumps)
+
+
+def _unpack_directions(arrays: Arrays, n_inputs: int) -> NDArray | sparse.csc_array:
+    if "directions" in arrays:
+        return arrays.reals("directions", (None, n_inputs)).T
+    lengths = arrays.integers("lengths", None, high=n_inputs)
+    inputs = arrays.integers("inputs", int(lengths.sum()), high=n_inputs - 1)
+    weights = arrays.reals("weights", (inputs.size,))
+    shape = (n_inputs, lengths.size)
+    return sparse.csc_array((weights, inputs, _offsets(lengths)), shape=shape)
+
+
+def _offsets(sizes: NDArray) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,204 @@
+"""Fitted estimators as JSON and plain arrays, and back.
+
+What follows from other things is not stored: tables are made of the coefficients, the
+stumps of all families are listed from the maps. Seconds are no part of a model either,
+so that two fits with the same parameters on the same data give the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import mbkl
+from mbkl.io.container import ModelFileError
+from mbkl.io.entries import Arrays, Entries
+from mbkl.io.map_state import pack_maps, unpack_maps
+from mbkl.io.parameters import pack_parameters, unpack_parameters
+from mbkl.maps.families import MapSet
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
+
+_ESTIMATORS = ("MBKLClassifier", "MBKLClassifierCV", "MBKernel")
+_MOST_FEATURES = 2**31
+_NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
+
+
+def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Return header and arrays of a fitted estimator."""
+    kind = type(model).__name__
+    if kind not in _ESTIMATORS or type(model) is not getattr(mbkl, kind):
+        known = ", ".join(_ESTIMATORS)
+        raise TypeError(f"A model file holds an estimator of {known}; got {type(model)!r}.")
+    check_is_fitted(model)
+    maps, arrays = pack_maps(model._maps)
+    names = getattr(model, "feature_names_in_", None)
+    learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
+    header = {
+        "estimator": kind,
+        "parameters": pack_parameters(model),
+        "classes": _pack_classes(model.classes_),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "maps": maps,
+        "learned": learned,
+    }
+    arrays["theta"] = model.theta_
+    if model.feature_rates_ is not None:
+        arrays["feature_rates"] = model.feature_rates_
+    if kind != "MBKernel":
+        learned.update(C=float(model.C_), temperature=float(model.temperature_))
+        arrays.update(
+            coefficients=model.coef_.T,
+            intercept=model.intercept_,
+            objective=model.objective_,
+            gap=model.gap_,
+        )
+    if kind == "MBKLClassifierCV":
+        learned["C_kernel"] = float(model.C_kernel_)
+        arrays.update(_pack_search(model))
+    return header, arrays
+
+
+def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
+    """Return the fitted estimator; ModelFileError unless everything fits together."""
+    entries, stored = Entries(header, "The header"), Arrays(arrays)
+    kind = entries.take("estimator", str)
+    if kind not in _ESTIMATORS:
+        raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
+    model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
+    learned = Entries(entries.take("learned", dict), "The entry 'learned'")
+    model.classes_ = _unpack_classes(Entries(entries.take("classes", dict), "The classes"))
+    model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
+    names = entries.take("feature_names", list, type(None))
+    if names is not None:
+        model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
+    _set_maps(model, unpack_maps(entries.take("maps", list), stored, model.n_features_in_), stored)
+    model.n_iter_ = learned.integer("n_iter", 0, 2**31)
+    model.timings_ = {}
+    if kind != "MBKernel":
+        _set_classifier(model, learned, stored)
+    if kind == "MBKLClassifierCV":
+        model.C_kernel_ = learned.positive("C_kernel")
+        _set_search(model, stored)
+    for part in (learned, entries, stored):
+        part.done()
+    return model
+
+
+def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
+    model._maps = maps
+    model.n_maps_ = maps.n_maps
+    model.theta_ = arrays.reals("theta", (maps.n_maps,))
+    if not (model.theta_ >= 0).all():
+        arrays.complain("theta", "negative values")
+    model.feature_rates_ = None
+    if "feature_rates" in arrays:
+        model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
+    stumps = [part for part in maps.parts if isinstance(part, StumpMaps)]
+    nothing = np.empty(0)
+    model.stump_features_ = np.concatenate(
+        [nothing.astype(np.intp), *(part.stump_features for part in stumps)]
+    )
+    model.stump_thresholds_ = np.concatenate([nothing, *(part.edges.thresholds for part in stumps)])
+
+
+def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
+    n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+    cells = [part.cells for part in model._maps.parts]
+    n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
+    weights = arrays.reals("coefficients", (n_weights, n_columns))
+    model.coef_ = weights.T
+    model.intercept_ = arrays.reals("intercept", (n_columns,))
+    model.objective_ = arrays.take("objective", "f", (2,))
+    model.gap_ = arrays.take("gap", "f", (2,))
+    model.C_ = learned.positive("C")
+    model.temperature_ = learned.positive("temperature")
+    with np.errstate(over="ignore", invalid="ignore"):
+        tables = model._maps.tables(weights)
+    if not all(np.isfinite(table).all() for table in tables):
+        arrays.complain("coefficients", "sums that are not finite")
+    model.predictor_ = TablePredictor(model._maps, tables, model.intercept_, model.n_jobs)
+
+
+# ---------------------------------------------------------------- labels and names
+
+
+def _pack_classes(classes: NDArray) -> dict[str, Any]:
+    values = classes.tolist()
+    if classes.dtype.kind in "UO" and all(isinstance(value, str) for value in values):
+        return {"type": "str" if classes.dtype.kind == "U" else "object", "values": values}
+    if _NUMERIC_LABELS.fullmatch(classes.dtype.name):
+        return {"type": classes.dtype.name, "values": values}
+    raise TypeError(
+        f"Class labels of type {classes.dtype} cannot be stored in a model file; use integers, "
+        "floats, booleans or strings."
+    )
+
+
+def _unpack_classes(entries: Entries) -> NDArray:
+    dtype, values = entries.take("type", str), entries.take("values", list)
+    entries.done()
+    if dtype in ("str", "object"):
+        expected: type = str
+    elif _NUMERIC_LABELS.fullmatch(dtype):
+        expected = {"b": bool, "i": int, "u": int, "f": float}[np.dtype(dtype).kind]
+    else:
+        raise ModelFileError("The type of the class labels is unknown.")
+    if any(type(value) is not expected for value in values):
+        raise ModelFileError(f"The class labels are not all of type {dtype}.")
+    try:
+        classes = np.array(values, dtype=dtype)
+    except OverflowError:
+        raise ModelFileError(f"The class labels are not all of type {dtype}.") from None
+    if classes.size < 2 or not (classes[1:] > classes[:-1]).all():
+        raise ModelFileError("The class labels are fewer than two or do not increase.")
+    return classes
+
+
+def _unpack_names(names: list, n_features: int) -> NDArray:
+    if len(names) != n_features or not all(type(name) is str for name in names):
+        raise ModelFileError("The names of the features are not one text for each.")
+    return np.array(names, dtype=object)
+
+
+# ---------------------------------------------------------------- cross-validation
+
+_SEARCH_COLUMNS = {"C": "param_C", "C_kernel": "param_C_kernel", "depth": "param_depth"}
+
+
+def _pack_search(model) -> dict[str, NDArray]:
+    """Return scores and settings of the candidates; the rest of `cv_results_` follows."""
+    results = model.cv_results_
+    n_folds = sum(name.startswith("split") for name in results)
+    scores = [results[f"split{fold}_test_score"] for fold in range(n_folds)]
+    columns = {f"search/{name}": results[key] for name, key in _SEARCH_COLUMNS.items()}
+    return {
+        **columns,
+        "search/best_score": np.array([model.best_score_]),
+        "search/n_maps": results["mean_n_maps"],
+        "search/scores": np.array(scores),
+    }
+
+
+def _set_search(model, arrays: Arrays) -> None:
+    from mbkl.model_selection import Entry, Search
+
+    own = arrays.within("search")
+    scores = own.reals("scores", (None, None))
+    if not scores.size:
+        own.complain("scores", "no values")
+    n_candidates = scores.shape[1]
+    C, C_kernel = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel"))
+    depth = own.take("depth", "f", (n_candidates,))
+    n_maps = own.reals("n_maps", (n_candidates,))
+    model.best_score_ = float(own.reals("best_score", (1,))[0])
+    entries = [
+        Entry(float(C_kernel[n]), float(C[n]), float(depth[n]), scores[:, n], n_maps[[n]])
+        for n in range(n_candidates)
+    ]
+    model.cv_results_ = Search([], np.empty(0), max, entries=entries).results()

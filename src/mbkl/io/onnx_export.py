@@ -1,0 +1,216 @@
+"""Export of classifiers to ONNX, by themselves or inside a pipeline of scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.classifier import MBKLClassifier
+from mbkl.extras import require
+from mbkl.io.container import write_atomically
+from mbkl.io.exports import Column, check_classifier, columns_of
+from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
+from mbkl.io.onnx_scores import add_scores
+
+_INPUT = "X"
+_LABEL = "label"
+
+
+def to_onnx(model: MBKLClassifier, rules: Sequence[Mapping[str, Any]] | None = None):
+    """Return a classifier as an ONNX model.
+
+    Its input is a float32 tensor "X" of shape (n_rows, n_features), its outputs "label" and
+    "probabilities" of shape (n_rows, n_classes), float32. A model without probabilities
+    has "scores" instead; with two classes these are minus the score and the score. Labels
+    are those of `predict` on the same float32 rows, as scores are added in double
+    precision; missing values are NaN.
+
+    Parameters
+    ----------
+    model : MBKLClassifier or MBKLClassifierCV
+    rules : list of dict or None, default=None
+        Those of a `mbkl.tables.TableEncoder`. The inputs are then the columns of a table
+        by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
+        an empty one is missing.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import to_onnx
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifier(maps="stumps", random_state=0).fit(X, y)
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> label, scores = session.run(None, {"X": X.astype(np.float32)})
+    >>> bool((label == model.predict(X.astype(np.float32))).all())
+    True
+    """
+    check_classifier(model)
+    n_features = model.n_features_in_
+    if rules is None:
+        builder = Builder()
+        X, inputs = _INPUT, {_INPUT: (np.float32, (None, n_features))}
+    else:
+        columns = columns_of(rules, n_features)
+        builder = Builder(_prefix_unlike(columns))
+        X, inputs = _add_columns(builder, columns)
+    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
+    for name, inside in ((_LABEL, label), (second, values)):
+        if name in inputs:
+            raise ValueError(f"A column has the name {name!r}, that of an output; rename it.")
+        builder.rename(inside, name)
+    outputs = {
+        _LABEL: (_labels(model).dtype, (None,)),
+        second: (np.float32, (None, model.classes_.size)),
+    }
+    return builder.model(inputs, outputs)
+
+
+def export_onnx(
+    model: MBKLClassifier,
+    path: str | os.PathLike,
+    rules: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a classifier to an ONNX file.
+
+    Parameters
+    ----------
+    model : MBKLClassifier or MBKLClassifierCV
+    path : path
+    rules : list of dict or None, default=None
+        See `to_onnx`.
+    """
+    write_atomically(path, [to_onnx(model, rules).SerializeToString()])
+
+
+def register_onnx_converter() -> None:
+    """Teach skl2onnx to convert the classifiers, also within a Pipeline.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import register_onnx_converter
+    >>> from skl2onnx import to_onnx
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> register_onnx_converter()
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), MBKLClassifier(maps="stumps")).fit(X, y)
+    >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
+    'output_label'
+    """
+    from mbkl.model_selection import MBKLClassifierCV
+
+    skl2onnx = require("skl2onnx", "onnx")
+    shapes = require("skl2onnx.common.shape_calculator", "onnx")
+    for kind in (MBKLClassifier, MBKLClassifierCV):
+        skl2onnx.update_registered_converter(
+            kind,
+            f"Mbkl{kind.__name__}",
+            shapes.calculate_linear_classifier_output_shapes,
+            _convert,
+            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+        )
+
+
+def _convert(scope, operator, container) -> None:
+    """Add the operators of a classifier to a graph of skl2onnx."""
+    model = operator.raw_operator
+    check_classifier(model)
+    builder = Builder(scope.get_unique_variable_name("mbkl") + "_")
+    X = builder.cast(operator.inputs[0].full_name, np.float32)
+    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    if model.classes_.dtype == bool:  # which skl2onnx takes for integers
+        label = builder.cast(label, np.int64)
+    for inside, variable in zip((label, values), operator.outputs, strict=True):
+        builder.rename(inside, variable.full_name)
+    for name, constant in builder.constants.items():
+        content = constant.ravel().tolist()
+        container.add_initializer(name, tensor_type(constant.dtype), constant.shape, content)
+    for one in builder.operators:
+        container.add_node(
+            one.kind, one.inputs, [one.output], one.domain, name=one.output, **one.attributes
+        )
+
+
+def _labels(model: MBKLClassifier) -> NDArray:
+    """Return the class labels as text, booleans or, like skl2onnx, int64."""
+    classes = model.classes_
+    if classes.dtype.kind in "UO":
+        return classes.astype(object)
+    return classes if classes.dtype == bool else classes.astype(np.int64)
+
+
+def _add_outputs(builder: Builder, scores: str, model: MBKLClassifier) -> tuple[str, str]:
+    """Add labels, and probabilities or scores of all classes as float32."""
+    if model.classes_.size == 2:
+        second = builder.add("Greater", scores, builder.constant(np.float64(0.0)))
+        best = builder.reshape(builder.cast(second, np.int64), -1)
+        scores = builder.add("Concat", builder.add("Neg", scores), scores, axis=1)
+    else:
+        best = builder.add("ArgMax", scores, axis=1, keepdims=0)
+    label = builder.add("Gather", builder.constant(_labels(model)), best, axis=0)
+    if hasattr(model, "predict_proba"):
+        scores = _add_probabilities(builder, scores, model)
+    return label, builder.cast(scores, np.float32)
+
+
+def _add_probabilities(builder: Builder, scores: str, model: MBKLClassifier) -> str:
+    """Add what `predict_proba` returns; `scores` has a column for each class."""
+    scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
+    if model.classes_.size == 2:
+        return builder.add("Sigmoid", scaled)
+    if model.calibration is not None:
+        return builder.add("Softmax", scaled, axis=1)
+    separate = builder.add("Sigmoid", scaled)
+    total = builder.add("ReduceSum", separate, builder.constant(np.array([1])), keepdims=1)
+    return builder.add("Div", separate, total)
+
+
+def _prefix_unlike(columns: list[Column]) -> str:
+    """Return a beginning for names inside the graph that no column has."""
+    prefix = "mbkl_"
+    while any(column.name.startswith(prefix) for column in columns):
+        prefix = f"_{prefix}"
+    return prefix
+
+
+def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str, tuple]]:
+    """Add the encoding of a table; return the features and the inputs."""
+    features, inputs = [], {}
+    for column in columns:
+        inputs[column.name] = (np.dtype(object if column.is_text else np.float32), (None, 1))
+        if column.kind == "one-hot":
+            encoded = builder.add(
+                "OneHotEncoder",
+                column.name,
+                domain=ML_DOMAIN,
+                cats_strings=list(column.categories),
+                zeros=1,
+            )
+            features.append(builder.reshape(encoded, -1, column.n_features))
+        elif column.kind == "ordinal":
+            encoded = builder.add(
+                "LabelEncoder",
+                column.name,
+                domain=ML_DOMAIN,
+                keys_strings=list(column.categories),
+                values_floats=[float(place) for place in range(len(column.categories))],
+                default_float=float("nan"),
+            )
+            features.append(encoded)
+        else:
+            features.append(column.name)
+    return builder.add("Concat", *features, axis=1), inputs

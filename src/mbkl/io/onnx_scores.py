@@ -1,0 +1,277 @@
+"""The scores of a model as ONNX operators: cells of all groups, then one look-up.
+
+Stumps of a feature are one balanced tree of a TreeEnsembleRegressor, whose leaves are
+the numbers of cells: it compares float32 numbers, as exact as the look-up itself, and a
+missing value goes to the left everywhere. Ferns are comparisons and sums, for trees of
+so many leaves would be large and slow (measured). Tables are added in double precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.io.onnx_builder import ML_DOMAIN, Builder
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
+
+# Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
+_ROWS_AT_A_TIME = 128
+# Ferns of similar depth are compared together, filled up to a multiple of this.
+_DEPTH_STEP = 8
+# Bits of the four pieces in which products of 64 bits are added as float32, exactly:
+# 64 numbers of 18 bits have a sum of 24 bits.
+_PIECES = (10, 18, 18, 18)
+
+
+def add_scores(builder: Builder, X: str, predictor: TablePredictor) -> str:
+    """Add the scores of all rows of X; return the name of the (n_rows, n_columns) tensor.
+
+    Parameters
+    ----------
+    builder : Builder
+    X : str
+        Name of a float32 tensor of shape (n_rows, n_features).
+    predictor : TablePredictor
+    """
+    body = Builder(f"{builder.prefix}rows_")
+    rows = f"{body.prefix}X"
+    scores = _add_block(body, rows, predictor)
+    n_columns = predictor.intercept.size
+    graph = body.graph(
+        {rows: (np.float32, (None, None))}, {scores: (np.float64, (None, n_columns))}
+    )
+    blocks, n_rows = _add_blocks(builder, X)
+    by_block = builder.add("Scan", blocks, body=graph, num_scan_inputs=1)
+    start = builder.constant(np.array([0]))
+    return builder.add("Slice", builder.reshape(by_block, -1, n_columns), start, n_rows, start)
+
+
+def _add_blocks(builder: Builder, X: str) -> tuple[str, str]:
+    """Divide the rows, filled up with zeros, into equal blocks; return these and n_rows."""
+    zero, one = builder.constant(np.array([0])), builder.constant(np.array([1]))
+    shape = builder.add("Shape", X)
+    n_rows, width = builder.add("Gather", shape, zero), builder.add("Gather", shape, one)
+    most = builder.constant(np.array([_ROWS_AT_A_TIME]))
+    size = builder.add("Max", builder.add("Min", n_rows, most), one)
+    # Rounded up, but one block at least: an empty one would have no shape.
+    last = builder.add("Sub", builder.add("Max", n_rows, one), one)
+    n_blocks = builder.add("Add", builder.add("Div", last, size), one)
+    n_added = builder.add("Sub", builder.add("Mul", n_blocks, size), n_rows)
+    pads = builder.add("Concat", zero, zero, n_added, zero, axis=0)
+    parts = builder.add("Concat", n_blocks, size, width, axis=0)
+    return builder.add("Reshape", builder.add("Pad", X, pads), parts), n_rows
+
+
+def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
+    intercept = builder.constant(predictor.intercept[None, :])
+    cells, tables, n_before = [], [], 0
+    for part, table in zip(predictor.maps.parts, predictor.tables, strict=True):
+        if part.n_groups:
+            codes = _add_codes(builder, X, part)
+            first = n_before + part.cells.offsets[:-1]
+            cells.append(builder.add("Add", codes, builder.constant(first)))
+            tables.append(table)
+            n_before += len(table)
+    if not cells:
+        n_rows = builder.add("Gather", builder.add("Shape", X), builder.constant(np.array([0])))
+        shape = builder.add("Concat", n_rows, builder.constant(np.array([1])), axis=0)
+        return builder.add("Expand", intercept, shape)
+    sums = _add_table_sums(builder, np.concatenate(tables), builder.add("Concat", *cells, axis=1))
+    return builder.add("Add", sums, intercept)
+
+
+def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
+    """Add up the entries of the cells of each row."""
+    n_columns = tables.shape[1]
+    axis = builder.constant(np.array([1]))
+    if n_columns > 1:
+        entries = builder.add("Gather", builder.constant(tables), cells, axis=0)
+        return builder.add("ReduceSum", entries, axis, keepdims=0)
+    flat = _add_look_up(builder, tables[:, 0], cells)
+    entries = builder.add("Reshape", flat, builder.add("Shape", cells))
+    return builder.add("ReduceSum", entries, axis, keepdims=1)
+
+
+def _add_codes(builder: Builder, X: str, part: Maps) -> str:
+    """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
+    if isinstance(part, FernMaps):
+        return _add_ferns(builder, X, part)
+    if isinstance(part, ProjectionMaps):
+        return _add_stumps(builder, _add_projections(builder, X, part), part.stumps)
+    return _add_stumps(builder, X, part)
+
+
+# ---------------------------------------------------------------- stumps
+
+
+def _add_stumps(builder: Builder, X: str, maps: StumpMaps) -> str:
+    trees = _Trees()
+    for group, feature in enumerate(maps.features.tolist()):
+        start, stop = maps.edges.offsets[group : group + 2]
+        trees.plant(group, feature, maps.edges.thresholds[start:stop].tolist())
+    codes = builder.add(
+        "TreeEnsembleRegressor",
+        X,
+        domain=ML_DOMAIN,
+        n_targets=maps.n_groups,
+        **trees.attributes(),
+    )
+    return builder.cast(codes, np.int64)
+
+
+class _Trees:
+    """Balanced trees whose leaves tell how many thresholds a value exceeds."""
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple] = []
+        self.leaves: list[tuple] = []
+
+    def plant(self, group: int, feature: int, thresholds: list[float]) -> None:
+        """Add the tree of one group."""
+        first = len(self.nodes)
+
+        def grow(low: int, high: int) -> int:
+            place = len(self.nodes)
+            node = place - first
+            if low == high:
+                self.nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
+                self.leaves.append((group, node, group, float(low)))
+                return node
+            middle = (low + high) // 2
+            self.nodes.append(())
+            left, right = grow(low, middle), grow(middle + 1, high)
+            threshold = thresholds[middle]
+            self.nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
+            return node
+
+        grow(0, len(thresholds))
+
+    def attributes(self) -> dict[str, list]:
+        """Return the attributes of the operator."""
+        tree, node, feature, mode, value, left, right = map(list, zip(*self.nodes))
+        leaf_tree, leaf_node, target, weight = map(list, zip(*self.leaves))
+        return {
+            "nodes_treeids": tree,
+            "nodes_nodeids": node,
+            "nodes_featureids": feature,
+            "nodes_modes": mode,
+            "nodes_values": value,
+            "nodes_truenodeids": left,
+            "nodes_falsenodeids": right,
+            "nodes_missing_value_tracks_true": [1] * len(node),
+            "target_treeids": leaf_tree,
+            "target_nodeids": leaf_node,
+            "target_ids": target,
+            "target_weights": weight,
+        }
+
+
+# ---------------------------------------------------------------- ferns
+
+
+def _add_ferns(builder: Builder, X: str, maps: FernMaps) -> str:
+    """Add comparisons, the hash of their outcomes, and the numbers of the cells."""
+    columns = builder.add("Transpose", X, perm=[1, 0])
+    depths = np.diff(maps.offsets)
+    width = -(-depths // _DEPTH_STEP) * _DEPTH_STEP
+    order = np.argsort(width, kind="stable")
+    pieces = [_add_sums(builder, columns, maps, ferns) for ferns in _runs(order, width[order])]
+    sums = builder.add("Concat", *pieces, axis=0) if len(pieces) > 1 else pieces[0]
+    raw = _add_top_bits(builder, sums, np.log2(maps.n_raw[order]))
+    first = builder.constant(maps.raw_offsets[order][:, None])
+    cells = builder.add("Add", builder.cast(raw, np.int64), first)
+    flat = _add_look_up(builder, maps.numbers, cells)
+    numbers = builder.reshape(builder.cast(flat, np.int64), maps.n_maps, -1)
+    back = builder.constant(np.argsort(order))
+    return builder.add("Transpose", builder.add("Gather", numbers, back, axis=0), perm=[1, 0])
+
+
+def _add_look_up(builder: Builder, table: NDArray, places: str) -> str:
+    """Look up many single numbers; the result is flat. Gather copies them slowly (measured)."""
+    return builder.add("GatherElements", builder.constant(table), builder.reshape(places, -1))
+
+
+def _runs(values: NDArray, keys: NDArray) -> list[NDArray]:
+    """Divide values where their keys change."""
+    return np.split(values, np.flatnonzero(np.diff(keys)) + 1)
+
+
+def _add_sums(builder: Builder, columns: str, maps: FernMaps, ferns: NDArray) -> str:
+    """Add the pieces of outcome times factor, of shape (n_ferns, 4, n_rows)."""
+    depths = np.diff(maps.offsets)[ferns]
+    width = int(-(-depths.max() // _DEPTH_STEP) * _DEPTH_STEP)
+    place = np.arange(width)
+    is_stump = place < depths[:, None]
+    stumps = np.where(is_stump, maps.offsets[ferns][:, None] + place, 0)
+    digits = np.where(is_stump, depths[:, None] - 1 - place, 0).astype(np.uint64)
+    n_bits = np.log2(maps.n_raw[ferns]).astype(np.int64)
+    # The outcome of a shallow fern is its cell: moved to the top, where a hash has it.
+    shift = np.uint64(1) << (64 - n_bits).astype(np.uint64)
+    factors = np.where(depths > n_bits, maps.factors[ferns], shift)
+    products = np.where(is_stump, factors[:, None] << digits, np.uint64(0))
+    weights = np.empty((ferns.size, len(_PIECES), width), dtype=np.float32)
+    for piece, size in enumerate(_PIECES):
+        weights[:, piece] = products & np.uint64(2**size - 1)
+        products = products >> np.uint64(size)
+    features = builder.constant(maps.features[stumps.ravel()].astype(np.int32))
+    thresholds = builder.constant(maps.thresholds[stumps.reshape(-1, 1)].astype(np.float32))
+    yes = builder.add("Greater", builder.add("Gather", columns, features, axis=0), thresholds)
+    answers = builder.reshape(builder.cast(yes, np.float32), ferns.size, width, -1)
+    return builder.add("MatMul", builder.constant(weights), answers)
+
+
+def _add_top_bits(builder: Builder, sums: str, n_bits: NDArray) -> str:
+    """Add the first bits of the sum of all pieces, of shape (n_ferns, n_rows)."""
+    axis = builder.constant(np.array([1]))
+    places = [builder.constant(np.array([place])) for place in range(len(_PIECES) + 1)]
+    carry = builder.constant(np.float32(0.0))
+    for piece, size in enumerate(_PIECES):
+        own = builder.add("Slice", sums, places[piece], places[piece + 1], axis)
+        total = builder.add("Add", builder.reshape(own, -1), carry)
+        unit = builder.constant(np.float32(2.0**-size))
+        carry = builder.add("Floor", builder.add("Mul", total, unit))
+    whole = builder.constant(np.float32(2.0 ** _PIECES[-1]))
+    rest = builder.add("Sub", total, builder.add("Mul", carry, whole))
+    units = builder.constant((2.0 ** (n_bits - _PIECES[-1])).astype(np.float32)[:, None])
+    by_fern = builder.reshape(rest, n_bits.size, -1)
+    return builder.add("Floor", builder.add("Mul", by_fern, units))
+
+
+# ---------------------------------------------------------------- projections
+
+
+def _add_projections(builder: Builder, X: str, maps: ProjectionMaps) -> str:
+    """Add the projections as float32, of shape (n_rows, n_projections)."""
+    centre, scale = (builder.constant(values) for values in (maps.centre, maps.scale))
+    centred = builder.add("Sub", builder.cast(X, np.float64), centre)
+    scaled = builder.add("Div", centred, scale)
+    zero = builder.constant(np.float64(0.0))
+    # Missing values count as the centre.
+    inputs = builder.add("Where", builder.add("IsNaN", scaled), zero, scaled)
+    if maps.chi2_steps:
+        inputs = _add_chi2_map(builder, inputs, maps.chi2_steps)
+    directions = maps.directions
+    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    return builder.cast(builder.add("MatMul", inputs, builder.constant(dense)), np.float32)
+
+
+def _add_chi2_map(builder: Builder, values: str, steps: int) -> str:
+    """Add what `chi2_map` computes: roots, and roots times waves of the logarithm."""
+    zero, one = builder.constant(np.float64(0.0)), builder.constant(np.float64(1.0))
+    positive = builder.add("Greater", values, zero)
+    # New rows may have values below zero; the map has none for them.
+    safe = builder.add("Where", positive, values, one)
+    root, logarithm = builder.add("Sqrt", safe), builder.add("Log", safe)
+    # At one the logarithm is zero, and only the factors remain.
+    factors = chi2_map(np.ones((1, 1)), steps)[0]
+    columns = [builder.add("Mul", root, builder.constant(factors[0]))]
+    for step in range(1, steps):
+        scaled = builder.add("Mul", root, builder.constant(factors[2 * step - 1]))
+        angle = builder.add("Mul", logarithm, builder.constant(step * factors[0] ** 2))
+        columns += [builder.add("Mul", scaled, builder.add(wave, angle)) for wave in ("Cos", "Sin")]
+    chosen = [builder.add("Where", positive, column, zero) for column in columns]
+    return builder.add("Concat", *chosen, axis=1)

@@ -1,0 +1,149 @@
+"""Parameters of estimators as JSON, and back through their constructors.
+
+What JSON has stands for itself. Everything else is an object with one entry that names
+its kind, such as {"tuple": [1, 2]} or {"Ferns": {"depth": 3}}.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from mbkl.io.container import ModelFileError
+from mbkl.maps.families import FAMILIES, families_of
+
+# Paths are no part of a model, and one from a foreign file could name anything.
+_NOT_STORED = {"checkpoint"}
+_DEEPEST = 8
+_LARGEST_INTEGER = 2**63
+_FAMILIES = {family.__name__: family for family in FAMILIES.values()}
+_ARRAY_TYPES = ("bool", "int32", "int64", "float32", "float64")
+
+
+def pack_parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return the parameters of an estimator as JSON.
+
+    One that cannot be stored, such as a RandomState, is left out with a warning; the
+    loaded estimator has its default.
+    """
+    packed = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in _NOT_STORED:
+            continue
+        try:
+            packed[name] = encode(value)
+        except TypeError:
+            warnings.warn(
+                f"The parameter {name} is of type {type(value).__name__} and not stored in the "
+                "model file; a loaded model has its default. Predictions are the same.",
+                UserWarning,
+                stacklevel=4,
+            )
+    return packed
+
+
+def unpack_parameters(kind: type[BaseEstimator], packed: dict[str, Any]) -> BaseEstimator:
+    """Return an estimator with these parameters, as far as scikit-learn finds them valid."""
+    estimator = _construct(kind, packed, _NOT_STORED, _DEEPEST)
+    try:
+        estimator._validate_params()
+        if estimator.maps != "auto":
+            families_of(estimator.maps)
+        if estimator.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0")
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelFileError(f"The parameters are not valid: {reason}") from None
+    return estimator
+
+
+def _construct(kind: type, packed: Any, forbidden: set[str], depth: int) -> Any:
+    if not isinstance(packed, dict):
+        raise ModelFileError(f"The parameters of {kind.__name__} are no JSON object.")
+    unknown = sorted(packed.keys() - (set(kind._get_param_names()) - forbidden))  # type: ignore[attr-defined]
+    if unknown:
+        raise ModelFileError(f"{kind.__name__} has no parameter {unknown[0][:50]!r}.")
+    return kind(**{name: decode(value, depth) for name, value in packed.items()})
+
+
+def encode(value: Any, depth: int = _DEEPEST) -> Any:
+    """Return a parameter as JSON; TypeError where that is not possible.
+
+    Examples
+    --------
+    >>> encode({1: 2.5}), encode((1, "a")), encode(float("inf"))
+    ({'dict': [[1, 2.5]]}, {'tuple': [1, 'a']}, {'float': 'inf'})
+    """
+    if depth < 0:
+        raise TypeError("nested too deeply")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, int) and not -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:
+        raise TypeError("an integer beyond 64 bits")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple):
+        items = [encode(item, depth - 1) for item in value]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, dict):
+        pairs = [[encode(key, 0), encode(item, depth - 1)] for key, item in value.items()]
+        return {"dict": pairs}
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _ARRAY_TYPES:
+        return {"array": [value.dtype.name, [encode(item, 0) for item in value.tolist()]]}
+    if type(value) in _FAMILIES.values():
+        own = {name: encode(item, depth - 1) for name, item in value.get_params(deep=False).items()}
+        return {type(value).__name__: own}
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def decode(value: Any, depth: int = _DEEPEST) -> Any:
+    """Return the parameter that `encode` made this of.
+
+    Examples
+    --------
+    >>> decode({"Stumps": {"draw": "stratified"}})
+    Stumps(draw='stratified')
+    """
+    if depth < 0:
+        raise ModelFileError("The parameters are nested too deeply.")
+    if isinstance(value, list):
+        return [decode(item, depth - 1) for item in value]
+    if isinstance(value, int) and not -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:
+        raise ModelFileError("A parameter is an integer beyond 64 bits.")
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
+            return float(text)
+        case {"tuple": list(items), **rest} if not rest:
+            return tuple(decode(item, depth - 1) for item in items)
+        case {"dict": list(pairs), **rest} if not rest:
+            return dict(_decode_pair(pair, depth) for pair in pairs)
+        case {"array": [str(dtype), list(items)], **rest} if not rest and dtype in _ARRAY_TYPES:
+            return _decode_array(dtype, [decode(item, 0) for item in items])
+    if len(value) == 1 and (name := next(iter(value))) in _FAMILIES:
+        return _construct(_FAMILIES[name], value[name], set(), depth - 1)
+    raise ModelFileError("A parameter is of an unknown kind.")
+
+
+def _decode_pair(pair: Any, depth: int) -> tuple:
+    match pair:
+        case [str() | int() | float() as key, item]:
+            return key, decode(item, depth - 1)
+    raise ModelFileError("A parameter has an entry that is no pair of key and value.")
+
+
+def _decode_array(dtype: str, items: list) -> np.ndarray:
+    expected = {"b": (bool,), "i": (int,), "f": (float,)}[np.dtype(dtype).kind]
+    if any(type(item) not in expected for item in items):
+        raise ModelFileError(f"A parameter is no array of {dtype}.")
+    try:
+        return np.array(items, dtype=dtype)
+    except OverflowError:
+        raise ModelFileError(f"A parameter is no array of {dtype}.") from None

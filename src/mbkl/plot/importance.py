@@ -1,0 +1,110 @@
+"""A picture of the importances of features."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.explain import explain_global
+from mbkl.plot.style import COLOURS, FAINT, INK, pyplot, quieten, shorten
+
+
+class ImportanceDisplay:
+    """Bars of the most important features.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Features, the most important first.
+    importances : ndarray of shape (n_shown, n_columns)
+        See `GlobalExplanation`.
+    n_features : int
+        Number of all features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : matplotlib BarContainer
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.plot import ImportanceDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MBKLClassifier(n_maps=100, random_state=0).fit(X, y)
+    >>> display = ImportanceDisplay.from_estimator(model, X)
+    >>> display.ax_.get_xlabel()
+    'mean change of a score'
+    """
+
+    def __init__(self, names, importances: NDArray[np.float64], *, n_features: int):
+        self.names = names
+        self.importances = importances
+        self.n_features = n_features
+
+    @classmethod
+    def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
+        """Explain a model and draw its importances.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifier
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            See `explain_global`.
+        max_features : int, default=15
+            Number of bars.
+        ax : matplotlib Axes or None
+        **options
+            For `explain_global`.
+
+        Returns
+        -------
+        display : ImportanceDisplay
+        """
+        return cls.from_explanation(
+            explain_global(estimator, X, **options), max_features=max_features, ax=ax
+        )
+
+    @classmethod
+    def from_explanation(cls, explanation, *, max_features: int = 15, ax=None):
+        """Draw the importances of a `GlobalExplanation`; see `from_estimator`."""
+        shown = explanation.ranking[:max_features]
+        names = [explanation.feature_names[feature] for feature in shown]
+        display = cls(
+            names, explanation.importances[shown], n_features=len(explanation.importances)
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw into an axes, or into a new figure.
+
+        Returns
+        -------
+        self : ImportanceDisplay
+        """
+        if ax is None:
+            height = 0.8 + 0.27 * len(self.names)
+            _, ax = pyplot().subplots(figsize=(6.0, height), layout="constrained")
+        lengths = self.importances.mean(axis=1)
+        self.bars_ = ax.barh(range(len(self.names)), lengths, height=0.68, color=COLOURS[0])
+        ax.bar_label(self.bars_, fmt="%#.2g", padding=4, fontsize=8.5, color=INK)
+        ax.set_yticks(range(len(self.names)), [shorten(name) for name in self.names])
+        ax.invert_yaxis()
+        ax.margins(x=0.12, y=0.02)
+        ax.set_xlabel("mean change of a score")
+        if len(self.names) < self.n_features:
+            ax.set_title(
+                f"the {len(self.names)} most important of {self.n_features} features",
+                fontsize=10,
+                loc="left",
+            )
+        quieten(ax)
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="x", color=FAINT, linewidth=0.6)
+        ax.set_axisbelow(True)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

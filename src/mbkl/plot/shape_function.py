@@ -1,0 +1,187 @@
+"""Pictures of shape functions: how the scores change with single features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mbkl.explain import FeatureShape, explain_global
+from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten, shorten
+
+# Height of the strip of the data's density, of the axes'.
+_STRIP = 0.13
+
+
+class ShapeFunctionDisplay:
+    """Step functions of features, with the density of the data below them.
+
+    Parameters
+    ----------
+    shapes : sequence of FeatureShape
+    classes : sequence of int
+        Scores to draw, by number.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+    lines_ : list of list of matplotlib Line2D
+        Of each axes, a line for each score.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.plot import ShapeFunctionDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MBKLClassifier(n_maps=100, random_state=0).fit(X, y)
+    >>> display = ShapeFunctionDisplay.from_estimator(model, X, ["petal width (cm)"])
+    >>> len(display.lines_[0])
+    3
+    """
+
+    def __init__(self, shapes: Sequence[FeatureShape], *, classes: Sequence[int]):
+        self.shapes = shapes
+        self.classes = classes
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, X=None, features=None, *, classes=None, ax=None, n_columns=2, **options
+    ):
+        """Explain a model and draw shape functions.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifier
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            See `explain_global`; without data there is no density.
+        features : sequence of int or str, or None
+            Features to draw; None means the four most important ones.
+        classes : sequence of class labels or None
+            Whose scores to draw; None means those that change most, at most six.
+        ax : matplotlib Axes, sequence of them, or None
+        n_columns : int, default=2
+            Columns of a new figure.
+        **options
+            For `explain_global`.
+
+        Returns
+        -------
+        display : ShapeFunctionDisplay
+        """
+        explanation = explain_global(estimator, X, **options)
+        return cls.from_explanation(
+            explanation, features, classes=classes, ax=ax, n_columns=n_columns
+        )
+
+    @classmethod
+    def from_explanation(cls, explanation, features=None, *, classes=None, ax=None, n_columns=2):
+        """Draw shape functions of a `GlobalExplanation`; see `from_estimator`."""
+        if features is None:
+            drawn = {shape.feature for shape in explanation.shapes}
+            features = [feature for feature in explanation.ranking if feature in drawn][:4]
+        shapes = [explanation.shape(feature) for feature in features]
+        if not shapes:
+            raise ValueError("features is empty, or the model has no stumps and no ferns.")
+        if classes is None:
+            spread = np.max([np.ptp(shape.values, axis=0) for shape in shapes], axis=0)
+            numbers = sorted(np.argsort(-spread, kind="stable")[: len(COLOURS)].tolist())
+        else:
+            numbers = [_number(explanation.classes, label) for label in classes]
+        return cls(shapes, classes=numbers).plot(ax=ax, n_columns=n_columns)
+
+    def plot(self, ax=None, *, n_columns: int = 2):
+        """Draw into given axes, or into a new figure.
+
+        Returns
+        -------
+        self : ShapeFunctionDisplay
+        """
+        if ax is None:
+            n_columns = min(n_columns, len(self.shapes))
+            n_lines = -(-len(self.shapes) // n_columns)
+            _, ax = pyplot().subplots(
+                n_lines,
+                n_columns,
+                figsize=(3.9 * n_columns + 0.4, 2.7 * n_lines + 0.4),
+                layout="constrained",
+                sharey=True,
+                squeeze=False,
+            )
+        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if axes.size < len(self.shapes):
+            raise ValueError(f"ax has {axes.size} axes for {len(self.shapes)} features.")
+        self.lines_ = [self._draw(axis, shape) for axis, shape in zip(axes, self.shapes)]
+        for unused in axes[len(self.shapes) :]:
+            unused.set_visible(False)
+        self.axes_ = axes[: len(self.shapes)]
+        self.ax_, self.figure_ = axes[0], axes[0].figure
+        low = min(shape.values[:, self.classes].min() for shape in self.shapes)
+        high = max(shape.values[:, self.classes].max() for shape in self.shapes)
+        room = (high - low) or 1.0
+        one = len(self.shapes[0].classes) == 1
+        score = (
+            f"the score of {shorten(str(self.shapes[0].classes[0]), 16)}" if one else "the score"
+        )
+        for axis in self.axes_:
+            axis.set_ylim(low - (0.08 + 1.35 * _STRIP) * room, high + 0.08 * room)
+            if axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col():
+                axis.set_ylabel(f"added to {score}")
+        if len(self.classes) > 1:
+            self.figure_.legend(
+                handles=self.lines_[0],
+                loc="outside upper left",
+                ncols=len(self.classes),
+                frameon=False,
+                labelcolor=INK,
+                fontsize=9,
+                handlelength=1.4,
+            )
+        return self
+
+    def _draw(self, ax, shape: FeatureShape) -> list:
+        low, high = _range(shape)
+        cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
+        edges = np.concatenate([[low], cuts, [high]])
+        steps = shape.at(np.nextafter(edges, np.inf))
+        has_missing = np.isneginf(shape.thresholds[0])
+        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+        lines = []
+        for colour, column in zip(COLOURS, self.classes):
+            label = str(shape.classes[column])
+            (line,) = ax.step(edges, steps[:, column], where="post", color=colour, label=label)
+            lines.append(line)
+            if has_missing:
+                side = ax.get_yaxis_transform()
+                marker = {"color": colour, "markersize": 5, "clip_on": False, "transform": side}
+                ax.plot([0.0], shape.values[:1, column], "D", **marker)
+        if has_missing:
+            note = {"va": "top", "fontsize": 8, "color": QUIET, "transform": ax.transAxes}
+            ax.text(0.02, 0.97, "◆ missing", **note)
+        if shape.bins is not None and shape.density is not None:
+            heights = _STRIP * shape.density / max(shape.density.max(), 1)
+            strip = {"color": QUIET, "alpha": 0.35, "zorder": 0}
+            ax.stairs(heights, shape.bins, fill=True, transform=ax.get_xaxis_transform(), **strip)
+        ax.set_xlim(low, high)
+        ax.set_xlabel(shorten(shape.name, 40))
+        quieten(ax)
+        return lines
+
+
+def _range(shape: FeatureShape) -> tuple[float, float]:
+    """Return where to draw: over the data, or over all thresholds."""
+    marks = shape.bins if shape.bins is not None else shape.thresholds
+    marks = marks[np.isfinite(marks)]
+    low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
+    margin = 0.02 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _number(classes: tuple, label) -> int:
+    if label not in classes:
+        raise ValueError(f"classes names {label!r}, but the scores are of {list(classes)}.")
+    return classes.index(label)

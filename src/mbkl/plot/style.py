@@ -1,0 +1,40 @@
+"""What all pictures have in common."""
+
+from __future__ import annotations
+
+from mbkl.extras import require
+
+# The colours of Okabe and Ito, which colour-blind people can tell apart, darkest first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+QUIET = "#8A8F98"
+FAINT = "#D9DCE1"
+INK = "#2B2F36"
+
+
+def pyplot():
+    """Return matplotlib.pyplot, or say how to install it."""
+    return require("matplotlib.pyplot", "plot")
+
+
+def quieten(ax) -> None:
+    """Leave of an axes' frame and ticks what is needed to read it."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(QUIET)
+    ax.tick_params(color=QUIET, labelcolor=INK, labelsize=9)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+    ax.title.set_color(INK)
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """Return a name with its middle left out where it is long.
+
+    Examples
+    --------
+    >>> shorten("a very long name of a feature", 15)
+    'a very…feature'
+    """
+    if len(name) <= length:
+        return name
+    half = (length - 1) // 2
+    return f"{name[:half].rstrip()}…{name[-half:].lstrip()}"

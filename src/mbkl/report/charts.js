@@ -1,0 +1,115 @@
+// Elements, numbers and charts. Text from the data only ever becomes text nodes.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  return fill(made, attributes, children);
+}
+
+function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+function number(value, digits = 3) {
+  if (value === null || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(digits - 1);
+  return String(Number(value.toPrecision(size >= 1000 ? Math.max(digits, 4) : digits))).replace("-", "−");
+}
+
+const signed = (value) => (value > 0 ? "+" : "") + number(value);
+const percent = (value, digits = 1) => (value === null ? "–" : `${(100 * value).toFixed(digits)} %`);
+const whole = (value) => value.toLocaleString("en");
+const seconds = (value) => (value < 0.0995 ? `${(1000 * value).toPrecision(2)} ms` : `${value.toPrecision(3)} s`);
+const shorten = (text, length) => (text.length <= length ? text : `${text.slice(0, length - 1)}…`);
+
+// Round numbers between two others.
+function ticks(low, high, count) {
+  const rough = (high - low) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step);
+  return found.map((value) => Number(value.toPrecision(12)));
+}
+
+function scale(low, high, from, to) {
+  const factor = high > low ? (to - from) / (high - low) : 0;
+  return (value) => from + (value - low) * factor;
+}
+
+// Return a function that draws, and call it whenever the width changes.
+function drawn(holder, draw, then = () => {}) {
+  let width = 0;
+  const redraw = () => {
+    width = holder.clientWidth;
+    if (width) holder.replaceChildren(draw(width));
+    then();
+  };
+  new ResizeObserver(() => { if (holder.clientWidth !== width) redraw(); }).observe(holder);
+  return redraw;
+}
+
+function axisBelow(x, values, top, bottom, text = number) {
+  return svg("g", { class: "axis", "aria-hidden": "true" }, ...values.flatMap((value) => [
+    svg("line", { x1: x(value), x2: x(value), y1: bottom, y2: bottom + 4 }),
+    svg("text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, text(value)),
+  ]));
+}
+
+function axisLeft(y, values, left, right, text = number) {
+  return svg("g", { class: "axis", "aria-hidden": "true" }, ...values.flatMap((value) => [
+    svg("line", { class: value === 0 ? "zero" : "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
+    svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, text(value)),
+  ]));
+}
+
+// As many decimals for all as the largest needs for so many digits.
+function decimals(largest, digits) {
+  const count = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(largest || 1)), 0), 12);
+  return (value) => value.toFixed(count);
+}
+
+// Bars as a list; each may be a button.
+function bars(rows, { label, text = null, press = null }) {
+  const largest = Math.max(...rows.map((row) => row.value), 1e-300);
+  const write = text || decimals(largest, 3);
+  return element("ol", { class: "bars", "aria-label": label }, ...rows.map((row) => {
+    const bar = element("span", { class: "bar" });
+    bar.style.width = `${(100 * Math.max(row.value, 0)) / largest}%`;
+    const parts = [
+      element("span", { class: "name", title: row.name }, row.name),
+      element("span", { class: "track", "aria-hidden": "true" }, bar),
+      element("span", { class: "value" }, write(row.value)),
+    ];
+    if (!press) return element("li", {}, ...parts);
+    return element("li", {}, element("button", { type: "button", onclick: () => press(row) }, ...parts));
+  }));
+}
+
+// A table whose cells are shaded by their value. On small screens it scrolls by itself.
+function heatTable(rowNames, columnNames, values, { label, corner, text, strength, mark = () => null }) {
+  const head = element("tr", {}, element("td", { class: "corner" }, corner), ...columnNames.map((name) =>
+    element("th", { scope: "col", title: name }, element("span", {}, shorten(name, 12)))));
+  const body = values.map((line, i) => element("tr", {},
+    element("th", { scope: "row", title: rowNames[i] }, rowNames[i]),
+    ...line.map((value, j) => {
+      const cell = element("td", { class: mark(i, j) }, text(value, i, j));
+      const share = strength(value, i, j);
+      cell.style.setProperty("--strength", share.toFixed(3));
+      if (share > 0.62) cell.classList.add("strong");
+      return cell;
+    })));
+  const table = element("table", { class: "heat", "aria-label": label }, element("thead", {}, head), element("tbody", {}, ...body));
+  return element("figure", {}, element("figcaption", {}, label),
+    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, table));
+}

@@ -1,0 +1,123 @@
+// Charts with axes: shape functions and the path of a search.
+
+function shapeFunctions(section, data) {
+  const names = data.scores;
+  const feature = element("select", { id: "shape-feature" }, ...data.shapes.map((shape) => element("option", {}, shape.name)));
+  const group = element("select", { id: "shape-class" },
+    names.length > 1 && names.length <= 6 ? element("option", { value: "all" }, "all classes") : null,
+    ...names.map((name, i) => element("option", { value: i }, name)));
+  const holder = element("div", { class: "chart" });
+  const cursor = element("input", { type: "range", min: 0, max: 200, value: 100, step: 1, "aria-label": "Value of the feature" });
+  const readout = element("p", { class: "readout" });
+  const some = data.shapes.length < data.features ? ` Here are the ${data.shapes.length} most important of ${whole(data.features)}.` : "";
+  section.append(
+    element("p", {}, names.length > 1 ? "What the value of a feature adds to the score of a class"
+      : `What the value of a feature adds to the score of ${names[0]} (and takes from that of ${data.classes.find((name) => name !== names[0])})`,
+    ", on average over the other features. Below: how many rows have such values.", some),
+    element("div", { class: "controls" }, element("label", { for: "shape-feature" }, "Feature"), feature,
+      ...(names.length > 1 ? [element("label", { for: "shape-class" }, "Class"), group] : [])),
+    holder, cursor, readout);
+
+  let mark = () => {};
+  const shape = () => data.shapes[feature.selectedIndex];
+  const columns = () => (group.value === "all" ? names.map((_, i) => i) : [Number(group.value)]);
+
+  const sums = (values) => columns().map((column) => `${signed(values[column])} to ${names[column]}`).join(", ");
+
+  function tell() {
+    const { edges, values, counts, name, missing, missingCount } = shape();
+    const [low, high] = [edges[0], edges[edges.length - 1]];
+    const value = low + (cursor.value / 200) * (high - low);
+    const place = Math.max(edges.findIndex((edge) => edge >= value) - 1, 0);
+    const [from, to] = [edges[place], edges[place + 1]].map((edge) => number(edge, 4));
+    const range = place === 0 ? `up to ${to}` : place === counts.length - 1 ? `above ${from}` : `from ${from} to ${to}`;
+    const text = `${name} = ${number(value, 4)} adds ${sums(values.map((line) => line[place]))}; ${whole(counts[place])} rows ${range}`;
+    cursor.setAttribute("aria-valuetext", text);
+    readout.textContent = `${text}.${missing ? ` A missing value (${whole(missingCount)} rows) adds ${sums(missing)}.` : ""}`;
+    mark(value, place);
+  }
+
+  const redraw = drawn(holder, (width) => {
+    const { edges, values, bins, density, name } = shape();
+    const height = Math.min(340, Math.max(230, width * 0.45));
+    const left = 52, right = width - 8, top = 10, bottom = height - 36, strip = 44;
+    const shown = columns().map((column) => values[column]);
+    const low = Math.min(...shown.flat(), 0), high = Math.max(...shown.flat(), 0);
+    const room = 0.06 * (high - low) || 1;
+    const x = scale(edges[0], edges[edges.length - 1], left, right);
+    const y = scale(low - room, high + room, bottom - strip, top);
+    const most = Math.max(...density, 1);
+    const rows = density.map((count, i) => svg("rect", { x: x(bins[i]), width: Math.max(x(bins[i + 1]) - x(bins[i]), 0.5),
+      y: bottom - (count / most) * (strip - 8), height: (count / most) * (strip - 8) }));
+    const steps = columns().map((column) => {
+      const line = values[column].map((value, i) => `${i ? "V" : `M${x(edges[0])} `}${y(value)}H${x(edges[i + 1])}`).join("");
+      return svg("path", { d: line, class: `curve c${column % 6}` });
+    });
+    const rule = svg("line", { class: "cursor", y1: top, y2: bottom });
+    const dots = columns().map((column) => svg("circle", { r: 4, class: `dot c${column % 6}` }));
+    mark = (value, place) => {
+      rule.setAttribute("x1", x(value));
+      rule.setAttribute("x2", x(value));
+      dots.forEach((dot, i) => { dot.setAttribute("cx", x(value)); dot.setAttribute("cy", y(values[columns()[i]][place])); });
+    };
+    const point = (event) => {
+      const share = (event.clientX - holder.getBoundingClientRect().left - left) / (right - left);
+      cursor.value = Math.round(200 * share);
+      tell();
+    };
+    const chart = svg("svg", { width, height, role: "img", onpointermove: point, onpointerdown: point,
+      "aria-label": `${name}: what it adds to the score of ${columns().map((column) => names[column]).join(", ")}` },
+    axisLeft(y, ticks(low - room, high + room, 5), left, right), axisBelow(x, ticks(edges[0], edges[edges.length - 1], Math.max(width / 80, 4)), top, bottom),
+    svg("g", { class: "density" }, ...rows), ...steps, rule, ...dots,
+    svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, shorten(name, 60)));
+    const legend = columns().length > 1 ? element("p", { class: "legend", "aria-hidden": "true" }, ...columns().map((column) =>
+      element("span", { class: `key c${column % 6}` }, shorten(names[column], 24)))) : null;
+    return element("div", {}, legend, chart);
+  }, tell);
+  feature.addEventListener("change", redraw);
+  group.addEventListener("change", redraw);
+  cursor.addEventListener("input", tell);
+  redraw();
+}
+
+function searchPath(section, path) {
+  const keys = path.C.map((_, i) => JSON.stringify([path.CKernel[i], path.depth[i]]));
+  const kernels = new Set(path.CKernel).size > 1;
+  const lines = [...new Set(keys)].map((key) => {
+    const [CKernel, depth] = JSON.parse(key);
+    const places = keys.map((own, i) => (own === key ? i : -1)).filter((i) => i >= 0).sort((a, b) => path.C[a] - path.C[b]);
+    const label = [kernels ? `C_kernel ${number(CKernel)}` : null, depth === null ? null : `depth ${number(depth)}`].filter(Boolean).join(", ");
+    return { label, places };
+  });
+  const holder = element("div", { class: "chart" });
+  const title = `${path.scoring} of the folds`;
+  section.append(element("p", {}, `${path.C.length} candidates were compared by cross-validation; `
+    + `C = ${number(path.chosen.C)} was chosen, with a mean ${path.scoring} of ${percent(path.chosen.score)}.`), holder);
+  drawn(holder, (width) => {
+    const height = 250, left = 60, right = width - 12, top = 12, bottom = height - 40;
+    const logs = path.C.map(Math.log10);
+    const x = scale(Math.min(...logs) - 0.1, Math.max(...logs) + 0.1, left, right);
+    const low = Math.min(...path.score), high = Math.max(...path.score), room = 0.12 * (high - low) || 0.01;
+    const y = scale(low - room, high + room, bottom, top);
+    const costs = [...new Set(path.C)].sort((a, b) => a - b).map(Math.log10);
+    const drawnLines = lines.flatMap(({ places }, i) => [
+      svg("path", { class: `curve c${i % 6}`, d: places.map((place, k) => `${k ? "L" : "M"}${x(logs[place])} ${y(path.score[place])}`).join("") }),
+      ...places.map((place) => svg("circle", { class: `dot c${i % 6}`, r: 4, cx: x(logs[place]), cy: y(path.score[place]) })),
+    ]);
+    const chosen = x(Math.log10(path.chosen.C));
+    const chart = svg("svg", { width, height, role: "img", "aria-label": `${title} along the cost C; the table below has the figures` },
+      axisLeft(y, ticks(low - room, high + room, 4), left, right, (value) => percent(value)),
+      axisBelow(x, costs, top, bottom, (value) => number(10 ** value)),
+      svg("line", { class: "cursor", x1: chosen, x2: chosen, y1: top, y2: bottom }), ...drawnLines,
+      svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "cost C (dashed: chosen)"));
+    const legend = lines.length > 1 ? element("p", { class: "legend", "aria-hidden": "true" }, ...lines.map(({ label }, i) =>
+      element("span", { class: `key c${i % 6}` }, label))) : null;
+    return element("div", {}, legend, chart);
+  })();
+  const columns = ["C", "C_kernel", "depth", path.scoring, "deviation", "maps kept"];
+  section.append(element("details", {}, element("summary", {}, "All candidates"),
+    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All candidates" },
+      element("table", { class: "figures", "aria-label": "All candidates" }, element("thead", {}, element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)))),
+        element("tbody", {}, ...path.C.map((C, i) => element("tr", {}, ...[number(C), number(path.CKernel[i]), number(path.depth[i]),
+          percent(path.score[i]), percent(path.deviation[i]), whole(Math.round(path.maps[i]))].map((text) => element("td", {}, text)))))))));
+}

@@ -1,0 +1,86 @@
+"use strict";
+
+// The model: every score is a sum of table entries, as in Python.
+
+function unpack(packed) {
+  const text = atob(packed.bytes);
+  const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  return new globalThis[packed.array](bytes.buffer);
+}
+
+function unpackAll(part) {
+  const entries = Object.entries(part).map(([name, value]) => {
+    if (value && value.bytes !== undefined) return [name, unpack(value)];
+    return [name, value && value.kind ? unpackAll(value) : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+// How many thresholds from first to last - 1 lie below x; none for a missing value.
+function countBelow(thresholds, first, last, x) {
+  let low = first, high = last;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (x > thresholds[middle]) low = middle + 1;
+    else high = middle;
+  }
+  return low - first;
+}
+
+const families = {
+  stumps(part, row, add) {
+    for (let group = 0; group < part.features.length; group += 1) {
+      const first = part.offsets[group];
+      const code = countBelow(part.thresholds, first, part.offsets[group + 1], row[part.features[group]]);
+      add(part.tables, first + group + code);
+    }
+  },
+
+  ferns(part, row, add) {
+    let raw = 0;
+    for (let fern = 0; fern < part.bits.length; fern += 1) {
+      const first = part.offsets[fern], last = part.offsets[fern + 1], bits = part.bits[fern];
+      add(part.tables, part.cellOffsets[fern] + part.numbers[raw + cellOf(part, row, fern, first, last, bits)]);
+      raw += 2 ** bits;
+    }
+  },
+
+  projections(part, row, add) {
+    const n = part.centre.length;
+    const places = Float32Array.from(part.stumps.features, (_, projection) => {
+      let place = 0;
+      for (let i = 0; i < n; i += 1) {
+        const value = (row[i] - part.centre[i]) / part.scale[i];
+        if (!Number.isNaN(value)) place += part.directions[projection * n + i] * value;
+      }
+      return place;
+    });
+    families.stumps({ ...part.stumps, tables: part.tables }, places, add);
+  },
+};
+
+// The outcomes of a fern's stumps are the digits of a number; long ones are hashed.
+function cellOf(part, row, fern, first, last, bits) {
+  if (last - first <= bits) {
+    let number = 0;
+    for (let k = first; k < last; k += 1) number = 2 * number + (row[part.features[k]] > part.thresholds[k]);
+    return number;
+  }
+  let number = 0n;
+  for (let k = first; k < last; k += 1) number = 2n * number + (row[part.features[k]] > part.thresholds[k] ? 1n : 0n);
+  return Number(BigInt.asUintN(64, number * part.factors[fern]) >> BigInt(64 - bits));
+}
+
+function makeModel(packed) {
+  const parts = packed.parts.map(unpackAll);
+  const n = packed.intercept.length;
+  return function scores(row) {
+    const total = new Float64Array(n);
+    for (const part of parts) {
+      families[part.kind](part, row, (tables, cell) => {
+        for (let column = 0; column < n; column += 1) total[column] += tables[cell * n + column];
+      });
+    }
+    return total.map((value, column) => value + packed.intercept[column]);
+  };
+}

@@ -1,0 +1,103 @@
+"""A model as JSON, small enough for a page that computes scores by itself."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
+
+# Names of JavaScript's arrays. Thresholds are float32 values in any model.
+_ARRAYS = {
+    "f8": "Float64Array",
+    "f4": "Float32Array",
+    "i4": "Int32Array",
+    "u8": "BigUint64Array",
+    "u2": "Uint16Array",
+    "u1": "Uint8Array",
+}
+# Up to here tables keep all their digits.
+_EXACT_BYTES = 3_000_000
+
+
+def pack(values, kind: str) -> dict[str, str]:
+    """Return an array as text: the name of JavaScript's array and its bytes.
+
+    Examples
+    --------
+    >>> pack([1.0], "f4")
+    {'array': 'Float32Array', 'bytes': 'AACAPw=='}
+    """
+    data = np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()
+    return {"array": _ARRAYS[kind], "bytes": base64.b64encode(data).decode("ascii")}
+
+
+def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
+    """Return for how many scores the tables fit into so many bytes, in short form."""
+    if any(isinstance(part, ProjectionMaps) and part.chi2_steps for part in predictor.maps.parts):
+        return 0  # the page has no chi2 map
+    n_cells = sum(len(tables) for tables in predictor.tables)
+    n_other = sum(_bytes_besides_tables(part) for part in predictor.maps.parts)
+    return int(max(max_bytes - n_other, 0) // (4 * max(n_cells, 1)))
+
+
+def portable_model(predictor: TablePredictor, columns: NDArray[np.intp]) -> dict:
+    """Return the tables of some scores and all that is needed to look rows up in them.
+
+    Parameters
+    ----------
+    predictor : TablePredictor
+    columns : ndarray of int
+        Scores to keep.
+    """
+    n_values = sum(len(tables) for tables in predictor.tables) * columns.size
+    kind = "f8" if 8 * n_values <= _EXACT_BYTES else "f4"
+    parts = [
+        {**_portable_maps(part), "tables": pack(tables[:, columns], kind)}
+        for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True)
+    ]
+    return {"intercept": predictor.intercept[columns].tolist(), "parts": parts}
+
+
+def _portable_maps(part: Maps) -> dict:
+    if isinstance(part, StumpMaps):
+        return {
+            "kind": "stumps",
+            "features": pack(part.features, "i4"),
+            "offsets": pack(part.edges.offsets, "i4"),
+            "thresholds": pack(part.edges.thresholds, "f4"),
+        }
+    if isinstance(part, FernMaps):
+        return {
+            "kind": "ferns",
+            "features": pack(part.features, "i4"),
+            "thresholds": pack(part.thresholds, "f4"),
+            "offsets": pack(part.offsets, "i4"),
+            "factors": pack(part.factors, "u8"),
+            "bits": pack(np.log2(part.n_raw), "i4"),
+            "numbers": pack(part.numbers, "u2"),
+            "cellOffsets": pack(part.cell_offsets, "i4"),
+        }
+    directions = part.directions
+    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    return {
+        "kind": "projections",
+        "directions": pack(dense.T, "f8"),
+        "centre": pack(part.centre, "f8"),
+        "scale": pack(part.scale, "f8"),
+        "stumps": _portable_maps(part.stumps),
+    }
+
+
+def _bytes_besides_tables(part: Maps) -> int:
+    if isinstance(part, FernMaps):
+        return 8 * part.features.size + 2 * part.numbers.size
+    if isinstance(part, ProjectionMaps):
+        return 8 * int(np.prod(part.directions.shape)) + 4 * part.n_maps
+    return 4 * part.n_maps

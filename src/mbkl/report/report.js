@@ -1,0 +1,152 @@
+// The sections of the page, filled from the data.
+
+const sections = {
+  summary(section, data) {
+    const { accuracy } = data;
+    const cards = [
+      [percent(accuracy.accuracy), data.isNew ? `accuracy on ${whole(accuracy.rows)} new rows` : "accuracy on the training rows"],
+      [percent(accuracy.largestClass), "of them are of the largest class"],
+      [whole(data.rows), "training rows"],
+      [whole(data.features), "features"],
+      [whole(data.classes.length), "classes"],
+    ];
+    section.append(element("ul", { class: "cards" }, ...cards.map(([value, text]) =>
+      element("li", {}, element("strong", {}, value), element("span", {}, text)))));
+    section.append(element("dl", { class: "facts" }, ...data.facts.map(([name, value]) =>
+      element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
+    document.getElementById("lead").textContent = `${percent(accuracy.accuracy)} of ${whole(accuracy.rows)} `
+      + `${data.isNew ? "new" : "training"} rows are classified correctly.`;
+  },
+
+  accuracy(section, data) {
+    const { classes, confusion, confusionClasses } = data.accuracy;
+    if (!data.isNew) {
+      section.append(element("p", { class: "note" },
+        "Measured on the rows that the model learned from: on new rows it will be lower."));
+    }
+    const some = confusionClasses.length < classes.length;
+    const totals = confusion.map((line) => line.reduce((a, b) => a + b, 0) || 1);
+    section.append(element("div", { class: "columns" },
+      heatTable(confusionClasses, confusionClasses, confusion, {
+        label: `Confusion matrix: rows by their class, columns by what the model says${some
+          ? `; the ${confusionClasses.length} of ${classes.length} classes with the most errors` : ""}`,
+        corner: "class",
+        text: (value) => (value ? whole(value) : ""),
+        // Errors are few: their shades rise faster.
+        strength: (value, i, j) => (i === j ? value / totals[i] : Math.sqrt(value / totals[i])),
+        mark: (i, j) => (i === j ? "right" : "wrong"),
+      }),
+      element("figure", {}, element("figcaption", {}, "Precision: how many rows that are called so are. Recall: how many of the class are found."),
+        element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Figures of each class" },
+          element("table", { class: "figures", "aria-label": "Precision and recall of each class" },
+          element("thead", {}, element("tr", {}, ...["class", "precision", "recall", "rows"].map((name) =>
+            element("th", { scope: "col" }, name)))),
+          element("tbody", {}, ...classes.map((line) => element("tr", {},
+            element("th", { scope: "row" }, line.name), element("td", {}, percent(line.precision)),
+            element("td", {}, percent(line.recall)), element("td", {}, whole(line.count))))))))));
+  },
+
+  importances(section, data) {
+    const found = data.importances;
+    const some = found.names.length < data.features;
+    const rows = found.names.map((name, i) => ({ name, value: found.values[i],
+      shape: data.shapes.findIndex((shape) => shape.feature === found.features[i]) }));
+    const press = (row) => {
+      if (row.shape < 0) return;
+      const select = document.getElementById("shape-feature");
+      select.selectedIndex = row.shape;
+      select.dispatchEvent(new Event("change"));
+      document.getElementById("shapes").scrollIntoView();
+    };
+    section.append(element("p", {}, `By how much a feature changes a score on average, over ${whole(found.rows)} rows`,
+      some ? `: the ${found.names.length} most important of ${whole(data.features)} features.` : ".",
+      data.shapes.length ? " Press one to see what it adds." : ""));
+    section.append(bars(rows, { label: "Importance of the features", press: data.shapes.length ? press : null }));
+    const strongest = Math.max(...found.pairs.flat(), 0);
+    if (strongest > 0) {
+      const text = decimals(strongest, 2);
+      section.append(element("h3", {}, "Together"), heatTable(found.pairNames, found.pairNames, found.pairs, {
+        label: "How much two features tell together beyond what each tells alone, in the same units",
+        corner: "",
+        text: (value, i, j) => (i === j ? "" : text(value)),
+        strength: (value) => value / strongest,
+      }));
+    }
+    if (found.groups.length) {
+      section.append(element("details", {}, element("summary", {},
+        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of features that are asked about together`),
+      bars(found.groups, { label: "Importance of sets of features" })));
+    }
+  },
+
+  shapes(section, data) {
+    if (data.shapes.length) shapeFunctions(section, data);
+    else section.remove();
+  },
+
+  "what-if": whatIf,
+
+  kernel(section, data) {
+    const { names, counts, shades, low, high, same, different } = data.kernel;
+    const size = counts.reduce((a, b) => a + b, 0);
+    const canvas = element("canvas", { width: size, height: size, role: "img",
+      "aria-label": `Kernel matrix of ${size} rows sorted by class` });
+    const values = unpack(shades);
+    const paint = () => {
+      const style = getComputedStyle(document.documentElement);
+      const [from, to] = ["--heat-low", "--heat-high"].map((name) => style.getPropertyValue(name).split(",").map(Number));
+      const image = new ImageData(size, size);
+      values.forEach((shade, i) => {
+        const colour = from.map((start, k) => start + ((to[k] - start) * shade) / 255);
+        image.data.set([...colour, 255], 4 * i);
+      });
+      canvas.getContext("2d").putImageData(image, 0, 0);
+    };
+    paint();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+    let start = 0;
+    const labels = element("div", { class: "kernel-labels", "aria-hidden": "true" });
+    const lines = element("div", { class: "kernel-lines", "aria-hidden": "true" });
+    counts.forEach((count, i) => {
+      const label = element("span", { title: names[i] }, count >= size / 30 ? shorten(names[i], 14) : "");
+      label.style.flexGrow = count;
+      labels.append(label);
+      start += count;
+      if (i + 1 < counts.length && counts.length <= 40) {
+        for (const side of ["top", "left"]) {
+          const line = element("i", { class: side });
+          line.style[side] = `${(100 * start) / size}%`;
+          lines.append(line);
+        }
+      }
+    });
+    section.append(
+      element("p", {}, "Each two rows agree on some of the binary maps: this is the share of the weight of those maps, for ",
+        `${size} training rows sorted by class.`, same !== null && different !== null
+          ? ` Rows of the same class agree on ${percent(same)} in the mean, rows of different classes on ${percent(different)}.` : ""),
+      element("div", { class: "kernel" }, labels, element("div", { class: "kernel-picture" }, canvas, lines)),
+      element("p", { class: "legend" }, number(low), element("span", { class: "ramp", "aria-hidden": "true" }), number(high)));
+  },
+
+  path(section, data) {
+    if (data.path) searchPath(section, data.path);
+    else section.remove();
+  },
+
+  timings(section, data) {
+    const stages = data.timings.filter(([name]) => name !== "total");
+    const total = data.timings.find(([name]) => name === "total");
+    if (!stages.length) return section.remove();
+    if (total) {
+      const rest = total[1] - stages.reduce((sum, [, value]) => sum + value, 0);
+      if (rest > 0.01 * total[1]) stages.push(["everything else", rest]);
+      section.append(element("p", {}, `${seconds(total[1])} in all.`));
+    }
+    return section.append(bars(stages.map(([name, value]) => ({ name, value })), { label: "Seconds of each stage", text: seconds }));
+  },
+};
+
+const page = JSON.parse(document.getElementById("data").textContent);
+for (const [id, show] of Object.entries(sections)) show(document.getElementById(id), page);
+document.getElementById("sections").append(...Array.from(document.querySelectorAll("section"), (section) =>
+  element("li", {}, element("a", { href: `#${section.id}` }, section.querySelector("h2").textContent))));

@@ -1,0 +1,169 @@
+"""One HTML file with all there is to know about a model."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from mbkl.explain import GlobalExplanation, explain_global
+from mbkl.explain.background import check_number
+from mbkl.io.container import write_atomically
+from mbkl.report import content
+
+_SCRIPTS = ("model.js", "charts.js", "curves.js", "what_if.js", "report.js")
+
+
+def write_report(
+    model,
+    X,
+    y,
+    path: str | os.PathLike,
+    *,
+    X_test=None,
+    y_test=None,
+    feature_names=None,
+    title: str | None = None,
+    timings: Mapping[str, float] | None = None,
+    max_rows: int = 200,
+    max_features: int = 30,
+    max_megabytes: float = 10.0,
+) -> Path:
+    """Write a report on a fitted model: one HTML file that needs no network.
+
+    It shows the accuracy, the importances, the shape functions, the kernel, and rows of
+    which any feature can be changed to see the scores move; these are computed in the
+    page, from the tables of the model.
+
+    Parameters
+    ----------
+    model : MBKLClassifier or MBKLClassifierCV
+        Fitted.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training data.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    path : str or path
+        File to write, or to replace.
+    X_test, y_test : as X and y, or None
+        New data on which to measure the accuracy; the report says what was used.
+    feature_names : sequence of str or None
+        None means those that the model has seen, or x0, x1 and so on.
+    title : str or None
+    timings : dict of float or None
+        Seconds of each stage; None means those of the fit.
+    max_rows : int, default=200
+        Largest number of rows to try changes on.
+    max_features : int, default=30
+        Largest number of features shown; the most important ones.
+    max_megabytes : float, default=10.0
+        Room for the model's tables. With many classes, only the most frequent ones are in
+        the page that computes scores; a model that has no room at all is left out of it.
+
+    Returns
+    -------
+    path : Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.report import write_report
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = MBKLClassifier(n_maps=100, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = write_report(model, X, y, f"{folder}/iris.html", title="Iris")
+    ...     "<h1>Iris</h1>" in report.read_text()
+    True
+    """
+    check_number("max_rows", max_rows)
+    check_number("max_features", max_features)
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test belong together; give both or neither.")
+    check_consistent_length(X, y)
+    is_new = X_test is not None
+    X_new, y_new = (X_test, y_test) if is_new else (X, y)
+    check_consistent_length(X_new, y_new)
+    explanation = _named(explain_global(model, X), feature_names)
+    features = content.features_to_show(explanation, max_features)
+    title = title or "A model of binary maps"
+    timings = getattr(model, "timings_", {}) if timings is None else timings
+    data = {
+        "rows": len(np.asarray(y)),
+        "features": model.n_features_in_,
+        "classes": [str(label) for label in model.classes_.tolist()],
+        "scores": [str(label) for label in explanation.classes],
+        "isNew": is_new,
+        "facts": content.describe_model(model),
+        "accuracy": content.accuracy(model, X_new, y_new),
+        "importances": content.importances(explanation, features),
+        "shapes": content.shapes(explanation, features),
+        "kernel": content.kernel(model, X, y),
+        "whatIf": content.what_if(
+            model, X_new, y_new, explanation, features, max_rows, 1e6 * max_megabytes
+        ),
+        "path": content.path(model),
+        "timings": [[name, float(seconds)] for name, seconds in timings.items()],
+    }
+    write_atomically(path, [page(title, data).encode("utf-8")])
+    return Path(path)
+
+
+def page(title: str, data: dict) -> str:
+    """Return the page: the template with style, scripts and data put in."""
+    folder = files("mbkl.report")
+    style = (folder / "report.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    parts = {
+        "title": html.escape(title),
+        "style": style,
+        "script": script,
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+        "data": embedded_json(data),
+    }
+    template = (folder / "template.html").read_text(encoding="utf-8")
+    # One pass: what is put in is never searched for more to replace.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def embedded_json(data: dict) -> str:
+    r"""Return JSON that no text in it can end early within a script element.
+
+    Examples
+    --------
+    >>> print(embedded_json({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(text: str) -> str:
+    """Return what the page's policy knows a style or script by: no other can run."""
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _named(explanation: GlobalExplanation, names) -> GlobalExplanation:
+    """Return the explanation with other names for the features."""
+    if names is None:
+        return explanation
+    names = tuple(str(name) for name in names)
+    if len(names) != len(explanation.feature_names):
+        raise ValueError(
+            f"feature_names has {len(names)} names for {len(explanation.feature_names)} features."
+        )
+    shapes = tuple(replace(shape, name=names[shape.feature]) for shape in explanation.shapes)
+    return replace(explanation, feature_names=names, shapes=shapes)

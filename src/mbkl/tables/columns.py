@@ -1,0 +1,179 @@
+"""One column at a time: what kind it is, and how it becomes numbers, text or labels."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SECONDS_PER_DAY = 86_400
+_PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+class BadValueError(ValueError):
+    """A value that a column cannot hold.
+
+    Parameters
+    ----------
+    row : int
+        Its place in the column, from 0.
+    column : str
+    reason : str
+        What is wrong and what to do.
+    """
+
+    def __init__(self, row: int, column: str, reason: str) -> None:
+        super().__init__(f"row {row}, column '{column}': {reason}")
+        self.row, self.column, self.reason = row, column, reason
+
+
+def is_text(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds text.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> is_text(pa.chunked_array([["a"]])), is_text(pa.chunked_array([[1]]))
+    (True, False)
+    """
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def is_number(column: pa.ChunkedArray) -> bool:
+    """Say whether a column can be numbers: numbers, booleans, dates, times or nothing at all."""
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(test(kind) for test in (*tests, types.is_temporal, types.is_null))
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as text: numbers as they are written, booleans as true and false."""
+    import pyarrow as pa
+
+    return column.cast(pa.string())
+
+
+def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN where a value is missing.
+
+    Booleans are 0 and 1, dates days since 1970-01-01 (with the time of the day as a
+    fraction), times and durations seconds.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from datetime import date
+    >>> to_numbers(pa.chunked_array([[date(1970, 1, 3), None]]), "day")
+    array([ 2., nan])
+    >>> to_numbers(pa.chunked_array([["7", "seven"]]), "age")
+    Traceback (most recent call last):
+    ...
+    mbkl.tables.columns.BadValueError: row 1, column 'age': 'seven' is no number. ...
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if is_text(column):
+        column = _parsed(column, name)
+    scale = 1.0
+    if types.is_date(column.type) or types.is_timestamp(column.type):
+        column, scale = _microseconds(column, pa.timestamp("us")), 1e6 * _SECONDS_PER_DAY
+    elif types.is_time(column.type):
+        column, scale = _microseconds(column, pa.time64("us")), 1e6
+    elif types.is_duration(column.type):
+        column, scale = _microseconds(column, pa.duration("us")), 1e6
+    elif types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    # Not checked for exactness: an integer beyond 2^53 is rounded.
+    values = column.cast(pa.float64(), safe=False).to_numpy() / scale
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        reason = "infinity is no value to learn from. Replace it, or leave the field empty."
+        raise BadValueError(int(infinite[0]), name, reason)
+    return values
+
+
+def _microseconds(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return column.cast(kind, safe=False).cast(pa.int64())
+
+
+def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return text as numbers, or say which row holds none."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        row, value = first_that_is_no_number(column)
+        reason = f"'{value}' is no number. Correct it, or leave the field empty."
+        raise BadValueError(row, name, reason) from None
+
+
+def first_that_is_no_number(column: pa.ChunkedArray) -> tuple[int, str]:
+    """Return the first row of text that is no plain number, and its value."""
+    import pyarrow.compute as pc
+
+    wrong = pc.invert(pc.match_substring_regex(as_text(column), _PLAIN_NUMBER))
+    row = int(np.flatnonzero(wrong.fill_null(False).to_numpy())[0])
+    return row, column[row].as_py()
+
+
+def is_plain_number(text: str) -> bool:
+    """Say whether a text is a plain number."""
+    return re.match(_PLAIN_NUMBER, text) is not None
+
+
+def share_of_numbers(values: pa.Array) -> float:
+    """Return which part of some texts are plain numbers.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> share_of_numbers(pa.array(["1", "-2.5e3", "x", None]))
+    0.6666666666666666
+    """
+    import pyarrow.compute as pc
+
+    return pc.mean(pc.match_substring_regex(values, _PLAIN_NUMBER)).as_py() or 0.0
+
+
+def to_labels(column: pa.ChunkedArray) -> NDArray:
+    """Return class labels without missing ones: integers where all are, else text.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_labels(pa.chunked_array([[1.0, 2.0]])), to_labels(pa.chunked_array([[True]]))
+    (array([1, 2]), array(['true'], dtype='<U4'))
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_integer(column.type):
+        return column.cast(pa.int64()).to_numpy()
+    if types.is_floating(column.type) or types.is_decimal(column.type):
+        values = column.cast(pa.float64()).to_numpy()
+        whole = np.round(values)
+        if not (values == whole).all():
+            raise ValueError(
+                "the labels are numbers with fractions, and mbkl tells classes apart. "
+                "Choose another target, or cut it into classes first."
+            )
+        return whole.astype(np.int64)
+    return as_text(column).to_numpy().astype(str)

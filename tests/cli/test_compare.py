@@ -1,0 +1,58 @@
+"""`mbkl compare`."""
+
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+SMALL = ["--n-maps", "40", "--jobs", "1"]
+
+
+def test_all_learn_from_the_same_folds(mbkl, people_csv, tmp_path):
+    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", "--plot", "c.png", *SMALL]
+    result = mbkl.json(*arguments)
+    assert {"MBKL", "random forest", "gradient boosting", "linear"} <= set(result["ranking"])
+    for one in result["results"].values():
+        assert len(one["fold_accuracies"]) == 2
+        assert 0 <= one["accuracy"] <= 1
+        assert one["seconds"] > 0
+    accuracies = [result["results"][name]["accuracy"] for name in result["ranking"]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    # What MBKL reaches here is what evaluating it says.
+    alone = mbkl.json("evaluate", people_csv, "-t", "income", "--folds", "2", *SMALL)
+    assert result["results"]["MBKL"]["fold_accuracies"] == alone["fold_accuracies"]
+
+
+def test_rivals_by_name_on_a_test_table(mbkl, people):
+    people[:60].to_csv("train.csv", index=False)
+    people[60:].to_csv("test.csv", index=False)
+    arguments = ["compare", "train.csv", "-t", "income", "--test", "test.csv", "--rival", "chi2"]
+    shown = mbkl(*arguments, *SMALL)
+    assert "chi2" in shown.out
+    assert "linear" not in shown.out
+
+
+def test_names_that_not_all_rivals_take(mbkl, people):
+    people["town"] = people["town"].map({"Rome": '["R:", {o}]', "Bonn": "a,b", "Nice": '"'})
+    people.rename(columns={"age": "age: [years]"}).to_csv("a.csv", index=False)
+    assert mbkl("compare", "a.csv", "-t", "income", "--folds", "2", *SMALL).out
+
+
+def test_sparse_tables(mbkl, people):
+    labels = (people["income"] == "high").astype(int)
+    dump_svmlight_file(people[["age"]].fillna(0.0), labels, "a.svm")
+    result = mbkl("compare", "a.svm", "--folds", "2", *SMALL)
+    assert "gradient boosting" not in result.out
+    assert "no sparse matrices" in result.err
+    assert "linear" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--rival", "magic"], 2, "no rival 'magic'"),
+        (["--plot", "nowhere/c.png"], 1, "no folder nowhere"),
+        (["--plot", "c.doc"], 2, "c.doc must end with one of"),
+    ],
+)
+def test_bad_arguments(mbkl, people_csv, arguments, code, words):
+    assert words in mbkl.error("compare", people_csv, "-t", "income", *arguments, code=code)

@@ -1,0 +1,82 @@
+"""`mbkl evaluate`."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, log_loss
+
+SMALL = ["--n-maps", "40", "--jobs", "1"]
+
+
+def test_a_model_on_a_table(mbkl, model_file, people_csv, people):
+    result = mbkl.json("evaluate", people_csv, "--model", model_file)
+    found = mbkl.json("predict", model_file, people_csv, "--proba")
+    y, guess = people["income"], found["label"]
+    assert result["rows"] == 90
+    assert result["accuracy"] == pytest.approx(accuracy_score(y, guess))
+    assert result["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, guess))
+    assert result["confusion"] == confusion_matrix(y, guess).tolist()
+    probabilities = pd.DataFrame(found)[["probability high", "probability low"]]
+    assert result["log_loss"] == pytest.approx(log_loss(y, probabilities))
+    assert [one["label"] for one in result["classes"]] == ["high", "low"]
+
+
+def test_cross_validation(mbkl, people_csv):
+    arguments = ["evaluate", people_csv, "-t", "income", "--folds", "3", *SMALL]
+    result = mbkl.json(*arguments)
+    assert result["rows"] == 90
+    assert len(result["fold_accuracies"]) == 3
+    mean = sum(result["fold_accuracies"]) / 3
+    assert result["accuracy"] == pytest.approx(mean)
+    assert result["seconds_per_fit"] > 0
+    assert "log_loss" not in result
+    shown = mbkl(*arguments, "--quiet")
+    assert shown.err == ""
+    assert "precision" in shown.out
+    assert "accuracy of the folds" in shown.out
+
+
+def test_a_test_table(mbkl, people):
+    people[:60].to_csv("train.csv", index=False)
+    people[60:].to_parquet("test.parquet")
+    result = mbkl.json("evaluate", "train.csv", "-t", "income", "--test", "test.parquet", *SMALL)
+    assert result["rows"] == 30
+    assert "fold_accuracies" not in result
+
+
+def test_labels_that_look_like_numbers_in_the_test(mbkl, tmp_path):
+    rows = [f"{n},{'1' if n % 2 else 'x'}" for n in range(30)]
+    (tmp_path / "train.csv").write_text("a,y\n" + "\n".join(rows))
+    (tmp_path / "test.csv").write_text("a,y\n1,1\n3,1\n")
+    arguments = ["evaluate", "train.csv", "-t", "y", "--test", "test.csv", *SMALL]
+    assert mbkl.json(*arguments)["rows"] == 2
+    mbkl("fit", "train.csv", "-t", "y", *SMALL)
+    assert mbkl.json("evaluate", "test.csv", "--model", "train.mbkl")["rows"] == 2
+
+
+def test_sparse_and_other_tables_do_not_mix(mbkl, people_csv, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1\n1 2:1\n")
+    np.savez("a.npz", X=np.eye(2), y=[0, 1])
+    line = mbkl.error("evaluate", "a.svm", "--test", "a.npz")
+    assert "must both be sparse" in line
+
+
+def test_unknown_labels(mbkl, people, model_file):
+    people.loc[3, "income"] = "enormous"
+    people.to_csv("test.csv", index=False)
+    line = mbkl.error("evaluate", "test.csv", "--model", model_file)
+    assert "test.csv, column 'income': label 'enormous'" in line
+
+
+def test_a_table_without_labels(mbkl, people, model_file):
+    people.drop(columns="income").to_csv("test.csv", index=False)
+    line = mbkl.error("evaluate", "test.csv", "--model", model_file)
+    assert "no column 'income'" in line
+
+
+def test_too_few_rows_of_a_class(mbkl, people):
+    people.loc[0, "income"] = "enormous"
+    people.to_csv("a.csv", index=False)
+    line = mbkl.error("evaluate", "a.csv", "-t", "income")
+    assert "class 'enormous' has 1 rows, too few for 5 folds" in line
+    assert "--folds" in line

@@ -1,0 +1,204 @@
+"""TableEncoder."""
+
+import json
+import math
+from collections import Counter
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mbkl.tables import BadValueError, TableEncoder
+
+PEOPLE = {
+    "age": [31, None, 8, 50],
+    "town": ["Rome", "Bonn", "Rome", None],
+    "flag": [True, False, True, True],
+    "born": [date(1970, 1, 2), date(1970, 1, 1), None, date(1970, 1, 3)],
+}
+
+
+@parametrize_with_checks([TableEncoder()])
+def test_the_rules_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def plain_twin(rules, columns):
+    """Encode value by value, as the documentation says it."""
+    rows = []
+    for row in range(len(next(iter(columns.values())))):
+        cells = []
+        for rule in rules:
+            value = columns[rule["name"]][row]
+            missing = value is None or value != value
+            if rule["kind"] == "number":
+                cells.append(math.nan if missing else float(value))
+            elif rule["kind"] == "one-hot":
+                cells += [float(value == category) for category in rule["categories"]]
+            else:
+                known = value in rule["categories"]
+                cells.append(float(rule["categories"].index(value)) if known else math.nan)
+        rows.append(cells)
+    return np.array(rows)
+
+
+text = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d", "é", ""]))
+number = st.one_of(st.none(), st.floats(allow_infinity=False, allow_nan=False))
+
+
+@given(
+    st.lists(st.tuples(text, number), min_size=3, max_size=30),
+    st.lists(st.tuples(text, number), min_size=1, max_size=5),
+    st.integers(0, 4),
+)
+def test_it_does_what_the_plain_twin_does(seen, new, max_one_hot):
+    def columns(rows):
+        return {"t": [t for t, _ in rows], "n": [n for _, n in rows]}
+
+    def table(rows):
+        kinds = {"t": pa.string(), "n": pa.float64()}
+        return pa.table({name: pa.array(v, kinds[name]) for name, v in columns(rows).items()})
+
+    encoder = TableEncoder(max_one_hot=max_one_hot).fit(table(seen))
+    again = TableEncoder.from_rules(json.loads(json.dumps(encoder.rules)))
+    for rows in (seen, new):
+        expected = plain_twin(encoder.rules, columns(rows))
+        np.testing.assert_array_equal(encoder.transform(table(rows)), expected)
+        np.testing.assert_array_equal(again.transform(table(rows)), expected)
+        assert len(encoder.get_feature_names_out()) == expected.shape[1]
+    counts = Counter(t for t, _ in seen if t)
+    for rule in encoder.rules:
+        if rule["kind"] != "number":
+            assert rule["categories"] == sorted(counts, key=lambda t: (-counts[t], t))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=lambda m: m.__module__)
+def test_frames_of_all_kinds_give_the_same(make):
+    encoder = TableEncoder().fit(make(PEOPLE))
+    expected = [[31, 1, 0, 1, 1], [np.nan, 0, 1, 0, 0], [8, 1, 0, 1, np.nan], [50, 0, 0, 1, 2]]
+    np.testing.assert_array_equal(encoder.transform(make(PEOPLE)), expected)
+    names = ["age", "town=Rome", "town=Bonn", "flag", "born"]
+    assert encoder.get_feature_names_out().tolist() == names
+    assert [rule["kind"] for rule in encoder.rules] == ["number", "one-hot", "number", "number"]
+
+
+def test_the_order_of_columns_does_not_matter_and_others_are_ignored():
+    frame = pd.DataFrame(PEOPLE)
+    encoder = TableEncoder().fit(frame)
+    mixed = frame[["town", "born", "flag", "age"]].assign(more="x")
+    np.testing.assert_array_equal(encoder.transform(mixed), encoder.transform(frame))
+
+
+def test_a_missing_column_is_named_with_a_remedy():
+    encoder = TableEncoder().fit(pd.DataFrame(PEOPLE))
+    with pytest.raises(ValueError, match="no column 'age'; did you mean 'Age'"):
+        encoder.transform(pd.DataFrame(PEOPLE).rename(columns={"age": "Age"}))
+
+
+def test_many_texts_are_numbered_by_frequency():
+    towns = [f"town {number % 20}" for number in range(50)]
+    encoder = TableEncoder().fit(pa.table({"town": towns}))
+    assert encoder.rules[0]["kind"] == "ordinal"
+    # The first ten come three times, the others twice.
+    assert encoder.rules[0]["categories"][0] == "town 0"
+    assert encoder.rules[0]["categories"][10] == "town 10"
+    new = encoder.transform(pa.table({"town": ["town 0", "town 1", "new", None]}))
+    np.testing.assert_array_equal(new[:, 0], [0, 1, np.nan, np.nan])
+
+
+def test_numbers_for_text_and_text_for_numbers():
+    encoder = TableEncoder().fit(pa.table({"code": ["1", "2", "x", "x"], "n": [1, 2, 3, 4.5]}))
+    new = encoder.transform(pa.table({"code": [2, 1], "n": ["7", "8.5"]}))
+    assert new.tolist() == [[0, 0, 1, 7], [0, 1, 0, 8.5]]
+    with pytest.raises(BadValueError, match="row 1, column 'n': 'seven' is no number"):
+        encoder.transform(pa.table({"code": ["1", "2"], "n": ["7", "seven"]}))
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([5] * 40, "'a' is always 5"),
+        (["x"] * 40, "'a' is always 'x'"),
+        ([None] * 40, "'a' is empty"),
+        (pa.array([None] * 40, pa.string()), "'a' is empty"),
+        (list(range(40)), "'a' counts the rows"),
+        ([f"key {number}" for number in range(40)], "'a' is left out: 40 different texts"),
+        ([f"key {number // 2 * 2}" for number in range(40)], None),
+        ([f"key {min(number, 25)}" for number in range(40)], "'a' is left out: 26 different"),
+        ([[1, 2]] * 40, "'a' is left out: its values"),
+    ],
+    ids=str,
+)
+def test_what_the_user_is_told(values, note):
+    encoder = TableEncoder().fit(pa.table({"a": values, "b": [0.5, 1, 4, 2] * 10}))
+    assert [note in found for found in encoder.notes_] == ([] if note is None else [True])
+    left_out = note is not None and "left out" in note
+    assert [rule["name"] for rule in encoder.rules] == (["b"] if left_out else ["a", "b"])
+
+
+def test_missing_values_next_to_one_value_are_not_constant():
+    encoder = TableEncoder().fit(pa.table({"a": [1, None, 1], "b": ["x", None, "x"]}))
+    assert encoder.notes_ == []
+
+
+def test_nothing_left_is_an_error():
+    with pytest.raises(ValueError, match="No column is left"):
+        TableEncoder().fit(pa.table({"key": [f"k{number}" for number in range(30)]}))
+
+
+def test_columns_of_the_same_name_are_an_error():
+    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(ValueError, match="same name"):
+        TableEncoder().fit(table)
+
+
+def test_columns_that_mix_types_are_an_error():
+    with pytest.raises(TypeError, match=r"one type|mixes types"):
+        TableEncoder().fit(pd.DataFrame({"a": [1, "x"]}, dtype=object))
+    with pytest.raises(TypeError, match="column 'x0' mixes types"):
+        TableEncoder().fit(np.array([[1], ["x"]], dtype=object))
+
+
+def test_infinity_is_an_error():
+    with pytest.raises(BadValueError, match="column 'a': infinity"):
+        TableEncoder().fit(pa.table({"a": [1.0, np.inf]}))
+
+
+def test_arrays_have_columns_by_place():
+    X = np.array([[1, "a"], [2, "b"], [3, "a"]], dtype=object)
+    encoder = TableEncoder().fit(X)
+    assert encoder.get_feature_names_out().tolist() == ["x0", "x1=a", "x1=b"]
+    assert encoder.transform(X).tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
+    with pytest.raises(ValueError, match="features"):
+        encoder.transform(X[:, :1])
+
+
+def test_a_dataframe_can_come_out():
+    encoder = TableEncoder().set_output(transform="pandas").fit(pd.DataFrame(PEOPLE))
+    assert encoder.transform(pd.DataFrame(PEOPLE)).columns[1] == "town=Rome"
+
+
+@pytest.mark.parametrize("rule", [{}, {"name": "a"}, {"name": "a", "kind": "two-hot"}, {"kind": 1}])
+def test_rules_that_are_none(rule):
+    with pytest.raises(ValueError, match="A rule needs"):
+        TableEncoder.from_rules([rule])
+
+
+@pytest.mark.parametrize("categories", ["ab", [1, 2], None, {"a": 1}])
+def test_categories_that_are_none(categories):
+    with pytest.raises(ValueError, match="categories of 'a'"):
+        TableEncoder.from_rules([{"name": "a", "kind": "ordinal", "categories": categories}])
+
+
+def test_unfitted_use():
+    with pytest.raises(NotFittedError):
+        TableEncoder().transform(pd.DataFrame(PEOPLE))
+    with pytest.raises(NotFittedError):
+        _ = TableEncoder().rules
