@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mbkl.engine import choose_engine
+from mbkl.engine import engine_on
+from mbkl.engine.namespace import to_host
 from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
 from mbkl.learn.limit_kernel import Choice, choose_kernel
 from mbkl.maps.families import (
@@ -92,7 +93,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _validate_rows(self, X, y, sample_weight):
         """Return X, y and the sample weights as arrays."""
-        X, y = validate_data(self, X, y, **_ACCEPTED)
+        X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
@@ -102,7 +103,14 @@ class BinaryMapsEstimator(BaseEstimator):
     def _validate_new(self, X):
         """Return rows to predict or transform as an array."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **_ACCEPTED)
+        return validate_data(self, to_host(X), reset=False, **self._accepted())
+
+    def _accepted(self) -> dict:
+        """Return which rows are taken as they are, for `validate_data`."""
+        if getattr(self, "device", "cpu") == "cpu":
+            return _ACCEPTED
+        # Bytes stay bytes on the way to a device.
+        return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
 
     def _encode(self, y, weights):
         """Return class numbers, and the weights times those of the classes."""
@@ -198,7 +206,9 @@ class BinaryMapsEstimator(BaseEstimator):
         with progress.stage("binary maps"):
             n_codes = sum(plan.n_codes(X.shape) for plan in plans)
             n_columns = 1 if n_classes == 2 else n_classes
-            engine = choose_engine(n_codes * n_columns * n_fits, self.n_jobs)
+            device = getattr(self, "device", "cpu")
+            engine = engine_on(device, n_codes * n_columns * n_fits, self.n_jobs)
+            engine.hold(X)
             kinds = [type(plan.family) for plan in plans]
             # Two families of a kind are not to be the same draw twice.
             seeds = [seed + kinds[:position].count(kind) for position, kind in enumerate(kinds)]
@@ -210,6 +220,7 @@ class BinaryMapsEstimator(BaseEstimator):
             operator = self._maps.operator([codes for _, codes, _ in drawn], engine)
             multiplicity = np.zeros(operator.n_slots)
             multiplicity[operator.is_map] = np.concatenate([prior for _, _, prior in drawn])
+            engine.let_go()
         if not self._maps.n_maps:
             warnings.warn(
                 "No feature of X varies over the rows with positive weight; the model is constant.",

@@ -203,7 +203,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         "calibration": [StrOptions({"temperature"}), None],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
         "checkpoint": [str, PathLike, None],
-        "device": [StrOptions({"cpu"})],
+        "device": [str],
     }
 
     def __init__(
@@ -323,7 +323,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
             )
             self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
             tables = self._maps.tables(self.coef_.T)
-            self.predictor_ = TablePredictor(self._maps, tables, self.intercept_, self.n_jobs)
+            self.predictor_ = TablePredictor(
+                self._maps, tables, self.intercept_, self.n_jobs, self.device
+            )
         self.timings_ = progress.finish()
         return self
 

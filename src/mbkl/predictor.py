@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import choose_engine
+from mbkl.engine import engine_on
 from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.torch_engine import has_gpu
 from mbkl.maps.families import MapSet
 
 # Up to here NumPy compares with all thresholds at once, faster than a kernel is called
@@ -31,6 +32,7 @@ class TablePredictor:
         Those of each family.
     intercept : ndarray of shape (n_columns,)
     n_jobs : int or None
+    device : str
 
     Examples
     --------
@@ -47,6 +49,7 @@ class TablePredictor:
     tables: list[NDArray[np.float64]]
     intercept: NDArray[np.float64]
     n_jobs: int | None = None
+    device: str = "cpu"
 
     def scores(self, X) -> NDArray[np.float64]:
         """Return scores of shape (n_rows, n_columns).
@@ -56,7 +59,9 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64; not checked.
         """
-        engine = choose_engine(self.maps.n_codes(X.shape[0]), self.n_jobs)
-        if X.shape[0] <= _FEW_ROWS and not self.maps.has_ferns:
+        # A model learned on a GPU predicts anywhere.
+        device = "cpu" if self.device.startswith("cuda") and not has_gpu() else self.device
+        engine = engine_on(device, self.maps.n_codes(X.shape[0]), self.n_jobs)
+        if device == "cpu" and X.shape[0] <= _FEW_ROWS and not self.maps.has_ferns:
             engine = NumpyEngine()
         return self.maps.score(X, self.tables, engine) + self.intercept

@@ -113,7 +113,8 @@ def test_take_selects_rows(operator):
 
 def test_chain_holds_products_of_columns(operator):
     weights = np.random.default_rng(5).random((operator.n_rows, 1))
-    total, mean, diagonal, neighbour = operator.products(weights)
+    total, *columns = operator.products(weights)
+    mean, diagonal, neighbour = (column[:, 0] for column in columns)
     Z = operator.dense()
     gram = Z.T @ (weights * Z)
     is_pair = operator.is_map[1:] & operator.is_map[:-1]

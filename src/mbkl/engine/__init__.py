@@ -16,17 +16,34 @@ from joblib import effective_n_jobs
 from mbkl.engine.numpy_engine import NumpyEngine
 
 if TYPE_CHECKING:
-    from mbkl.engine.numba_engine import NumbaEngine
+    from mbkl.engine.torch_engine import TorchEngine
 
-    Engine = NumpyEngine | NumbaEngine
+    Engine = NumpyEngine | TorchEngine
 
 # Below this many codes times columns, NumPy finishes a pass in a few
 # milliseconds, and loading compiled kernels would take longer than the whole fit.
 SMALL = 300_000
 
 
-def choose_engine(n_codes: int, n_jobs: int | None = None) -> Engine:
-    """Return the engine for a problem with `n_codes` codes times columns.
+def engine_on(device: str, n_codes: int, n_jobs: int | None = None) -> Engine:
+    """Return the engine of a device.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", or a device of Torch: "cuda", or "torch" for Torch on the CPU.
+    n_codes, n_jobs
+        See `choose_engine`.
+    """
+    if device == "cpu":
+        return choose_engine(n_codes, n_jobs)
+    from mbkl.engine.torch_engine import torch_engine
+
+    return torch_engine(device)
+
+
+def choose_engine(n_codes: int, n_jobs: int | None = None) -> NumpyEngine:
+    """Return the engine of the CPU for a problem with `n_codes` codes times columns.
 
     Parameters
     ----------

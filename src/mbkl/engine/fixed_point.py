@@ -9,14 +9,15 @@ on: the same bits in any order.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mbkl.engine.namespace import Values, is_numpy, namespace
 
 # One bit is the sign; one more is head room, since a map's gradient is
 # 2 * suffix - total and must fit in the same 64 bits.
 _MAGNITUDE_BITS = 61
 
 
-def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def to_fixed_point(values: Values) -> tuple[Values, Values]:
     """Round each column to integers whose sum cannot overflow.
 
     Parameters
@@ -27,7 +28,8 @@ def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDAr
     -------
     integers : ndarray of shape (n_rows, n_columns)
     unit : ndarray of shape (n_columns,)
-        values is integers * unit up to rounding; a power of two.
+        values is integers * unit up to rounding; a power of two. Tensors stay as they
+        are, and the unit is one: a device adds up in an order of its own.
 
     Examples
     --------
@@ -36,6 +38,8 @@ def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDAr
     >>> float(integers.sum() * unit[0])
     -0.25
     """
+    if not is_numpy(values):
+        return values, values.new_ones(values.shape[1], dtype=namespace(values).float64)
     largest = np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
     _, exponent = np.frexp(largest)
     count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
@@ -45,7 +49,7 @@ def to_fixed_point(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDAr
     return np.rint(values * factor).astype(np.int64), 1.0 / factor
 
 
-def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def exact_sum(values: Values) -> Values:
     """Sum over rows with a result that does not depend on their order.
 
     Examples
@@ -54,5 +58,11 @@ def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> exact_sum(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([4., 6.])
     """
-    integers, unit = to_fixed_point(values)
-    return integers.sum(axis=0) * unit
+    return total_of(*to_fixed_point(values))
+
+
+def total_of(integers: Values, unit: Values) -> Values:
+    """Return the sum over rows of what `to_fixed_point` returned."""
+    if is_numpy(integers):
+        return integers.sum(axis=0) * unit
+    return integers.sum(axis=0, dtype=unit.dtype)

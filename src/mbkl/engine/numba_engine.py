@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from mbkl.engine import kernels
 from mbkl.engine.bundles import BundledCodes
 from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
-from mbkl.engine.numpy_engine import AnyCodes, coarsen_sparse, score_of_zero, take_sparse
+from mbkl.engine.numpy_engine import (
+    AnyCodes,
+    NumpyEngine,
+    coarsen_sparse,
+    score_of_zero,
+    take_sparse,
+)
 
 # Blocks shorter than this many codes cost less than handing them to a thread
 # (up to a hundred microseconds, measured).
@@ -21,7 +27,7 @@ _SMALLEST_SHARE = 300_000
 _FEW_COLUMNS = 4
 
 
-class NumbaEngine:
+class NumbaEngine(NumpyEngine):
     """The two hot operations and the moves between codes, compiled and threaded.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,33 @@ class NumpyEngine:
     """
 
     n_threads = 1
+    in_lockstep = False
+
+    def row_dtype(self, n_columns: int):
+        """Return the data type of the scores of rows."""
+        return np.float64
+
+    def hold(self, X) -> None:
+        """Keep rows for the operations to come: they are here."""
+
+    def let_go(self) -> None:
+        """Free the rows held."""
+
+    def to_device(self, array, dtype=None):
+        """Return an array where the engine computes: here."""
+        return array
+
+    def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> NDArray:
+        """Return room for codes."""
+        return np.empty((n_groups, n_rows), dtype=dtype)
+
+    def counts(self, codes: Codes) -> NDArray[np.int64]:
+        """Return the number of rows in each cell."""
+        return self.histogram(codes, np.ones((codes.n_rows, 1), dtype=np.int64))[:, 0]
+
+    def coarse(self):
+        """Return a context for coarser products; here they are all exact."""
+        return nullcontext()
 
     def gather(self, codes: AnyCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over groups the table entry of each row's cell.

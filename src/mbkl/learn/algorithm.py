@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mbkl.engine.namespace import to_host
 from mbkl.learn.classifier_weights import (
     FEW_ROWS_GRAM,
     learn_classifier_weights,
     one_vs_rest_labels,
 )
+from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.initial_guess import Shares, class_shares, initial_signs
 from mbkl.learn.kernel_weights import (
+    AnyPairs,
     PairOperator,
     learn_kernel_weights,
     pair_margins,
@@ -147,7 +150,7 @@ class Learner:
     def with_gram(self) -> Learner:
         """Return the learner with a kernel matrix that all its parts share, if they can."""
         few = self.operator.n_rows <= min(FEW_ROWS_GRAM, self.operator.n_columns)
-        if self.settings.theta != "ones" or not few:
+        if self.settings.theta != "ones" or not few or self.operator.in_lockstep:
             return self
 
         @cache
@@ -162,6 +165,8 @@ class Learner:
         Equal means the same codes and class. The result of the steps then cannot
         depend on the order of the rows, nor on whether a row is repeated or weighted.
         """
+        if self.operator.in_lockstep:  # where the order of sums is that of the device anyway
+            return self
         low, high = row_hashes(self.operator, self.settings.seed).T
         order = np.lexsort((self.weights, self.y, low, high))
         low, high, y = low[order], high[order], self.y[order]
@@ -215,7 +220,7 @@ class Learner:
                 local_start = replace(start, jumps=jumps)
             solution = learn_classifier_weights(
                 operator,
-                one_vs_rest_labels(self.y, self.n_classes),
+                one_vs_rest_labels(self.operator.to_device(self.y), self.n_classes),
                 C * REFERENCE_ROWS / self.weights.sum() * self.weights,
                 kernel_weights,
                 self.settings.loss,
@@ -242,7 +247,8 @@ class Learner:
 
     def scores(self, solution: Solution) -> Array:
         """Return the scores of all rows."""
-        return self.operator.forward(solution.jumps) + solution.intercept
+        jumps = self.operator.to_device(solution.jumps)
+        return to_host(self.operator.forward(jumps)) + solution.intercept
 
     @cached_property
     def shares(self) -> Shares:
@@ -256,7 +262,7 @@ class Learner:
             return initial_signs(self.operator, self.shares, self.settings.init_rule)
 
     @cached_property
-    def _pairs(self) -> tuple[Pairs, PairOperator, float]:
+    def _pairs(self) -> tuple[Pairs, AnyPairs, float]:
         pairs = sample_pairs(
             self.operator,
             self.y,
@@ -266,7 +272,8 @@ class Learner:
             self.settings.max_pairs,
             self.settings.seed,
         )
-        operator = PairOperator.of(self.operator, pairs, self.signs)
+        kind: type[AnyPairs] = DevicePairs if self.operator.in_lockstep else PairOperator
+        operator = kind.of(self.operator, pairs, self.signs)
         return pairs, operator, smallest_cost(operator, pairs, self.settings.kernel_loss)
 
     def smallest_useful_C(self) -> float:
@@ -307,14 +314,14 @@ class Learner:
                 self.settings.max_iter,
                 iteration,
             )
-            margins = pair_margins(pairs, self.settings.kernel_loss, cost)
-            result = rounded(operator, margins, solution, self.settings.tol)
-            return Kernel(result.theta / result.theta.sum(), result, solution)
+            margins = pair_margins(operator, pairs, self.settings.kernel_loss, cost)
+            result = rounded(operator, margins, solution, self.settings.tol).on_host()
+            return Kernel(result.theta / result.theta.sum(), result, solution.on_host())
 
     def _alignment(self) -> Array:
         """Weigh each map by how well it alone tells the classes apart."""
         with self.progress.stage("kernel weights"):
-            difference = self.shares.own - self.shares.rest
+            difference = to_host(self.shares.own - self.shares.rest)
             separation = self._squares(difference)
             theta = self.multiplicity * separation
             return theta / theta.sum() if theta.any() else theta

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.namespace import Values, index_for, is_numpy, namespace, to_host
 from mbkl.learn.losses import exact_loss, smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
@@ -29,7 +31,7 @@ _FEW_ROWS_HINGE = 2_000
 _DENSE_WORK = 1e10
 
 
-def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
+def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     """Return +1 and -1 for each row and problem; two classes are one problem.
 
     Examples
@@ -38,8 +40,10 @@ def one_vs_rest_labels(y: NDArray[np.intp], n_classes: int) -> NDArray[np.int8]:
     >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
     array([-1,  1], dtype=int8)
     """
-    targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-    return np.where(y[:, None] == targets, 1, -1).astype(np.int8)
+    xp = namespace(y)
+    targets = index_for(np.array([1]) if n_classes == 2 else np.arange(n_classes), y)
+    labels = xp.where(y[:, None] == targets, 1, -1)
+    return labels.astype(np.int8) if is_numpy(labels) else labels.to(xp.int8)
 
 
 def learn_classifier_weights(
@@ -76,6 +80,10 @@ def learn_classifier_weights(
         Returns the kernel matrix of the rows, where it is known already or shared.
     """
     penalty = operator.penalty(kernel_weights)
+    if operator.in_lockstep:
+        return _solve_on_device(
+            operator, labels, costs, penalty, loss, start, tol, max_iter, progress
+        )
     if loss == "squared_hinge" and operator.n_rows <= min(FEW_ROWS_GRAM, operator.n_columns):
         matrix = operator.gram(kernel_weights) if gram is None else gram()
         return _solve_with_gram(
@@ -86,10 +94,32 @@ def learn_classifier_weights(
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
     if loss == "squared_hinge" and start is None and operator.n_columns > FEW_ROWS_GRAM:
         start = _start_on_a_part(operator, labels, costs, kernel_weights, penalty, progress)
-    shape = (operator.n_columns, labels.shape[1])
-    jumps, intercept = np.zeros(shape), np.zeros(shape[1])
-    if start is not None:
-        jumps, intercept = start.jumps, start.intercept
+    if start is None:
+        start = _nothing((operator.n_columns, labels.shape[1]))
+    return _follow_path(
+        operator,
+        labels,
+        costs,
+        penalty,
+        loss,
+        start.jumps,
+        start.intercept,
+        tol,
+        max_iter,
+        progress,
+    )
+
+
+def _nothing(shape: tuple[int, int]) -> Solution:
+    """Return no jumps at all, to start from."""
+    intercept = np.zeros(shape[1])
+    return Solution(np.zeros(shape), intercept, np.inf + intercept, np.inf + intercept)
+
+
+def _follow_path(
+    operator: AnyOperator, labels, costs, penalty, loss, jumps, intercept, tol, max_iter, progress
+) -> Solution:
+    """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
     for stage in smoothing_path(loss):
         margins = Margins(labels, costs[:, None], stage)
@@ -99,6 +129,33 @@ def learn_classifier_weights(
         n_iter += solution.n_iter
     solution.n_iter = n_iter
     return solution
+
+
+def _solve_on_device(
+    operator: AnyOperator, labels, costs, penalty, loss, start, tol, max_iter, progress
+) -> Solution:
+    """Solve all problems in lock-step on a device."""
+    if start is None:
+        start = _nothing((operator.n_columns, labels.shape[1]))
+    jumps = operator.to_device(start.jumps)
+    costs = operator.to_device(costs, operator.row_dtype(labels.shape[1]))
+
+    def tell(solution: Solution) -> bool:
+        return progress(solution.on_host())
+
+    solution = _follow_path(
+        operator,
+        labels,
+        costs,
+        operator.to_device(penalty),
+        loss,
+        jumps,
+        operator.to_device(start.intercept),
+        tol,
+        max_iter,
+        tell,
+    )
+    return replace(solution.on_host(), jumps=to_host(solution.jumps))
 
 
 def _solve_with_gram(

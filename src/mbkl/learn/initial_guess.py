@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.fixed_point import to_fixed_point
+from mbkl.engine.fixed_point import to_fixed_point, total_of
+from mbkl.engine.namespace import Values, namespace
 from mbkl.learn.operator import AnyOperator
 
 Array = NDArray[np.float64]
@@ -35,9 +36,9 @@ class Shares:
         What one row of the class and one of the others are together.
     """
 
-    own: Array
-    rest: Array
-    row: Array
+    own: Values
+    rest: Values
+    row: Values
 
 
 def class_shares(
@@ -52,17 +53,18 @@ def class_shares(
     n_classes : int
     weights : ndarray of shape (n_rows,)
     """
-    members = np.zeros((y.size, n_classes))
-    members[np.arange(y.size), y] = weights
-    integers, unit = to_fixed_point(members)
+    classes = operator.to_device(np.arange(n_classes))
+    xp = namespace(classes)
+    own_class = operator.to_device(y)[:, None] == classes
+    integers, unit = to_fixed_point(xp.where(own_class, operator.to_device(weights)[:, None], 0.0))
     inside = operator.mass(integers) * unit
-    totals = integers.sum(axis=0) * unit
+    totals = total_of(integers, unit)
     columns = slice(1, 2) if n_classes == 2 else slice(None)
     others = totals.sum() - totals[columns]
-    rest_inside = inside.sum(axis=1, keepdims=True) - inside[:, columns]
+    rest_inside = inside.sum(axis=1)[:, None] - inside[:, columns]
     # A class without rows, as in some folds, has no share anywhere.
-    own_total = np.where(totals[columns] > 0, totals[columns], 1.0)
-    rest_total = np.where(others > 0, others, 1.0)
+    own_total = xp.where(totals[columns] > 0, totals[columns], 1.0)
+    rest_total = xp.where(others > 0, others, 1.0)
     own, rest = inside[:, columns] / own_total, rest_inside / rest_total
     # The weight of a row is that of a usual one: the unit of the weights does not matter.
     usual = float(weights.sum()) / max(weights.size, 1)
@@ -83,10 +85,11 @@ def initial_signs(operator: AnyOperator, shares: Shares, rule: str) -> Array:
     -------
     signs : ndarray of shape (n_columns, n_classes or 1)
     """
-    is_cell = operator.is_cell[:, None]
-    is_map = operator.spread(operator.is_map)[:, None]
-    signs = np.where(is_cell, signs_of_cells(shares), signs_of_stumps(shares, rule))
-    return np.where(is_map, signs, 0.0)
+    xp = namespace(shares.own)
+    is_cell = operator.to_device(operator.is_cell)[:, None]
+    is_map = operator.to_device(operator.spread(operator.is_map))[:, None]
+    signs = xp.where(is_cell, signs_of_cells(shares), signs_of_stumps(shares, rule))
+    return xp.where(is_map, signs, 0.0)
 
 
 def signs_of_stumps(shares: Shares, rule: str) -> Array:
@@ -107,11 +110,13 @@ def signs_of_stumps(shares: Shares, rule: str) -> Array:
     array([0., 1.])
     """
     if rule == "median":
-        return (shares.own >= 0.5).astype(np.float64) - (shares.rest >= 0.5)
+        xp = namespace(shares.own)
+        return xp.where(shares.own >= 0.5, 1.0, 0.0) - xp.where(shares.rest >= 0.5, 1.0, 0.0)
     difference = shares.own - shares.rest
     # Shares are ratios of rounded sums: a difference of a few units in the
     # last place is a tie.
-    return np.where(np.abs(difference) > 1e-12, np.sign(difference), 0.0)
+    xp = namespace(difference)
+    return xp.where(abs(difference) > 1e-12, xp.sign(difference), 0.0)
 
 
 def signs_of_cells(shares: Shares) -> Array:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.namespace import to_host
+from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.losses import smoothing_path
 from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
@@ -50,6 +52,10 @@ class PairOperator:
     @property
     def n_columns(self) -> int:
         return self.parts[0].n_slots
+
+    def to_device(self, array, dtype=None) -> Array:
+        """Return an array where the operator computes: here."""
+        return array
 
     @property
     def is_map(self) -> NDArray[np.bool_]:
@@ -96,11 +102,15 @@ class PairOperator:
             totals += total
         return pulls, totals
 
-    def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
-        total = 0.0
-        mean, diagonal, neighbour = np.zeros((3, self.n_columns))
+    @property
+    def longest_chain(self) -> int:
+        return self.parts[0].longest_chain
+
+    def products(self, weights: Array) -> tuple[Array, Array, Array, Array]:
+        total = np.zeros(1)
+        mean, diagonal, neighbour = np.zeros((3, self.n_columns, 1))
         for c, (part, piece) in enumerate(zip(self.parts, self._split(weights), strict=True)):
-            sign = self.signs[:, c]
+            sign = self.signs[:, [c]]
             part_total, part_mean, part_diagonal, part_neighbour = part.products(piece)
             total += part_total
             mean += part.collect(sign * part_mean)
@@ -129,8 +139,11 @@ class PairOperator:
         return np.split(values, self._bounds()[1:-1])
 
 
+AnyPairs = PairOperator | DevicePairs
+
+
 def learn_kernel_weights(
-    operator: PairOperator,
+    operator: AnyPairs,
     pairs: Pairs,
     loss: str,
     cost: float,
@@ -154,7 +167,9 @@ def learn_kernel_weights(
     tol, max_iter, progress
         See `minimise_weights`.
     """
-    margins = pair_margins(pairs, loss, cost)
+    margins = pair_margins(operator, pairs, loss, cost)
+    if isinstance(operator, DevicePairs):
+        return minimise_weights(operator, margins, start, tol, max_iter, progress)
     if float(pairs.rows.size) ** 2 * operator.n_columns <= _DENSE_WORK:
         problem = DenseProblem(operator.dense(), margins)
         return solve_densely(problem, tol, max_iter, progress)
@@ -162,45 +177,47 @@ def learn_kernel_weights(
 
 
 def rounded(
-    operator: PairOperator, margins: Margins, solution: WeightSolution, tol: float
+    operator: AnyPairs, margins: Margins, solution: WeightSolution, tol: float
 ) -> WeightSolution:
     """Set the weights on their way to zero to zero; update objective and gap.
 
     Where so many are on their way that the gap would exceed tol, they stay.
     """
-    result = _keep_weights(operator, margins, solution, solution.positive & operator.is_signed)
+    positive = to_host(solution.positive)
+    result = _keep_weights(operator, margins, solution, positive & operator.is_signed)
     if solution.relative_gap <= tol < result.relative_gap:
         return _keep_weights(operator, margins, solution, operator.is_map & operator.is_signed)
     return result
 
 
 def _keep_weights(
-    operator: PairOperator, margins: Margins, solution: WeightSolution, useful: NDArray[np.bool_]
+    operator: AnyPairs, margins: Margins, solution: WeightSolution, useful: NDArray[np.bool_]
 ) -> WeightSolution:
-    theta = np.where(useful, solution.theta, 0.0)
+    theta = operator.to_device(np.where(useful, to_host(solution.theta), 0.0))
     scores = operator.forward(theta[:, None])
-    intercept = margins.best_intercept(scores, solution.intercept)
+    intercept = margins.best_intercept(scores, operator.to_device(solution.intercept))
     objective = float(theta.sum() + margins.exact_value(scores + intercept)[0])
     # The lower bound of the optimum stays what it was.
     gap = max(objective - (solution.objective - solution.gap), 0.0)
     return replace(solution, theta=theta, intercept=intercept, objective=objective, gap=gap)
 
 
-def pair_margins(pairs: Pairs, loss: str, cost: float) -> Margins:
+def pair_margins(operator: AnyPairs, pairs: Pairs, loss: str, cost: float) -> Margins:
     """Return the losses of the pairs, as functions of their scores."""
     (smooth,) = smoothing_path(loss)
-    return Margins(pairs.labels[:, None], cost * pairs.weights[:, None], smooth)
+    labels, weights = operator.to_device(pairs.labels), operator.to_device(pairs.weights)
+    return Margins(labels[:, None], cost * weights[:, None], smooth)
 
 
-def smallest_cost(operator: PairOperator, pairs: Pairs, loss: str) -> float:
+def smallest_cost(operator: AnyPairs, pairs: Pairs, loss: str) -> float:
     """Return the cost up to which all weights are zero, in closed form.
 
     With all weights zero the scores are the best constant; a map enters when its
     pull on the pairs exceeds the unit price of its weight.
     """
-    margins = pair_margins(pairs, loss, 1.0)
-    scores = np.zeros((pairs.rows.size, 1))
-    intercept = margins.best_intercept(scores, np.zeros(1))
+    margins = pair_margins(operator, pairs, loss, 1.0)
+    scores = 0.0 * margins.costs
+    intercept = margins.best_intercept(scores, 0.0 * scores[0])
     support = margins.support(scores + intercept)
-    pull = float(operator.adjoint(margins.labels * support).max(initial=0.0))
+    pull = float(operator.adjoint(margins.labels * support).max())
     return np.inf if pull <= 0.0 else 1.0 / pull

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, xlog1py, xlogy
+from scipy import special
 
-Array = NDArray[np.float64]
+from mbkl.engine.namespace import Values, is_numpy, namespace
 
 
 @dataclass(frozen=True)
@@ -33,22 +32,22 @@ class SquaredHinge:
     needs_upper_slack: ClassVar = False
     support_is_limited: ClassVar = False
 
-    def value(self, margins: Array) -> Array:
-        return np.maximum(0.0, 1.0 - margins) ** 2
+    def value(self, margins: Values) -> Values:
+        return positive_part(1.0 - margins) ** 2
 
-    def support(self, margins: Array) -> Array:
-        return 2.0 * np.maximum(0.0, 1.0 - margins)
+    def support(self, margins: Values) -> Values:
+        return 2.0 * positive_part(1.0 - margins)
 
-    def curvature(self, margins: Array) -> Array:
-        return np.where(margins < 1.0, 2.0, 0.0)
+    def curvature(self, margins: Values) -> Values:
+        return namespace(margins).where(margins < 1.0, 2.0, 0.0)
 
-    def dual_value(self, support: Array) -> Array:
+    def dual_value(self, support: Values) -> Values:
         return support - support**2 / 4.0
 
-    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
         return support / (2.0 * costs)
 
-    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
         return np.asarray(0.5 / costs)
 
 
@@ -63,30 +62,31 @@ class Hinge:
 
     smoothing: float = 0.0
 
-    def value(self, margins: Array) -> Array:
+    def value(self, margins: Values) -> Values:
         shortfall = 1.0 - margins
         if not self.smoothing:
-            return np.maximum(0.0, shortfall)
-        inside = np.clip(shortfall, 0.0, self.smoothing)
-        return inside**2 / (2.0 * self.smoothing) + np.maximum(0.0, shortfall - self.smoothing)
+            return positive_part(shortfall)
+        inside = namespace(margins).clip(shortfall, 0.0, self.smoothing)
+        return inside**2 / (2.0 * self.smoothing) + positive_part(shortfall - self.smoothing)
 
-    def support(self, margins: Array) -> Array:
+    def support(self, margins: Values) -> Values:
         if not self.smoothing:
-            return (margins < 1.0).astype(np.float64)
-        return np.clip((1.0 - margins) / self.smoothing, 0.0, 1.0)
+            return namespace(margins).where(margins < 1.0, 1.0, 0.0)
+        return namespace(margins).clip((1.0 - margins) / self.smoothing, 0.0, 1.0)
 
-    def curvature(self, margins: Array) -> Array:
+    def curvature(self, margins: Values) -> Values:
         if not self.smoothing:
-            return np.zeros_like(margins)
-        return ((margins < 1.0) & (margins > 1.0 - self.smoothing)) / self.smoothing
+            return 0.0 * margins
+        curved = (margins < 1.0) & (margins > 1.0 - self.smoothing)
+        return namespace(margins).where(curved, 1.0 / self.smoothing, 0.0)
 
-    def dual_value(self, support: Array) -> Array:
+    def dual_value(self, support: Values) -> Values:
         return support
 
-    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
         return np.zeros_like(support)
 
-    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
         return np.zeros_like(support)
 
 
@@ -99,24 +99,35 @@ class Logistic:
     needs_upper_slack: ClassVar = False
     support_is_limited: ClassVar = True
 
-    def value(self, margins: Array) -> Array:
-        return np.logaddexp(0.0, -margins)
+    def value(self, margins: Values) -> Values:
+        return namespace(margins).logaddexp(0.0 * margins, -margins)
 
-    def support(self, margins: Array) -> Array:
+    def support(self, margins: Values) -> Values:
         return expit(-margins)
 
-    def curvature(self, margins: Array) -> Array:
+    def curvature(self, margins: Values) -> Values:
         support = expit(-margins)
         return support * (1.0 - support)
 
-    def dual_value(self, support: Array) -> Array:
-        return -xlogy(support, support) - xlog1py(1.0 - support, -support)
+    def dual_value(self, support: Values) -> Values:
+        module = special if is_numpy(support) else namespace(support).special
+        return -module.xlogy(support, support) - module.xlog1py(1.0 - support, -support)
 
-    def conjugate_slope(self, support: Array, costs: Array) -> Array:
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
         return np.log(support / (costs - support))
 
-    def conjugate_curvature(self, support: Array, costs: Array) -> Array:
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
         return 1.0 / support + 1.0 / (costs - support)
+
+
+def positive_part(values: Values) -> Values:
+    """Return the values, zero where they are negative."""
+    return np.maximum(values, 0.0) if is_numpy(values) else values.clamp(min=0.0)
+
+
+def expit(values: Values) -> Values:
+    """Return the logistic function."""
+    return special.expit(values) if is_numpy(values) else values.sigmoid()
 
 
 Loss = SquaredHinge | Hinge | Logistic

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.fixed_point import exact_sum
+from mbkl.engine.namespace import Values, cast, is_numpy, namespace
 from mbkl.learn.losses import Loss, exact_loss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,66 +25,67 @@ class Margins:
     loss : Loss
     """
 
-    labels: NDArray
-    costs: Array
+    labels: Values
+    costs: Values
     loss: Loss
 
     def columns(self, columns: NDArray[np.intp]) -> Margins:
         return Margins(self.labels[:, columns], self.costs, self.loss)
 
-    def value(self, scores: Array) -> Array:
+    def value(self, scores: Values) -> Values:
         """Total loss of each column, as the solver minimises it."""
         return exact_sum(self.costs * self.loss.value(self.labels * scores))
 
-    def exact_value(self, scores: Array) -> Array:
+    def exact_value(self, scores: Values) -> Values:
         """Total loss of each column, without any smoothing."""
         return exact_sum(self.costs * exact_loss(self.loss).value(self.labels * scores))
 
-    def support(self, scores: Array) -> Array:
+    def support(self, scores: Values) -> Values:
         """Minus the derivative by the score, times the label: not negative."""
         return self.costs * self.loss.support(self.labels * scores)
 
-    def curvature(self, scores: Array) -> Array:
+    def curvature(self, scores: Values) -> Values:
         return self.costs * self.loss.curvature(self.labels * scores)
 
-    def dual_value(self, support: Array) -> Array:
+    def dual_value(self, support: Values) -> Values:
         """Sum of the dual values of each column's support."""
         return exact_sum(self.costs * self.loss.dual_value(support / self.costs))
 
-    def best_intercept(self, scores: Array, start: Array) -> Array:
+    def best_intercept(self, scores: Values, start: Values) -> Values:
         """Minimise the loss over a constant added to each column.
 
         Newton's method on the derivative, which is monotone, kept inside the
         bracket seen so far and halving it where a Newton step would leave it.
         """
-        intercept = start.copy()
-        low = np.full_like(intercept, -np.inf)
-        high = np.full_like(intercept, np.inf)
+        xp = namespace(start)
+        intercept = start
+        low, high = start - np.inf, start + np.inf
+        negligible = 1e-11 if is_numpy(scores) else 1e-6
         for _ in range(100):
-            shifted = scores + intercept
+            shifted = scores + cast(intercept, scores)
             support = self.support(shifted)
             slope = -exact_sum(self.labels * support)
-            done = np.abs(slope) <= 1e-11 * exact_sum(support)
+            done = abs(slope) <= negligible * exact_sum(support)
             if done.all():
                 break
-            low = np.where(slope < 0, intercept, low)
-            high = np.where(slope > 0, intercept, high)
+            low = xp.where(slope < 0, intercept, low)
+            high = xp.where(slope > 0, intercept, high)
             curvature = exact_sum(self.curvature(shifted))
             with np.errstate(divide="ignore", invalid="ignore"):
                 proposal = intercept - slope / curvature
             # Scores and intercepts are of order one: doubling from there finds
             # a bracket in a few steps where the curvature says nothing.
-            far = np.where(
+            far = xp.where(
                 slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept)
             )
             inside = (proposal > low) & (proposal < high)
-            inside &= np.abs(proposal - intercept) <= 1 + np.abs(intercept)
-            bracketed = np.isfinite(low) & np.isfinite(high)
+            inside &= abs(proposal - intercept) <= 1 + abs(intercept)
+            bracketed = xp.isfinite(low) & xp.isfinite(high)
             with np.errstate(invalid="ignore"):
-                middle = np.where(bracketed, (low + high) / 2, far)
-            proposal = np.where(inside, proposal, middle)
+                middle = xp.where(bracketed, (low + high) / 2, far)
+            proposal = xp.where(inside, proposal, middle)
             moved = ~done & (proposal != intercept)
             if not moved.any():
                 break
-            intercept = np.where(moved, proposal, intercept)
+            intercept = xp.where(moved, proposal, intercept)
         return intercept

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.bundles import BundledCodes, bundle
 from mbkl.engine.codes import Codes, DenseCodes, coarsening, densify
-from mbkl.engine.fixed_point import to_fixed_point
-from mbkl.engine.numpy_engine import AnyCodes
+from mbkl.engine.fixed_point import to_fixed_point, total_of
+from mbkl.engine.namespace import Values, index_for, is_numpy, namespace
+from mbkl.engine.numpy_engine import AnyCodes, NumpyEngine
 from mbkl.learn.tables import Cells, Ladder
 
 if TYPE_CHECKING:
@@ -54,6 +56,28 @@ class MapOperator:
         return self.engine.n_threads
 
     @property
+    def in_lockstep(self) -> bool:
+        """Whether many columns at once are hardly slower than one."""
+        return self.engine.in_lockstep
+
+    @property
+    def longest_chain(self) -> int:
+        """Length of the longest chain of nested columns."""
+        return int(np.diff(self.cells.offsets).max(initial=1))
+
+    def to_device(self, array, dtype=None) -> Values:
+        """Return an array where the operator computes."""
+        return self.engine.to_device(array, dtype)
+
+    def row_dtype(self, n_columns: int):
+        """Return the data type of the scores of rows."""
+        return self.engine.row_dtype(n_columns)
+
+    def coarse(self):
+        """Return a context in which products may be coarser, where that is faster."""
+        return self.engine.coarse()
+
+    @property
     def n_slots(self) -> int:
         """Length of an array of kernel weights."""
         return self.cells.n_slots
@@ -82,7 +106,9 @@ class MapOperator:
     @cached_property
     def narrow_codes(self) -> AnyCodes:
         """The codes, bundled for passes of few columns."""
-        return bundle(self.codes) if isinstance(self.codes, DenseCodes) else self.codes
+        if isinstance(self.codes, DenseCodes) and is_numpy(self.codes.values):
+            return bundle(self.codes)
+        return self.codes
 
     def _codes_for(self, n_columns: int) -> AnyCodes:
         # The tables of bundles are many times longer: too long for many columns.
@@ -112,7 +138,7 @@ class MapOperator:
     def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
         """Return Z.T @ residuals and the sum of the residuals; order-free."""
         integers, unit = to_fixed_point(residuals)
-        return self.adjoint_of_integers(integers) * unit, integers.sum(axis=0) * unit
+        return self.adjoint_of_integers(integers) * unit, total_of(integers, unit)
 
     def adjoint_of_integers(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return Z.T @ integers, exactly."""
@@ -165,7 +191,8 @@ class MapOperator:
         codes = densify(self.plain_codes)
         sizes = np.diff(codes.offsets)[groups]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return MapOperator(DenseCodes(codes.values[groups], offsets), Cells(offsets), self.engine)
+        values = codes.values[index_for(groups, codes.values)]
+        return MapOperator(DenseCodes(values, offsets), Cells(offsets), self.engine)
 
     def dense(self) -> Array:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
@@ -177,31 +204,33 @@ class MapOperator:
 
     def gram(self, kernel_weights: Array) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
-        return self.cells.gram(densify(self.plain_codes), kernel_weights, self.engine)
+        # Kernel matrices are for few rows, which are not sent to a device.
+        engine = cast(NumpyEngine, self.engine)
+        return self.cells.gram(densify(self.plain_codes), kernel_weights, engine)
 
-    def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
+    def products(self, weights: Values) -> tuple[Values, Values, Values, Values]:
         """Return products of columns of Z that the preconditioner needs.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_rows, 1)
+        weights : ndarray of shape (n_rows, n_weights)
             Weight of each row in the products.
 
         Returns
         -------
-        total : float
+        total : ndarray of shape (n_weights,)
             Sum of the weights.
-        mean : ndarray of shape (n_cells,)
+        mean : ndarray of shape (n_cells, n_weights)
             Products with the constant column.
-        diagonal : ndarray of shape (n_cells,)
+        diagonal : ndarray of shape (n_cells, n_weights)
             Squared norms.
-        neighbour : ndarray of shape (n_cells,)
+        neighbour : ndarray of shape (n_cells, n_weights)
             Products of each column with the one to its left, in which it is nested.
         """
-        integers, unit = to_fixed_point(weights)
-        sums = self.engine.histogram(self.narrow_codes, integers)
-        total = float(integers.sum() * unit[0])
-        return total, *self.cells.products(sums, float(unit[0]), total)
+        rounded, unit = to_fixed_point(weights)
+        sums = self._histogram(rounded)
+        total = total_of(rounded, unit)
+        return total, *self.cells.products(sums, unit, total)
 
 
 @dataclass(frozen=True)
@@ -223,6 +252,23 @@ class JointOperator:
     @property
     def n_threads(self) -> int:
         return self.parts[0].n_threads
+
+    @property
+    def in_lockstep(self) -> bool:
+        return self.parts[0].in_lockstep
+
+    @property
+    def longest_chain(self) -> int:
+        return max(part.longest_chain for part in self.parts)
+
+    def to_device(self, array, dtype=None) -> Values:
+        return self.parts[0].to_device(array, dtype)
+
+    def row_dtype(self, n_columns: int):
+        return self.parts[0].row_dtype(n_columns)
+
+    def coarse(self):
+        return self.parts[0].coarse()
 
     @property
     def n_columns(self) -> int:
@@ -264,13 +310,13 @@ class JointOperator:
 
     def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
         integers, unit = to_fixed_point(residuals)
-        return self.adjoint_of_integers(integers) * unit, integers.sum(axis=0) * unit
+        return self.adjoint_of_integers(integers) * unit, total_of(integers, unit)
 
     def adjoint_of_integers(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.concatenate([part.adjoint_of_integers(integers) for part in self.parts])
+        return stacked([part.adjoint_of_integers(integers) for part in self.parts])
 
-    def mass(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.concatenate([part.mass(integers) for part in self.parts])
+    def mass(self, integers: Values) -> Values:
+        return stacked([part.mass(integers) for part in self.parts])
 
     def gather(self, tables: Array) -> Array:
         pieces = self._split(tables, [part.n_columns for part in self.parts])
@@ -311,10 +357,10 @@ class JointOperator:
             [part.gram(piece) for part, piece in zip(self.parts, pieces, strict=True)]
         )
 
-    def products(self, weights: Array) -> tuple[float, Array, Array, Array]:
+    def products(self, weights: Values) -> tuple[Values, Values, Values, Values]:
         pieces = [part.products(weights) for part in self.parts]
         mean, diagonal, neighbour = (
-            np.concatenate([piece[position] for piece in pieces]) for position in (1, 2, 3)
+            stacked([piece[position] for piece in pieces]) for position in (1, 2, 3)
         )
         return pieces[0][0], mean, diagonal, neighbour
 
@@ -328,10 +374,16 @@ class JointOperator:
 
     @staticmethod
     def _split(values: NDArray, sizes: Sequence[int]) -> list[NDArray]:
-        return np.split(values, np.cumsum(sizes)[:-1])
+        bounds = np.cumsum([0, *sizes])
+        return [values[start:stop] for start, stop in pairwise(bounds)]
 
 
 AnyOperator = MapOperator | JointOperator
+
+
+def stacked(parts: Sequence[Values]) -> Values:
+    """Put arrays one below the other."""
+    return np.concatenate(parts) if is_numpy(parts[0]) else namespace(parts[0]).concat(parts)
 
 
 def sum_in_order(parts: Sequence[Array]) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.hashing import scramble
+from mbkl.engine.namespace import to_host
 from mbkl.learn.operator import AnyOperator, MapOperator
 
 Array = NDArray[np.float64]
@@ -97,7 +98,7 @@ def row_hashes(operator: AnyOperator, seed: int) -> NDArray[np.uint64]:
     bits = 52 - max(n_groups, 1).bit_length()
     generator = np.random.Generator(np.random.Philox(seed))
     numbers = generator.integers(2**bits, size=(operator.n_columns, 2)).astype(np.float64)
-    sums = operator.gather(numbers)
+    sums = to_host(operator.gather(operator.to_device(numbers)))
     return _mix(sums.astype(np.int64).view(np.uint64), seed)
 
 

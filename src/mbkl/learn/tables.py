@@ -27,9 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.codes import DenseCodes
+from mbkl.engine.namespace import (
+    Values,
+    group_sums,
+    index_for,
+    is_numpy,
+    namespace,
+    running_sum,
+)
 
 if TYPE_CHECKING:
-    from mbkl.engine import Engine
+    from mbkl.engine.numpy_engine import NumpyEngine
 
 Array = NDArray[np.float64]
 
@@ -85,31 +93,32 @@ class Ladder:
         >>> Ladder(np.array([0, 3])).tables(np.array([[0.0], [1.0], [5.0]])).ravel()
         array([-6., -4.,  6.])
         """
-        first = self.offsets[:-1]
+        first = index_for(self.offsets[:-1], jumps)
         steps = 2.0 * jumps
-        totals = np.add.reduceat(jumps, first, axis=0)
+        totals = group_sums(jumps, self.offsets)
         # One running sum serves all groups: each starts at minus its total,
         # coming from the plus total on which the group before it ended.
         steps[first] = -totals
         steps[first[1:]] -= totals[:-1]
-        return np.cumsum(steps, axis=0)
+        return running_sum(steps)
 
-    def gradient(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Turn a histogram into the transpose of `tables`, exactly.
+    def gradient(self, sums: Values) -> Values:
+        """Turn a histogram into the transpose of `tables`, exactly for integers.
 
         Parameters
         ----------
         sums : ndarray of shape (n_cells, n_columns)
             Integers; each group sums to the same total over all rows.
         """
+        gradient = 0 * sums
         if not self.n_cells:
-            return np.zeros_like(sums)
-        running = np.cumsum(sums, axis=0)
+            return gradient
+        running = running_sum(sums)
         total = running[self.offsets[1] - 1]
+        group = index_for(self.group[1:, None], sums)
         # Integers wrap around beyond 64 bits; the final value fits, so it is right.
-        gradient = np.zeros_like(sums)
-        gradient[1:] = total + 2 * (self.group[1:, None] * total - running[:-1])
-        gradient[self.offsets[:-1]] = 0
+        gradient[1:] = total + 2 * (group * total - running[:-1])
+        gradient[index_for(self.offsets[:-1], sums)] = 0
         return gradient
 
     @cached_property
@@ -127,11 +136,12 @@ class Ladder:
         """Return the sum over the jumps of each map: they are the same."""
         return values
 
-    def mass(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def mass(self, sums: Values) -> Values:
         """Return the sum over the rows to the right of each map, from the histogram."""
         total = sums[self.offsets[0] : self.offsets[1]].sum(axis=0) if self.n_cells else 0
         # gradient = right - left and right + left = total.
-        return (self.gradient(sums) + total) // 2
+        twice = self.gradient(sums) + total
+        return twice // 2 if is_numpy(sums) else twice / 2
 
     def penalty(self, kernel_weights: Array) -> Array:
         """Return the quadratic penalty of the jumps.
@@ -140,24 +150,29 @@ class Ladder:
         """
         return 2.0 / np.where(self.is_jump, kernel_weights, 1.0)
 
-    def products(
-        self, sums: NDArray[np.int64], unit: float, total: float
-    ) -> tuple[Array, Array, Array]:
-        """Return products of columns from the histogram of the rows' weights.
+    def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
+        """Return products of columns from histograms of the rows' weights.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_cells, n_weights)
+            In units of `unit`.
+        unit, total : ndarray of shape (n_weights,)
 
         Returns
         -------
-        mean, diagonal, neighbour : ndarray of shape (n_cells,)
+        mean, diagonal, neighbour : ndarray of shape (n_cells, n_weights)
             Products of each column with the constant one, itself, and the one to its left.
         """
-        mean = (self.gradient(sums)[:, 0] * unit).astype(np.float64)
-        neighbour = np.zeros(self.n_cells)
+        xp = namespace(sums)
+        mean = self.gradient(sums) * unit
+        neighbour = xp.zeros_like(mean)
         # Two neighbours disagree exactly on the rows of the cell between them.
-        neighbour[1:] = total - 2.0 * unit * sums[:-1, 0]
-        neighbour[~self.is_chained] = 0.0
-        return mean, np.where(self.is_jump, total, 0.0), neighbour
+        neighbour[1:] = total - 2.0 * unit * sums[:-1]
+        neighbour[index_for(~self.is_chained, sums)] = 0.0
+        return mean, xp.where(index_for(self.is_jump[:, None], sums), total, 0.0), neighbour
 
-    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:
+    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: NumpyEngine) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         steps = np.where(self.is_jump, kernel_weights, 0.0)
         total = float(steps.sum())
@@ -166,7 +181,7 @@ class Ladder:
         return total / 2.0 - engine.city_block(warped, warped)
 
     def distance(
-        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: Engine
+        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: NumpyEngine
     ) -> Array:
         """Return the total weight of the maps on which two rows disagree."""
         left = self.warp(codes, kernel_weights)
@@ -237,11 +252,11 @@ class Cells:
         """Return the tables: the weights themselves."""
         return weights
 
-    def gradient(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def gradient(self, sums: Values) -> Values:
         """Return the transpose of `tables`."""
         return sums
 
-    def spread(self, kernel_weights: NDArray) -> NDArray:
+    def spread(self, kernel_weights: Values) -> Values:
         """Return the kernel weight of the group of each cell.
 
         Examples
@@ -250,13 +265,13 @@ class Cells:
         >>> Cells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
         array([1., 1., 2., 2., 2.])
         """
-        return np.repeat(kernel_weights, np.diff(self.offsets), axis=0)
+        return kernel_weights[index_for(self.group, kernel_weights)]
 
     def collect(self, values: NDArray) -> NDArray:
         """Return the sum over the cells of each group."""
-        return np.add.reduceat(values, self.offsets[:-1], axis=0)
+        return group_sums(values, self.offsets)
 
-    def mass(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def mass(self, sums: Values) -> Values:
         """Return the sum over the rows in each cell."""
         return sums
 
@@ -264,19 +279,17 @@ class Cells:
         """Return the quadratic penalty of the weights of the cells."""
         return 1.0 / self.spread(kernel_weights)
 
-    def products(
-        self, sums: NDArray[np.int64], unit: float, total: float
-    ) -> tuple[Array, Array, Array]:
+    def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
         """Return products of columns, see `Ladder.products`; neighbours count as apart."""
-        mass = (sums[:, 0] * unit).astype(np.float64)
-        return mass, mass.copy(), np.zeros(self.n_cells)
+        mass = sums * unit
+        return mass, 1.0 * mass, 0.0 * mass
 
-    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: Engine) -> Array:
+    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: NumpyEngine) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         return engine.agreement(codes, codes, kernel_weights)
 
     def distance(
-        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: Engine
+        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: NumpyEngine
     ) -> Array:
         """Return the total weight of the groups in which two rows differ."""
         agreement = engine.agreement(codes, others, kernel_weights)

@@ -98,7 +98,7 @@ def bin_columns(X, features: NDArray[np.intp], edges: BinEdges, engine: Engine) 
     """
     if sparse.issparse(X):
         return _bin_sparse(X, features, edges)
-    values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
+    values = engine.empty_codes(features.size, X.shape[0], edges.code_dtype)
     engine.bin(X, features, edges, values)
     return DenseCodes(values, edges.cell_offsets)
 

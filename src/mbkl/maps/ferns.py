@@ -11,6 +11,7 @@ from scipy import sparse, stats
 from sklearn.base import BaseEstimator
 
 from mbkl.engine.codes import DenseCodes, smallest_code_dtype
+from mbkl.engine.namespace import to_host
 from mbkl.learn.tables import Cells
 from mbkl.maps.sample import Sample, draw_sample
 from mbkl.maps.stumps import column_ranges, quantiles
@@ -80,7 +81,7 @@ class FernMaps:
 
     def codes(self, X, engine: Engine) -> DenseCodes:
         """Return the cell of each fern that each row of X falls in."""
-        values = np.empty((self.n_maps, X.shape[0]), dtype=self.numbers.dtype)
+        values = engine.empty_codes(self.n_maps, X.shape[0], self.numbers.dtype)
         if not sparse.issparse(X):
             engine.bin_ferns(X, self, values)
             return DenseCodes(values, self.cell_offsets)
@@ -102,7 +103,8 @@ class FernMaps:
         step = max(1, _VALUES_AT_ONCE // max(self.n_maps, 1))
         for start in range(0, X.shape[0], step):
             block = slice(start, start + step)
-            scores[block] = engine.gather(self.codes(X[block], engine), tables)
+            codes = self.codes(X[block], engine)
+            scores[block] = to_host(engine.gather(codes, engine.to_device(tables)))
         return scores
 
     def split(self, values: NDArray) -> list[NDArray]:
@@ -203,10 +205,9 @@ class Ferns(BaseEstimator):
         codes : DenseCodes
         """
         self._check(X.shape[1])
-        maps = self._draw(X, weights, n_maps, seed)
+        maps = self._draw(X, weights, n_maps, seed, engine)
         codes = maps.codes(X, engine)
-        ones = np.ones((codes.n_rows, 1), dtype=np.int64)
-        seen = engine.histogram(codes, ones)[:, 0] > 0
+        seen = engine.counts(codes) > 0
         return _renumber(maps, codes, seen, engine)
 
     def _check(self, n_features: int) -> None:
@@ -237,7 +238,7 @@ class Ferns(BaseEstimator):
                     "negative and not all zero."
                 )
 
-    def _draw(self, X, weights, n_maps: int, seed: int) -> FernMaps:
+    def _draw(self, X, weights, n_maps: int, seed: int, engine: Engine | None = None) -> FernMaps:
         """Draw all ferns, with cells as they come."""
         generator = np.random.Generator(np.random.Philox([seed, 2]))
         uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
@@ -245,7 +246,7 @@ class Ferns(BaseEstimator):
         factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
         stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
         stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
-        low, high, has_missing = column_ranges(X)
+        low, high, has_missing = column_ranges(X, engine)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
         sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, _QUANTILE_ROWS, seed)
@@ -340,7 +341,7 @@ def _renumber(
     dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
     whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=_offsets(n_cells))
     selected = whole.select(kept)
-    values = np.empty((selected.n_maps, codes.n_rows), dtype=dtype)
+    values = engine.empty_codes(selected.n_maps, codes.n_rows, np.dtype(dtype))
     engine.renumber(codes, np.flatnonzero(kept), whole.numbers, values)
     return selected, DenseCodes(values, selected.cell_offsets)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mbkl.maps.binning import BinEdges, bin_columns
 
 if TYPE_CHECKING:
     from mbkl.engine import Engine
+    from mbkl.engine.torch_engine import TorchEngine
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
@@ -156,7 +157,7 @@ class Stumps(BaseEstimator):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
         if sparse.issparse(X):
             X = without_duplicates(sparse.csc_array(X))
-        low, high, has_missing = column_ranges(X)
+        low, high, has_missing = column_ranges(X, engine)
         features, shares = self._draw(n_maps, X.shape[1], seed)
         if self.thresholds == "uniform":
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
@@ -201,9 +202,11 @@ def without_duplicates(X):
     return X
 
 
-def column_ranges(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
     """Return smallest and largest value of each column, and which ones have NaN."""
-    if sparse.issparse(X):
+    if engine is not None and engine.in_lockstep:
+        low, high, missing = cast("TorchEngine", engine).column_ranges(X)
+    elif sparse.issparse(X):
         X = without_duplicates(X)
         low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -300,8 +303,7 @@ def _merge_identical(X, features, thresholds, multiplicity, engine) -> tuple[Stu
     """Merge stumps with no row between them; drop those with all rows on one side."""
     maps = _assemble(features, thresholds, multiplicity)
     codes = maps.codes(X, engine)
-    ones = np.ones((codes.n_rows, 1), dtype=np.int64)
-    count = engine.histogram(codes, ones)[:, 0]
+    count = engine.counts(codes)
     offsets = codes.offsets
     is_first = np.zeros(codes.n_cells, dtype=bool)
     is_first[offsets[:-1]] = True

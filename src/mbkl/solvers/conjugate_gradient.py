@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from mbkl.engine.namespace import Values, namespace
 
 
-def dot(left: Array, right: Array) -> float:
-    """Inner product whose bits do not depend on the threads of a BLAS library."""
-    return float((left * right).sum())
+def dot(left: Values, right: Values) -> Values:
+    """Inner product of each column, whose bits do not depend on the threads of a library."""
+    return (left * right).sum(axis=0)
 
 
 def conjugate_gradient(
-    product: Callable[[Array], Array],
-    precondition: Callable[[Array], Array],
-    right: Array,
-    relative_tolerance: float,
+    product: Callable[[Values], Values],
+    precondition: Callable[[Values], Values],
+    right: Values,
+    relative_tolerance: Values,
     max_iter: int,
-) -> tuple[Array, int]:
+) -> tuple[Values, int]:
     """Solve product(x) = right until the preconditioned residual is small.
+
+    Columns are systems of their own that share the calls; each one stands still when it
+    is solved.
 
     Returns
     -------
@@ -37,27 +37,24 @@ def conjugate_gradient(
     >>> np.allclose(matrix @ x, 1)
     True
     """
-    solution = np.zeros_like(right)
-    residual = right.copy()
+    xp = namespace(right)
+    solution, residual = 0.0 * right, 1.0 * right
     direction = precondition(residual)
     size = dot(residual, direction)
     goal = relative_tolerance**2 * size
-    if size <= 0.0:
-        return solution, 0
+    is_open = size > 0.0
     n_iter = 0
-    while n_iter < max_iter:
+    while n_iter < max_iter and is_open.any():
         n_iter += 1
         image = product(direction)
         curvature = dot(direction, image)
-        if curvature <= 0.0:
-            break
-        step = size / curvature
+        is_open = is_open & (curvature > 0.0)
+        step = xp.where(is_open, size / xp.where(is_open, curvature, 1.0), 0.0)
         solution += step * direction
         residual -= step * image
         preconditioned = precondition(residual)
         previous, size = size, dot(residual, preconditioned)
-        if size <= goal:
-            break
-        direction *= size / previous
+        is_open = is_open & (size > goal)
+        direction *= size / xp.where(previous > 0.0, previous, 1.0)
         direction += preconditioned
     return solution, n_iter

@@ -14,12 +14,14 @@ barrier is a diagonal term that the chain preconditioner takes in exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from mbkl.engine.namespace import Values, index_for, namespace, to_host
+from mbkl.learn.losses import positive_part
 from mbkl.learn.margins import Margins
 from mbkl.solvers.conjugate_gradient import dot
 from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
@@ -63,6 +65,15 @@ class WeightSolution:
         """
         positive = self.theta > self.slack * self.theta.mean()
         return positive if positive.any() else self.theta > 0
+
+    def on_host(self) -> WeightSolution:
+        """Return the solution as arrays of NumPy."""
+        return replace(
+            self,
+            theta=to_host(self.theta),
+            slack=to_host(self.slack),
+            intercept=to_host(self.intercept),
+        )
 
 
 def minimise_weights(
@@ -125,10 +136,10 @@ def _iterate(
             return None
         theta, slack = solution.theta, solution.slack
         if may_screen:
-            kept = (theta > _UNLIKELY * theta.mean()) | (slack < _UNLIKELY)
+            kept = to_host((theta > _UNLIKELY * theta.mean()) | (slack < _UNLIKELY))
             if kept.sum() < _WORTH_DROPPING * kept.size:
                 return kept
-        barrier = centring * dot(theta, slack) / theta.size
+        barrier = centring * float(dot(theta, slack)) / theta.shape[0]
         shifted = scores + solution.intercept
         penalty = slack / theta
         curvature = margins.curvature(shifted)
@@ -139,10 +150,10 @@ def _iterate(
         # Weights that would become negative stop short of zero, each by itself: one of
         # thousands should not shorten the step of all.
         slack_length = _longest(slack, slack_step)
-        step = np.maximum(step, -_TO_BOUNDARY * theta)
+        step = namespace(step).maximum(step, -_TO_BOUNDARY * theta)
         change = operator.forward(step[:, None])
         shift = -weighted_means(change, curvature)
-        slope = dot(reduced, step)
+        slope = float(dot(reduced, step))
         length = _line_search(margins, theta, step, slope, barrier, shifted, change + shift)
         solution.theta = theta + length * step
         solution.intercept = solution.intercept + length * shift
@@ -155,20 +166,27 @@ def _iterate(
 def _restrict(operator, solution: WeightSolution, kept: NDArray[np.bool_]):
     """Return the problem with some of the maps."""
     small_operator = operator.keep_maps(kept)
-    barrier = dot(solution.theta, solution.slack) / solution.theta.size
-    theta = np.full(small_operator.n_columns, barrier)
-    slack = np.ones(small_operator.n_columns)
-    theta[small_operator.is_map] = solution.theta[kept & operator.is_map]
-    slack[small_operator.is_map] = solution.slack[kept & operator.is_map]
+    barrier = float(dot(solution.theta, solution.slack)) / solution.theta.shape[0]
+    theta = operator.to_device(np.full(small_operator.n_columns, barrier))
+    slack = operator.to_device(np.ones(small_operator.n_columns))
+    large, little = _places(operator, small_operator, kept, theta)
+    theta[little], slack[little] = solution.theta[large], solution.slack[large]
     return small_operator, WeightSolution(theta, slack, solution.intercept, n_iter=solution.n_iter)
+
+
+def _places(operator, small_operator, kept: NDArray[np.bool_], like: Values):
+    """Return where the kept maps are among all and among themselves."""
+    large = np.flatnonzero(kept & operator.is_map)
+    little = np.flatnonzero(small_operator.is_map)
+    return index_for(large, like), index_for(little, like)
 
 
 def _extend(operator, small_operator, solution: WeightSolution, small: WeightSolution, kept):
     """Write the solution for some of the maps into that for all; the others are nearly zero."""
-    barrier = dot(small.theta, small.slack) / small.theta.size
+    barrier = float(dot(small.theta, small.slack)) / small.theta.shape[0]
     solution.theta = barrier / solution.slack
-    solution.theta[kept & operator.is_map] = small.theta[small_operator.is_map]
-    solution.slack[kept & operator.is_map] = small.slack[small_operator.is_map]
+    large, little = _places(operator, small_operator, kept, solution.theta)
+    solution.theta[large], solution.slack[large] = small.theta[little], small.slack[little]
     solution.intercept, solution.n_iter = small.intercept, small.n_iter
 
 
@@ -176,32 +194,33 @@ def _interior_start(operator, margins: Margins, start: WeightSolution | None) ->
     """Return a point well inside: equal weights at their best scale, or near `start`."""
     n = operator.n_columns
     if start is None:
-        theta = np.full(n, 1.0 / n)
+        theta = operator.to_device(np.full(n, 1.0 / n))
         scores = operator.forward(theta[:, None])
         scale, intercept = best_scale(margins, scores)
         theta, scores = scale * theta, scale * scores
     else:
-        theta = start.theta + 0.01 * start.theta.mean()
+        theta = operator.to_device(start.theta + 0.01 * start.theta.mean())
         scores = operator.forward(theta[:, None])
-        intercept = margins.best_intercept(scores, start.intercept)
-    solution = WeightSolution(theta, np.ones(n), intercept)
+        intercept = margins.best_intercept(scores, operator.to_device(start.intercept))
+    solution = WeightSolution(theta, 0.0 * theta + 1.0, intercept)
     gradient = _assess(operator, margins, scores, solution)
-    solution.slack = np.maximum(gradient, 0.0) + 0.1 * max(1.0, -float(gradient.min()))
+    solution.slack = positive_part(gradient) + 0.1 * max(1.0, -float(gradient.min()))
     return solution
 
 
 def best_scale(margins: Margins, scores: Array) -> tuple[float, Array]:
     """Return the best common factor of weights that sum to one, and its intercept."""
+    nothing = 0.0 * scores[0]
 
     def value(exponent: float) -> float:
         scaled = 10.0**exponent * scores
-        intercept = margins.best_intercept(scaled, np.zeros(1))
+        intercept = margins.best_intercept(scaled, nothing)
         return 10.0**exponent + float(margins.value(scaled + intercept)[0])
 
     # A start only: a tenth of a decade is near enough.
     best = minimize_scalar(value, bounds=(-3.0, 4.0), method="bounded", options={"xatol": 0.1})
     scale = 10.0 ** float(best.x)
-    return scale, margins.best_intercept(scale * scores, np.zeros(1))
+    return scale, margins.best_intercept(scale * scores, nothing)
 
 
 def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution) -> Array:
@@ -211,7 +230,7 @@ def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution)
     pull = operator.adjoint(margins.labels * support)[:, 0]
     # Shrunk until no map pulls by more than its unit cost, the supports are
     # feasible for the dual problem and bound the optimum from below.
-    feasible = support / max(1.0, float(pull.max(initial=0.0)))
+    feasible = support / max(1.0, float(pull.max()))
     solution.objective = float(solution.theta.sum() + margins.exact_value(shifted)[0])
     solution.gap = max(solution.objective - float(margins.dual_value(feasible)[0]), 0.0)
     return 1.0 - pull
@@ -235,7 +254,7 @@ def _line_search(margins, theta, step, slope, barrier, scores, change) -> float:
     total = float(step.sum())
     for _ in range(40):
         gain = float(margins.value(scores + length * change)[0]) - before + length * total
-        gain -= barrier * float(np.log1p(length * step / theta).sum())
+        gain -= barrier * float(namespace(step).log1p(length * step / theta).sum())
         if gain <= 1e-4 * length * slope:
             return length
         length /= 2

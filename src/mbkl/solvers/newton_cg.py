@@ -13,18 +13,18 @@ just these rows' codes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mbkl.engine.fixed_point import exact_sum
+from mbkl.engine.namespace import Values, cast, index_for, is_numpy, namespace, to_host
+from mbkl.learn.losses import Hinge, positive_part
 from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
 from mbkl.solvers.tridiagonal import ChainPreconditioner
-
-Array = NDArray[np.float64]
 
 # Copying the curved rows pays when it leaves out at least this share (measured).
 _WORTH_COPYING = 0.8
@@ -41,24 +41,33 @@ class Solution:
     `alpha` are the coefficients of the rows, from a solver that has them.
     """
 
-    jumps: Array
-    intercept: Array
-    objective: Array
-    gap: Array
+    jumps: Values
+    intercept: Values
+    objective: Values
+    gap: Values
     n_iter: int = 0
-    alpha: Array | None = None
+    alpha: Values | None = None
 
     @property
     def relative_gap(self) -> float:
         return float((self.gap / self.objective).max(initial=0.0))
 
+    def on_host(self) -> Solution:
+        """Return the solution with all but the jumps as arrays of NumPy."""
+        return replace(
+            self,
+            intercept=to_host(self.intercept),
+            objective=to_host(self.objective),
+            gap=to_host(self.gap),
+        )
+
 
 def minimise(
     operator: AnyOperator,
     margins: Margins,
-    penalty: Array,
-    jumps: Array,
-    intercept: Array,
+    penalty: Values,
+    jumps: Values,
+    intercept: Values,
     tol: float,
     max_iter: int,
     progress: Callable[[Solution], bool] = lambda solution: False,
@@ -82,56 +91,78 @@ def minimise(
     -------
     solution : Solution
     """
+    xp = namespace(jumps)
     scores = operator.forward(jumps)
-    solution = Solution(jumps.copy(), intercept.copy(), np.inf + intercept, np.inf + intercept)
-    open_columns = np.arange(intercept.size)
-    first_size = np.full(intercept.size, np.nan)
+    solution = Solution(1.0 * jumps, 1.0 * intercept, np.inf + intercept, np.inf + intercept)
+    open_columns = np.arange(intercept.shape[0])
+    first_size = np.nan * intercept
     for solution.n_iter in range(max_iter + 1):
         part = margins.columns(open_columns)
         start = solution.intercept[open_columns]
         solution.intercept[open_columns] = part.best_intercept(scores[:, open_columns], start)
         gradient = _assess(operator, part, penalty, scores, solution, open_columns)
-        closed = solution.gap[open_columns] <= tol * solution.objective[open_columns]
+        closed = to_host(solution.gap[open_columns] <= tol * solution.objective[open_columns])
         if progress(solution) or closed.all() or solution.n_iter == max_iter:
             break
-        open_columns, gradient = open_columns[~closed], gradient[:, ~closed]
+        open_columns, gradient = open_columns[~closed], gradient[:, np.flatnonzero(~closed)]
         part = margins.columns(open_columns)
-        shifted = scores[:, open_columns] + solution.intercept[open_columns]
-        directions = np.empty_like(gradient)
+        shifted = scores[:, open_columns] + cast(solution.intercept[open_columns], scores)
         curvature = part.curvature(shifted)
-        for position, column in enumerate(open_columns):
-            system = NewtonSystem(operator, curvature[:, position], penalty)
-            size = system.size(gradient[:, position])
-            first_size[column] = np.fmax(first_size[column], size)
-            # Loose while far from the solution, then tighter: superlinear.
-            accuracy = min(0.25, 0.5 * (size / first_size[column]) ** 0.5)
-            directions[:, position] = system.solve(-gradient[:, position], accuracy)
+        # A narrow parabola in place of a kink leaves no room for errors.
+        coarse = nullcontext if isinstance(margins.loss, Hinge) else operator.coarse
+        with coarse():
+            directions, sizes = _directions(
+                operator, curvature, penalty, gradient, first_size[open_columns]
+            )
+        first_size[open_columns] = xp.fmax(first_size[open_columns], sizes)
         change = operator.forward(directions)
         shifts = -weighted_means(change, curvature)
         steps, gains = _line_search(
             part, penalty, solution.jumps[:, open_columns], directions, gradient,
-            shifted, change + shifts,
+            shifted, change + cast(shifts, change),
         )  # fmt: skip
         solution.jumps[:, open_columns] += steps * directions
         solution.intercept[open_columns] += steps * shifts
-        scores[:, open_columns] += steps * change
+        scores[:, open_columns] += cast(steps, change) * change
         moving = (steps > 0) & (gains > _SMALLEST_GAIN * solution.objective[open_columns])
-        open_columns = open_columns[moving]
+        open_columns = open_columns[to_host(moving)]
         if not open_columns.size:
             break
     return solution
 
 
-def _assess(operator, part, penalty, scores, solution, columns) -> Array:
+def _directions(operator, curvature, penalty, gradient, first_size) -> tuple[Values, Values]:
+    """Return Newton steps, and the norms of the gradients that preconditioners induce."""
+    if operator.in_lockstep:
+        lockstep = LockstepSystem(operator, curvature, penalty)
+        sizes = lockstep.size(gradient)
+        return lockstep.solve(-gradient, _accuracy(sizes, first_size)), sizes
+    directions, sizes = np.empty_like(gradient), np.empty(first_size.size)
+    for position in range(first_size.size):
+        system = NewtonSystem(operator, curvature[:, position], penalty)
+        sizes[position] = system.size(gradient[:, position])
+        accuracy = _accuracy(sizes[position], first_size[position])
+        directions[:, position] = system.solve(-gradient[:, position], accuracy)
+    return directions, sizes
+
+
+def _accuracy(size: Values, first_size: Values) -> Values:
+    """Return how far to solve: loosely far from the solution, then tighter: superlinear."""
+    xp = namespace(size)
+    share = size / xp.fmax(first_size, size)
+    return xp.fmin(0.5 * share**0.5, 0.0 * share + 0.25)
+
+
+def _assess(operator, part, penalty, scores, solution, columns) -> Values:
     """Update objective and duality gap of some columns; return their gradients."""
     jumps = solution.jumps[:, columns]
-    shifted = scores[:, columns] + solution.intercept[columns]
+    shifted = scores[:, columns] + cast(solution.intercept[columns], scores)
     support = part.support(shifted)
     pull = operator.adjoint(part.labels * support)
     quadratic = 0.5 * (penalty[:, None] * jumps**2).sum(axis=0)
     dual = part.dual_value(support) - 0.5 * (pull**2 / penalty[:, None]).sum(axis=0)
     solution.objective[columns] = quadratic + part.exact_value(shifted)
-    solution.gap[columns] = np.maximum(solution.objective[columns] - dual, 0.0)
+    solution.gap[columns] = positive_part(solution.objective[columns] - dual)
     return penalty[:, None] * jumps - pull
 
 
@@ -145,55 +176,104 @@ class NewtonSystem:
     penalty : ndarray of shape (n_cells,)
     """
 
-    def __init__(self, operator, curvature: Array, penalty: Array) -> None:
-        rows = np.flatnonzero(curvature)
-        if rows.size < _WORTH_COPYING * curvature.size:
-            operator, curvature = operator.take_narrow(rows), curvature[rows]
+    def __init__(self, operator, curvature: Values, penalty: Values) -> None:
+        if is_numpy(curvature):
+            rows = np.flatnonzero(curvature)
+            if rows.size < _WORTH_COPYING * curvature.size:
+                operator, curvature = operator.take_narrow(rows), curvature[rows]
         self._operator, self._penalty = operator, penalty
         self._curvature = curvature[:, None]
-        total, mean, diagonal, neighbour = operator.products(self._curvature)
-        # Eliminating the intercept centres the columns.
-        self._share = mean / total if total else mean
-        chained = operator.is_chained[1:]
-        neighbour[1:] -= np.where(chained, mean[1:] * self._share[:-1], 0.0)
-        diagonal = np.maximum(diagonal - mean * self._share, 0.0)
-        self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty)
+        share, diagonal, neighbour = _centred(operator, self._curvature)
+        self._share = share[:, 0]
+        self._preconditioner = ChainPreconditioner(
+            diagonal[:, 0], neighbour[:, 0], penalty, operator.longest_chain
+        )
 
-    def size(self, gradient: Array) -> float:
+    def size(self, gradient: Values) -> float:
         """Return the norm of the gradient that the preconditioner induces."""
-        return max(dot(gradient, self._preconditioner.solve(gradient)), 0.0) ** 0.5
+        return max(float(dot(gradient, self._preconditioner.solve(gradient))), 0.0) ** 0.5
 
-    def solve(self, right: Array, accuracy: float) -> Array:
+    def solve(self, right: Values, accuracy: float) -> Values:
         """Return the step of the jumps; that of the intercept follows from its scores."""
         step, _ = conjugate_gradient(
             self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
         )
         return step
 
-    def _product(self, direction: Array) -> Array:
+    def _product(self, direction: Values) -> Values:
         scores = self._operator.forward(direction[:, None])
         pull, total = self._operator.adjoint_and_total(self._curvature * scores)
         return self._penalty * direction + pull[:, 0] - self._share * total[0]
 
 
-def weighted_means(scores: Array, weights: Array) -> Array:
+class LockstepSystem:
+    """The Hessians of all columns, on all rows: for a device that is fast at many at once.
+
+    Parameters
+    ----------
+    operator : object with forward, adjoint_and_total, products, coarse
+    curvature : tensor of shape (n_rows, n_columns)
+    penalty : tensor of shape (n_cells,)
+    """
+
+    def __init__(self, operator, curvature: Values, penalty: Values) -> None:
+        self._operator, self._curvature, self._penalty = operator, curvature, penalty[:, None]
+        self._share, diagonal, neighbour = _centred(operator, curvature)
+        self._preconditioner = ChainPreconditioner(
+            diagonal, neighbour, penalty, operator.longest_chain
+        )
+
+    def size(self, gradient: Values) -> Values:
+        """Return the norms of the gradients that the preconditioner induces."""
+        return positive_part(dot(gradient, self._preconditioner.solve(gradient))) ** 0.5
+
+    def solve(self, right: Values, accuracy: Values) -> Values:
+        """Return the steps of the jumps."""
+        step, _ = conjugate_gradient(
+            self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
+        )
+        return step
+
+    def _product(self, direction: Values) -> Values:
+        scores = self._operator.forward(direction)
+        pull, total = self._operator.adjoint_and_total(self._curvature * scores)
+        return self._penalty * direction + pull - self._share * total
+
+
+def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
+    """Return the means of all maps, and their products with themselves and their neighbours.
+
+    Eliminating the intercept centres the maps.
+    """
+    xp = namespace(curvature)
+    total, mean, diagonal, neighbour = operator.products(curvature)
+    share = mean / xp.where(total > 0.0, total, 1.0)
+    chained = index_for(operator.is_chained[1:, None], mean)
+    neighbour[1:] -= xp.where(chained, mean[1:] * share[:-1], 0.0)
+    return share, positive_part(diagonal - mean * share), neighbour
+
+
+def weighted_means(scores: Values, weights: Values) -> Values:
     """Return the weighted mean of each column, zero where all weights are."""
     totals = exact_sum(weights)
-    return exact_sum(weights * scores) / np.where(totals > 0, totals, 1.0)
+    return exact_sum(weights * scores) / namespace(totals).where(totals > 0, totals, 1.0)
 
 
-def _line_search(part, penalty, jumps, directions, gradient, scores, change) -> tuple[Array, Array]:
+def _line_search(
+    part, penalty, jumps, directions, gradient, scores, change
+) -> tuple[Values, Values]:
     """Return for each column a step that lowers its objective enough (or zero), and the gain."""
     linear = (penalty[:, None] * jumps * directions).sum(axis=0)
     square = (penalty[:, None] * directions**2).sum(axis=0)
     slope = (gradient * directions).sum(axis=0)
     before = part.value(scores)
-    steps = np.ones(slope.size)
+    xp = namespace(slope)
+    steps = 0.0 * slope + 1.0
     for _ in range(40):
         change_of_penalty = steps * linear + 0.5 * steps**2 * square
-        gain = part.value(scores + steps * change) - before + change_of_penalty
+        gain = part.value(scores + cast(steps, change) * change) - before + change_of_penalty
         enough = gain <= 1e-4 * steps * slope
         if enough.all():
             return steps, -gain
-        steps = np.where(enough, steps, steps / 2)
-    return np.where(enough, steps, 0.0), -gain
+        steps = xp.where(enough, steps, steps / 2)
+    return xp.where(enough, steps, 0.0), -gain

@@ -1,0 +1,110 @@
+"""Estimators on a device: Torch on the CPU stands in for a GPU."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl.maps import Ferns, Projections, Stumps
+
+torch = pytest.importorskip("torch", reason="Torch is not installed.")
+
+FORMS = [
+    {"maps": "stumps", "theta": "ones"},
+    {"maps": "stumps", "theta": "learned"},
+    {"maps": "stumps", "theta": "reweighted"},
+    {"maps": "stumps", "theta": "alignment"},
+    {"maps": Stumps(thresholds="quantile"), "theta": "ones", "loss": "logistic"},
+    {"maps": Stumps(), "theta": "learned", "loss": "hinge"},
+    {"maps": Ferns(depth=3), "theta": "learned"},
+    {"maps": ["stumps", Ferns(depth=3)], "theta": "learned"},
+    {"maps": Projections(), "theta": "ones"},
+    {"maps": "auto", "theta": "ones"},
+]
+
+
+@pytest.fixture(params=[2, 3, 18], ids="{} classes".format)
+def data(request, make_data):
+    """Rows that are all different: the CPU merges equal ones."""
+    return make_data(n_rows=120, n_classes=request.param)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_the_optimum_is_that_of_the_cpu(form, data):
+    X, y = data
+    models = [
+        MBKLClassifier(C=1.0, n_maps=60, random_state=0, tol=1e-4, device=device, **form).fit(X, y)
+        for device in ("cpu", "torch")
+    ]
+    on_cpu, on_device = models
+    np.testing.assert_allclose(on_device.objective_, on_cpu.objective_, rtol=2e-3)
+    # Many columns are in single precision, too little for a kink.
+    assert on_device.gap_[1] <= (1e-2 if form.get("loss") == "hinge" else 1e-4)
+    assert abs(on_device.score(X, y) - on_cpu.score(X, y)) <= 0.03
+    difference = on_device.decision_function(X) - on_cpu.decision_function(X)
+    assert np.abs(difference).max() < 0.2
+
+
+def test_a_search_and_probabilities(make_data):
+    X, y = make_data(n_classes=3)
+    model = MBKLClassifierCV(
+        n_maps=40, cv=3, random_state=0, calibration="temperature", device="torch"
+    ).fit(X, y)
+    assert model.best_score_ > 0.5
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "bytes", "memory map", "float32"])
+def test_rows_of_many_kinds(kind, tmp_path):
+    generator = np.random.default_rng(0)
+    X = (generator.random((90, 4)) * 250).astype(np.uint8)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    expected = MBKLClassifier(maps="stumps", n_maps=80, random_state=0).fit(X.astype(float), y)
+    given = X
+    if kind == "tensor":
+        given = torch.as_tensor(X)
+    elif kind == "memory map":
+        given = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.uint8, X.shape)
+        given[:] = X
+    elif kind == "float32":
+        given = X.astype(np.float32)
+    model = MBKLClassifier(maps="stumps", n_maps=80, random_state=0, device="torch")
+    model.fit(given, y)
+    assert np.array_equal(model.stump_thresholds_, expected.stump_thresholds_)
+    assert np.array_equal(model.predict(given), expected.predict(X.astype(float)))
+
+
+def test_missing_values_and_constant_columns(make_data):
+    X, y = make_data()
+    X[::3, 1], X[:, 2] = np.nan, 1.0
+    on_cpu, on_device = (
+        MBKLClassifier(n_maps=40, random_state=0, device=device).fit(X, y)
+        for device in ("cpu", "torch")
+    )
+    assert np.array_equal(on_device.predict(X), on_cpu.predict(X))
+
+
+def test_sparse_rows_are_refused(make_data):
+    X, y = make_data()
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        MBKLClassifier(device="torch").fit(sparse.csr_array(X), y)
+
+
+def test_a_missing_gpu_is_named(make_data, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="device='cuda' needs a GPU"):
+        MBKLClassifier(device="cuda").fit(*make_data())
+
+
+def test_a_model_of_a_gpu_predicts_without_one(make_data, monkeypatch):
+    X, y = make_data()
+    model = MBKLClassifier(n_maps=40, random_state=0, device="torch").fit(X, y)
+    expected = model.decision_function(X)
+    object.__setattr__(model.predictor_, "device", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-6)
+
+
+def test_an_unknown_device_is_named(make_data):
+    with pytest.raises(ValueError, match="device must be"):
+        MBKLClassifier(device="abacus").fit(*make_data())
