@@ -4,9 +4,10 @@ VENV := .venv
 RUN := $(VENV)/bin/
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.bench
+TORCH := $(VENV)/.torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench suite docs clean
+.PHONY: help demo test torch lint bench suite paper docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,11 +24,17 @@ $(BENCH): $(READY) requirements-bench.lock
 	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-bench.lock
 	@touch $@
 
+$(TORCH): $(READY) requirements-gpu.lock
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements-gpu.lock
+	@touch $@
+
 demo: $(READY) ## learn, compare with rivals and draw pictures, on data that ship with scikit-learn
 	$(RUN)python examples/demo.py
 
 test: $(READY) lint ## lint, type-check and test
 	$(RUN)python -m pytest -n auto
+
+torch: $(TORCH) ## add Torch, so that the tests of the GPU code run too, on the CPU
 
 lint: $(READY) ## check style and types
 	$(RUN)ruff check .
@@ -39,6 +46,9 @@ bench: $(BENCH) ## run the speed benchmarks and write benchmarks/RESULTS.md
 
 suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA; goes on where it was stopped
 	$(RUN)python -m benchmarks.suite
+
+paper: $(BENCH) ## regenerate the tables and figures of the paper from the data in MBKL_DATA
+	$(RUN)python -m benchmarks.paper
 
 docs: $(READY) ## build the documentation in docs/_build/html and run every example in it
 	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src

@@ -196,10 +196,11 @@ def use_engine(monkeypatch):
 
     def use(engine):
         users = [m for n, m in sys.modules.items() if n.startswith("mbkl.") and n != "mbkl.engine"]
-        users = [module for module in users if hasattr(module, "choose_engine")]
-        assert len(users) >= 3
-        for module in users:
-            monkeypatch.setattr(module, "choose_engine", lambda *_: engine)
+        names = ("choose_engine", "engine_on")
+        uses = [(module, name) for module in users for name in names if hasattr(module, name)]
+        assert len(uses) >= 3
+        for module, name in uses:
+            monkeypatch.setattr(module, name, lambda *_: engine)
 
     return use
 

@@ -20,6 +20,9 @@ from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
+# "torch" is Torch on the CPU, to try what runs on a GPU without one.
+DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+
 
 def _has_probabilities(estimator) -> bool:
     if estimator.calibration is None and estimator.loss != "logistic":
@@ -125,8 +128,10 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         the bit, for any number.
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
-    device : {"cpu"}, default="cpu"
-        Where to compute.
+    device : {"cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
+        Where to learn and predict. "cuda" needs Torch and a GPU; results agree with
+        those of the CPU within the tolerance, not to the bit. "torch" is the same code
+        without a GPU.
 
     Attributes
     ----------
@@ -203,7 +208,7 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         "calibration": [StrOptions({"temperature"}), None],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
         "checkpoint": [str, PathLike, None],
-        "device": [str],
+        "device": [StrOptions(DEVICES)],
     }
 
     def __init__(

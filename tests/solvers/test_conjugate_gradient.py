@@ -70,6 +70,14 @@ def test_it_stops_where_the_curvature_is_not_positive():
     np.testing.assert_array_equal(solution, np.zeros(3))
 
 
+def test_columns_are_systems_of_their_own():
+    matrix, _ = system(6)
+    right = np.random.default_rng(1).normal(size=(6, 3)) * np.array([1.0, 1e-3, 0.0])
+    solution, _ = conjugate_gradient(lambda v: matrix @ v, np.copy, right, 1e-10, 50)
+    np.testing.assert_allclose(matrix @ solution, right, atol=1e-8)
+    assert not solution[:, 2].any()
+
+
 def test_the_right_hand_side_is_left_alone():
     matrix, right = system(5)
     before = right.copy()

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from mbkl.solvers.newton_cg import NewtonSystem
+from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.learn.losses import SquaredHinge
+from mbkl.learn.margins import Margins
+from mbkl.learn.operator import MapOperator
+from mbkl.maps import Ferns
+from mbkl.solvers import newton_cg
+from mbkl.solvers.newton_cg import NewtonSystem, PartPreconditioner, minimise
 
 
 def reduced_hessian(Z, curvature, penalty):
@@ -25,6 +31,53 @@ def test_steps_solve_the_dense_system(make_data, make_operator, n_features, shar
     step = NewtonSystem(operator, curvature, penalty).solve(right, 1e-10)
     hessian = reduced_hessian(operator.dense(), curvature, penalty)
     np.testing.assert_allclose(step, np.linalg.solve(hessian, right), atol=1e-6)
+
+
+@pytest.fixture
+def ferns(make_data):
+    """Ferns on some rows, their penalty, and the kernel matrix of the rows."""
+    X, y = make_data(120, 3)
+    maps, codes = Ferns(depth=2).fit_codes(X, np.ones(120), 30, 0, NumpyEngine())
+    operator = MapOperator(codes, maps.cells, NumpyEngine())
+    weights = np.random.default_rng(0).random(operator.n_slots) + 0.5
+    return operator, operator.penalty(weights), operator.gram(weights), y
+
+
+def test_a_part_of_all_rows_is_the_whole_inverse(ferns):
+    operator, penalty, gram, _ = ferns
+    generator = np.random.default_rng(1)
+    curvature = generator.random(120) * (generator.random(120) < 0.6)
+    right = generator.normal(size=penalty.size)
+    rows = np.flatnonzero(curvature)
+    solver = PartPreconditioner(operator, curvature, penalty, gram, rows)
+    hessian = reduced_hessian(operator.dense(), curvature, penalty)
+    np.testing.assert_allclose(solver.solve(right), np.linalg.solve(hessian, right), atol=1e-8)
+
+
+def test_a_part_saves_iterations_and_leads_to_the_same(ferns, monkeypatch):
+    operator, penalty, gram, y = ferns
+    monkeypatch.setattr(newton_cg, "_FEWEST_OF_A_PART", 5)
+    monkeypatch.setattr(newton_cg, "_PART", 0.5)
+    margins = Margins(np.where(y == 1, 1, -1)[:, None], np.full((120, 1), 50.0), SquaredHinge())
+    counts = []
+    original = newton_cg.conjugate_gradient
+
+    def counted(*arguments):
+        solution, n_iter = original(*arguments)
+        counts[-1] += n_iter
+        return solution, n_iter
+
+    monkeypatch.setattr(newton_cg, "conjugate_gradient", counted)
+    start = np.zeros((penalty.size, 1)), np.zeros(1)
+    solutions = []
+    for part_gram in (None, gram[:60, :60]):
+        counts.append(0)
+        solutions.append(
+            minimise(operator, margins, penalty, *start, 1e-6, 100, part_gram=part_gram)
+        )
+    plain, with_part = solutions
+    assert counts[1] < counts[0]
+    np.testing.assert_allclose(with_part.objective, plain.objective, rtol=1e-5)
 
 
 def test_a_flat_loss_leaves_the_penalty(make_data, make_operator):

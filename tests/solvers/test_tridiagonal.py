@@ -8,6 +8,22 @@ from hypothesis import strategies as st
 from mbkl.solvers.tridiagonal import ChainPreconditioner
 
 
+@pytest.mark.parametrize("sizes", [(2,), (5,), (3, 1, 8, 2)])
+def test_a_device_solves_chains_alike(sizes):
+    """Cyclic reduction in Torch against LAPACK, also for several columns at once."""
+    torch = pytest.importorskip("torch", reason="Torch is not installed.")
+    generator, n = np.random.default_rng(0), sum(sizes)
+    diagonal = generator.random((n, 2)) + 1.0
+    neighbour = generator.uniform(-0.9, 0.9, size=(n, 2))
+    neighbour[np.cumsum([0, *sizes[:-1]])] = 0.0
+    penalty, right = generator.random(n) + 0.1, generator.normal(size=(n, 2))
+    tensors = (torch.as_tensor(values) for values in (diagonal, neighbour, penalty))
+    found = ChainPreconditioner(*tensors, longest=max(sizes)).solve(torch.as_tensor(right))
+    for column in range(2):
+        solver = ChainPreconditioner(diagonal[:, column], neighbour[:, column], penalty)
+        np.testing.assert_allclose(found[:, column], solver.solve(right[:, column]), rtol=1e-9)
+
+
 def markov_covariance(n, seed):
     """Return the covariance of a random Markov chain."""
     generator = np.random.default_rng(seed)

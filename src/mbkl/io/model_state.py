@@ -122,7 +122,9 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):
         arrays.complain("coefficients", "sums that are not finite")
-    model.predictor_ = TablePredictor(model._maps, tables, model.intercept_, model.n_jobs)
+    model.predictor_ = TablePredictor(
+        model._maps, tables, model.intercept_, model.n_jobs, model.device
+    )
 
 
 # ---------------------------------------------------------------- labels and names

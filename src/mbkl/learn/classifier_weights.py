@@ -23,8 +23,9 @@ Array = NDArray[np.float64]
 _FEW_ROWS = 300
 # Up to here, with more weights than rows, the kernel matrix of the rows is (measured).
 FEW_ROWS_GRAM = 4_000
-# Beyond, the solution on this many rows is a start that saves iterations.
-_ROWS_TO_START = 3_000
+# Beyond, the solution on this many rows is a start that saves iterations, and so does what
+# they tell of the curvature.
+_ROWS_OF_A_PART = 3_000
 _START_TOL = 0.03
 _FEW_ROWS_HINGE = 2_000
 # Rows squared times maps: beyond this the matrix of all maps is too large.
@@ -92,21 +93,18 @@ def learn_classifier_weights(
     few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
     if _is_dense(operator, few_rows):
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
-    if loss == "squared_hinge" and start is None and operator.n_columns > FEW_ROWS_GRAM:
-        start = _start_on_a_part(operator, labels, costs, kernel_weights, penalty, progress)
+    part_gram = None
+    if loss == "squared_hinge" and operator.n_columns > FEW_ROWS_GRAM:
+        part = operator.take(np.arange(_ROWS_OF_A_PART))
+        part_gram = part.gram(kernel_weights)
+        if start is None:
+            start = _start_on_a_part(part, part_gram, labels, costs, penalty, progress)
+        if not operator.is_cell.any():  # chains of stumps are preconditioned by themselves
+            part_gram = None
     if start is None:
         start = _nothing((operator.n_columns, labels.shape[1]))
     return _follow_path(
-        operator,
-        labels,
-        costs,
-        penalty,
-        loss,
-        start.jumps,
-        start.intercept,
-        tol,
-        max_iter,
-        progress,
+        operator, labels, costs, penalty, loss, start, tol, max_iter, progress, part_gram
     )
 
 
@@ -117,15 +115,26 @@ def _nothing(shape: tuple[int, int]) -> Solution:
 
 
 def _follow_path(
-    operator: AnyOperator, labels, costs, penalty, loss, jumps, intercept, tol, max_iter, progress
+    operator: AnyOperator,
+    labels,
+    costs,
+    penalty,
+    loss,
+    solution,
+    tol,
+    max_iter,
+    progress,
+    part_gram,
 ) -> Solution:
     """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
     for stage in smoothing_path(loss):
         margins = Margins(labels, costs[:, None], stage)
-        left = max(max_iter - n_iter, 1)
-        solution = minimise(operator, margins, penalty, jumps, intercept, tol, left, progress)
         jumps, intercept = solution.jumps, solution.intercept
+        left = max(max_iter - n_iter, 1)
+        solution = minimise(
+            operator, margins, penalty, jumps, intercept, tol, left, progress, part_gram
+        )
         n_iter += solution.n_iter
     solution.n_iter = n_iter
     return solution
@@ -137,23 +146,19 @@ def _solve_on_device(
     """Solve all problems in lock-step on a device."""
     if start is None:
         start = _nothing((operator.n_columns, labels.shape[1]))
-    jumps = operator.to_device(start.jumps)
+    start = replace(
+        start,
+        jumps=operator.to_device(start.jumps),
+        intercept=operator.to_device(start.intercept),
+    )
     costs = operator.to_device(costs, operator.row_dtype(labels.shape[1]))
 
     def tell(solution: Solution) -> bool:
         return progress(solution.on_host())
 
+    penalty = operator.to_device(penalty)
     solution = _follow_path(
-        operator,
-        labels,
-        costs,
-        operator.to_device(penalty),
-        loss,
-        jumps,
-        operator.to_device(start.intercept),
-        tol,
-        max_iter,
-        tell,
+        operator, labels, costs, penalty, loss, start, tol, max_iter, tell, None
     )
     return replace(solution.on_host(), jumps=to_host(solution.jumps))
 
@@ -191,16 +196,10 @@ def _solve_with_gram(
     return solution
 
 
-def _start_on_a_part(
-    operator: AnyOperator, labels, costs, kernel_weights, penalty, progress
-) -> Solution:
+def _start_on_a_part(part: AnyOperator, gram, labels, costs, penalty, progress) -> Solution:
     """Solve for the first rows, in an order that is random: a start for all of them."""
-    first = np.arange(_ROWS_TO_START)
-    part = operator.take(first)
-    gram = part.gram(kernel_weights)
-    return _solve_with_gram(
-        part, gram, labels[first], costs[first], penalty, None, _START_TOL, 20, progress
-    )
+    labels, costs = labels[: part.n_rows], costs[: part.n_rows]
+    return _solve_with_gram(part, gram, labels, costs, penalty, None, _START_TOL, 20, progress)
 
 
 def _is_dense(operator: AnyOperator, most_rows: int) -> bool:

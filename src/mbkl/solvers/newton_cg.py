@@ -17,18 +17,24 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from mbkl.engine.fixed_point import exact_sum
 from mbkl.engine.namespace import Values, cast, index_for, is_numpy, namespace, to_host
 from mbkl.learn.losses import Hinge, positive_part
 from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
+from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
 from mbkl.solvers.tridiagonal import ChainPreconditioner
 
 # Copying the curved rows pays when it leaves out at least this share (measured).
 _WORTH_COPYING = 0.8
 _MAX_CG_ITER = 250
+# Share of the curved rows from which to precondition: more cost more than they save, and few
+# tell nothing (measured).
+_PART = 0.25
+_FEWEST_OF_A_PART = 300
 # Relative to the objective: below this a smoothed loss, whose duality gap never
 # closes, is solved as well as rounding allows.
 _SMALLEST_GAIN = 1e-9
@@ -71,6 +77,7 @@ def minimise(
     tol: float,
     max_iter: int,
     progress: Callable[[Solution], bool] = lambda solution: False,
+    part_gram: Values | None = None,
 ) -> Solution:
     """Minimise all columns until each one's duality gap is at most tol * objective.
 
@@ -86,6 +93,9 @@ def minimise(
     max_iter : int
     progress : callable
         Called once an iteration with the `Solution` so far; True stops.
+    part_gram : ndarray of shape (n_first, n_first) or None
+        Z diag(1 / penalty) Z' of the first rows, in an order that is random: they are a
+        sample from which Newton systems of many more rows are preconditioned.
 
     Returns
     -------
@@ -112,7 +122,7 @@ def minimise(
         coarse = nullcontext if isinstance(margins.loss, Hinge) else operator.coarse
         with coarse():
             directions, sizes = _directions(
-                operator, curvature, penalty, gradient, first_size[open_columns]
+                operator, curvature, penalty, gradient, first_size[open_columns], part_gram
             )
         first_size[open_columns] = xp.fmax(first_size[open_columns], sizes)
         change = operator.forward(directions)
@@ -131,7 +141,9 @@ def minimise(
     return solution
 
 
-def _directions(operator, curvature, penalty, gradient, first_size) -> tuple[Values, Values]:
+def _directions(
+    operator, curvature, penalty, gradient, first_size, part_gram
+) -> tuple[Values, Values]:
     """Return Newton steps, and the norms of the gradients that preconditioners induce."""
     if operator.in_lockstep:
         lockstep = LockstepSystem(operator, curvature, penalty)
@@ -139,7 +151,7 @@ def _directions(operator, curvature, penalty, gradient, first_size) -> tuple[Val
         return lockstep.solve(-gradient, _accuracy(sizes, first_size)), sizes
     directions, sizes = np.empty_like(gradient), np.empty(first_size.size)
     for position in range(first_size.size):
-        system = NewtonSystem(operator, curvature[:, position], penalty)
+        system = NewtonSystem(operator, curvature[:, position], penalty, part_gram)
         sizes[position] = system.size(gradient[:, position])
         accuracy = _accuracy(sizes[position], first_size[position])
         directions[:, position] = system.solve(-gradient[:, position], accuracy)
@@ -174,18 +186,25 @@ class NewtonSystem:
     operator : object with take_narrow, forward, adjoint_and_total, products
     curvature : ndarray of shape (n_rows,)
     penalty : ndarray of shape (n_cells,)
+    part_gram : ndarray or None
+        See `minimise`.
     """
 
-    def __init__(self, operator, curvature: Values, penalty: Values) -> None:
+    def __init__(self, operator, curvature: Values, penalty: Values, part_gram=None) -> None:
+        part = None
         if is_numpy(curvature):
             rows = np.flatnonzero(curvature)
+            if part_gram is not None:
+                first = rows[rows < len(part_gram)][: int(_PART * rows.size)]
+                if first.size >= _FEWEST_OF_A_PART:
+                    part = PartPreconditioner(operator, curvature, penalty, part_gram, first)
             if rows.size < _WORTH_COPYING * curvature.size:
                 operator, curvature = operator.take_narrow(rows), curvature[rows]
         self._operator, self._penalty = operator, penalty
         self._curvature = curvature[:, None]
         share, diagonal, neighbour = _centred(operator, self._curvature)
         self._share = share[:, 0]
-        self._preconditioner = ChainPreconditioner(
+        self._preconditioner = part or ChainPreconditioner(
             diagonal[:, 0], neighbour[:, 0], penalty, operator.longest_chain
         )
 
@@ -204,6 +223,48 @@ class NewtonSystem:
         scores = self._operator.forward(direction[:, None])
         pull, total = self._operator.adjoint_and_total(self._curvature * scores)
         return self._penalty * direction + pull[:, 0] - self._share * total[0]
+
+
+class PartPreconditioner:
+    """The inverse of the Hessian as the first rows tell it, in closed form.
+
+    The Hessian is the penalty plus what the rows add. Of many rows a part shows nearly
+    the same; its rank is that of the part, so that the inverse takes a matrix of the size of
+    the part alone (Woodbury's formula).
+
+    Parameters
+    ----------
+    operator : object with take_narrow, forward, adjoint
+    curvature : ndarray of shape (n_rows,)
+    penalty : ndarray of shape (n_cells,)
+    gram : ndarray of shape (n_first, n_first)
+        Z diag(1 / penalty) Z' of the first rows.
+    rows : ndarray of shape (n_part,)
+        Some of the first rows, with positive curvature.
+    """
+
+    def __init__(self, operator, curvature, penalty, gram, rows) -> None:
+        self._operator, self._penalty = operator.take_narrow(rows), penalty
+        weights = curvature[rows]
+        weights = weights * (exact_sum(curvature[:, None])[0] / weights.sum())
+        self._share = weights / weights.sum()
+        # Eliminating the intercept centres the columns.
+        centred = gram[np.ix_(rows, rows)]
+        with one_blas_thread():
+            mean = centred @ self._share
+            centred = centred - mean - mean[:, None] + self._share @ mean
+            centred[np.diag_indices_from(centred)] += 1.0 / weights
+            self._factor = cho_factor(centred, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, right: Values) -> Values:
+        """Return the solution for one right-hand side."""
+        scaled = right / self._penalty
+        scores = self._operator.forward(scaled[:, None])[:, 0]
+        scores -= dot(self._share, scores)
+        with one_blas_thread():
+            alpha = cho_solve(self._factor, scores, check_finite=False)
+        alpha -= self._share * alpha.sum()
+        return scaled - self._operator.adjoint(alpha[:, None])[:, 0] / self._penalty
 
 
 class LockstepSystem:
