@@ -51,7 +51,7 @@ paper: $(BENCH) ## regenerate the tables and figures of the paper from the data 
 	$(RUN)python -m benchmarks.paper
 
 docs: $(READY) ## build the documentation in docs/_build/html and run every example in it
-	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs src
+	$(RUN)python -m pytest -n auto --doctest-glob='*.md' README.md docs
 	$(RUN)sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove the environment and everything built

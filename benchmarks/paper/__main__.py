@@ -3,12 +3,13 @@
 python -m benchmarks.paper                          all sets and systems, then the report
 python -m benchmarks.paper --sets sonar liver       some sets; the report has all there is
 python -m benchmarks.paper --systems mbkl linear    some systems
+python -m benchmarks.paper --splits 2               the first splits of each set
 python -m benchmarks.paper --report-only            the report of what is measured so far
 python -m benchmarks.paper --quick                  small made-up sets, nothing recorded
 
 Every result is kept as soon as it is there: a run that was stopped goes on where it was.
 Results of mbkl are measured again when its source has changed, those of the rivals when
-their parameters have, those of image sets when the descriptors have.
+their parameters or those of the descriptors of images have.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=list(sets.SETS))
     parser.add_argument("--systems", nargs="+", metavar="NAME", choices=list(SYSTEMS))
+    parser.add_argument("--splits", type=int, help="the first so many of each set only")
     parser.add_argument("--results", type=Path, help="file of the results")
     parser.add_argument("--output", type=Path, help="folder of the report")
     parser.add_argument("--cache", type=Path, help="folder of the descriptors of images")
@@ -81,14 +83,19 @@ def _work(
     systems = chosen.systems or list(SYSTEMS)
     if not chosen.report_only:
         wanted = [one for one in ordered if one.name in (chosen.sets or problems)]
-        run(_tables(wanted, systems), store, chosen.retry)
+        run(_first(_tables(wanted, systems), chosen.splits), store, chosen.retry)
         if analysed in {one.name for one in wanted}:
             swept = [name for name in SWEPT if name in systems]
-            run(_sweep(problems[analysed], swept, store, sizes), store, chosen.retry)
+            tasks = _sweep(problems[analysed], swept, store, sizes)
+            run(_first(tasks, chosen.splits), store, chosen.retry)
     tasks = _tables(problems.values(), list(SYSTEMS))
     if analysed is not None:
         tasks += _sweep(problems[analysed], SWEPT, store, sizes)
     return report.write(collect(tasks, store), chosen.output or OUTPUT, COMMAND, analysed)
+
+
+def _first(tasks: list[Task], n_splits: int | None) -> list[Task]:
+    return [task for task in tasks if n_splits is None or task.unit.fold < n_splits]
 
 
 def _tables(problems: Iterable[Problem], systems: Sequence[str]) -> list[Task]:

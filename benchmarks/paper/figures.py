@@ -195,7 +195,7 @@ def _draw_rivals(axes: Axes, collection: Collection, name: str) -> dict:
     own_accuracy = collection.mean(name, MBKL.name)
     points = {}
     for system, (colour, mark) in STYLES.items():
-        if collection.is_complete(name, system):
+        if collection.has(name, system):
             time = collection.median(name, system, "predict_seconds") / own_time
             gain = 100 * (collection.mean(name, system) - own_accuracy)
             edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}

@@ -19,7 +19,7 @@ def targets(collection: Collection) -> list[Row]:
         for name in collection.problems
         if name in TARGETS
         for form in (MBKL, ONES, DEFAULT)
-        if collection.is_complete(name, form.name)
+        if collection.has(name, form.name)
     ]
 
 
@@ -28,7 +28,7 @@ def _target_row(collection: Collection, name: str, form: System) -> Row:
     rivals = {
         100 * collection.mean(name, system): SYSTEMS[system].label
         for system in PAPER
-        if system != MBKL.name and collection.is_complete(name, system)
+        if system != MBKL.name and collection.has(name, system)
     }
     best = max(rivals, default=float("-inf"))
     reached = (ours >= target.accuracy, best - ours <= target.behind)

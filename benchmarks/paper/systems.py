@@ -18,6 +18,8 @@ from mbkl.maps import Stumps
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _ROWS_PER_CLASS = 5
+# A projection costs as much as all stumps together; the paper has them in Figure 3 alone.
+_MOST_PROJECTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,11 @@ def _settings_of(base: str, settings: PaperSet) -> dict[str, object]:
     if base == "l1_maps":
         return {"feature_map__n_maps": settings.n_maps}
     if base.startswith("mbkl"):
+        n_maps = settings.n_maps
+        if base == "mbkl_projections" and n_maps != "auto":
+            n_maps = min(n_maps, _MOST_PROJECTED)
         negatives = settings.negatives_per_positive
-        return {"n_maps": settings.n_maps, "negatives_per_positive": negatives}
+        return {"n_maps": n_maps, "negatives_per_positive": negatives}
     return {}
 
 

@@ -9,12 +9,15 @@ from mbkl.vision import BagOfWords, ColourPatches, DenseSIFT, NestedSparseQuanti
 from mbkl.vision.pyramid import levels, regions_of
 
 SMALL = DenseSIFT(step=4, scales=(3,))
+PYRAMID = (1, 2, (1, 3), "centre")
 
 
 @pytest.fixture(scope="module")
 def bag(make_images):
     def make(**settings):
-        model = BagOfWords(SMALL, 12, **{"random_state": 0, "pyramid": (1, 2, (1, 3))} | settings)
+        model = BagOfWords(
+            SMALL, 12, **{"random_state": 0, "pyramid": (1, 2, (1, 3), "centre")} | settings
+        )
         return model.fit(make_images(6))
 
     return make
@@ -23,7 +26,12 @@ def bag(make_images):
 def points_by_region(positions, pyramid):
     """Return, for each region in order, the numbers of the points in it."""
     result = []
-    for rows, columns in levels(pyramid):
+    for level in pyramid:
+        if level == "centre":
+            middle = ((positions >= 0.25) & (positions < 0.75)).all(axis=1)
+            result.append(np.flatnonzero(middle))
+            continue
+        rows, columns = (level, level) if isinstance(level, int) else level
         for row in range(rows):
             for column in range(columns):
                 inside = [
@@ -40,12 +48,10 @@ def test_averages_of_the_words_of_each_region(bag, make_images, coding):
     model, image = bag(coding=coding), make_images(1, seed=5)[0]
     found = SMALL.extract(image)
     codes = model.coder_.transform(found.descriptors).toarray()
-    parts = [
-        codes[inside].mean(axis=0) for inside in points_by_region(found.positions, (1, 2, (1, 3)))
-    ]
-    expected = np.concatenate(parts) / 8
+    parts = [codes[inside].mean(axis=0) for inside in points_by_region(found.positions, PYRAMID)]
+    expected = np.concatenate(parts) / 9
     features = model.transform([image])
-    assert features.shape == (1, 8 * 12)
+    assert features.shape == (1, 9 * 12)
     np.testing.assert_allclose(features[0], expected, atol=1e-6)
     np.testing.assert_allclose(features.sum(), 1, rtol=1e-5)
 
@@ -54,9 +60,7 @@ def test_largest_codes_of_each_region(bag, make_images):
     model, image = bag(coding="soft", pooling="max"), make_images(1, seed=5)[0]
     found = SMALL.extract(image)
     codes = model.coder_.transform(found.descriptors).toarray()
-    parts = [
-        codes[inside].max(axis=0) for inside in points_by_region(found.positions, (1, 2, (1, 3)))
-    ]
+    parts = [codes[inside].max(axis=0) for inside in points_by_region(found.positions, PYRAMID)]
     np.testing.assert_allclose(model.transform([image])[0], np.concatenate(parts), atol=1e-6)
 
 
@@ -112,7 +116,8 @@ def test_names_belong_to_columns(bag, make_images):
     names = model.get_feature_names_out()
     assert len(set(names)) == names.size == model.transform(make_images(1)).shape[1]
     assert names[12] == "2x2 row 0 column 0 word 0"
-    assert names[-1] == "1x3 row 0 column 2 word 11"
+    assert names[8 * 12 - 1] == "1x3 row 0 column 2 word 11"
+    assert names[-1] == "centre row 0 column 0 word 11"
 
 
 def test_a_sample_of_the_images(make_images):
@@ -136,9 +141,11 @@ def test_other_descriptors(make_images):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pyramid": ()}, "pyramid must list"),
-        ({"pyramid": (0,)}, "pyramid must be"),
-        ({"pyramid": ((1, 2, 3),)}, "pyramid must list"),
+        ({"pyramid": ()}, "pyramid is empty"),
+        ({"pyramid": (0,)}, "level of pyramid must be"),
+        ({"pyramid": ((1, 2, 3),)}, "level of pyramid must be"),
+        ({"pyramid": (1, "left")}, "level of pyramid must be"),
+        ({"pyramid": (1.5,)}, "level of pyramid must be"),
         ({"n_words": 0}, "n_words"),
         ({"n_words": 5000}, "n_words=5000"),
         ({"descriptor": "sift"}, "descriptor"),
@@ -165,7 +172,8 @@ def test_a_nested_setting(make_images):
 
 
 def test_regions_are_numbered_through_all_levels():
-    positions = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1]])
-    regions, n_regions = regions_of(positions, levels((1, 2, (1, 3))))
-    assert n_regions == 8
-    np.testing.assert_array_equal(regions, [[0, 0, 0], [1, 2, 3], [5, 7, 5]])
+    positions = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [0.7, 0.6]])
+    regions, n_regions = regions_of(positions, levels((1, 2, (1, 3), "centre")))
+    assert n_regions == 9
+    expected = [[0, 0, 0, 0], [1, 2, 3, 4], [5, 7, 5, 6], [-1, -1, -1, 8]]
+    np.testing.assert_array_equal(regions, expected)

@@ -48,32 +48,37 @@ def histograms(image, cell, span, soft):
     return result
 
 
-def features(image, cell, span, soft, clip=0.2):
-    directed = histograms(image, cell, span, soft)
-    n_rows, n_columns = directed.shape[:2]
-    undirected = directed[..., :9] + directed[..., 9:]
-    energy = (undirected**2).sum(axis=2)
+def features(image, cell, spans, soft, clip=0.2):
+    histogram_of = {span: histograms(image, cell, span, soft) for span in spans}
+    n_rows, n_columns = histogram_of[spans[0]].shape[:2]
+    energy = np.mean(
+        [((h[..., :9] + h[..., 9:]) ** 2).sum(axis=2) for h in histogram_of.values()], axis=0
+    )
 
     def at(i, j):
         return energy[np.clip(i, 0, n_rows - 1), np.clip(j, 0, n_columns - 1)]
 
     rows = []
-    for i in range(n_rows):
-        for j in range(n_columns):
-            factors = [
-                (at(i, j) + at(i + a, j) + at(i, j + b) + at(i + a, j + b) + 1e-4) ** -0.5
-                for a in (-1, 1)
-                for b in (-1, 1)
-            ]
-            for h in (directed[i, j], undirected[i, j]):
-                rows.append(sum(np.minimum(clip, factor * h) for factor in factors) / 2)
-            textures = [np.minimum(clip, factor * undirected[i, j]).sum() for factor in factors]
-            rows.append(np.array(textures) / np.sqrt(18))
+    for directed in histogram_of.values():
+        for i in range(n_rows):
+            for j in range(n_columns):
+                factors = [
+                    (at(i, j) + at(i + a, j) + at(i, j + b) + at(i + a, j + b) + 1e-4) ** -0.5
+                    for a in (-1, 1)
+                    for b in (-1, 1)
+                ]
+                undirected = directed[i, j, :9] + directed[i, j, 9:]
+                for h in (directed[i, j], undirected):
+                    rows.append(sum(np.minimum(clip, factor * h) for factor in factors) / 2)
+                textures = [np.minimum(clip, factor * undirected).sum() for factor in factors]
+                rows.append(np.array(textures) / np.sqrt(18))
     return np.concatenate(rows)
 
 
 @pytest.mark.parametrize("soft", [True, False])
-@pytest.mark.parametrize(("cell", "padding", "span"), [(6, 0, 2), (5, 3, 1), (4, 2, 3), (7, 0, 4)])
+@pytest.mark.parametrize(
+    ("cell", "padding", "span"), [(6, 0, (2,)), (5, 3, (1,)), (4, 2, (3, 2)), (7, 0, (1, 4))]
+)
 def test_the_definition(make_images, soft, cell, padding, span):
     image = make_images(1, height=23, width=20)
     found = HOG(cell=cell, padding=padding, span=span, soft=soft).fit_transform(image)
@@ -92,11 +97,22 @@ def test_half_a_cell_of_padding(make_images):
     np.testing.assert_array_equal(half, np.hstack(parts))
 
 
-def test_several_cells_and_spans_are_put_one_after_the_other(make_images):
+def test_several_cells_are_put_one_after_the_other(make_images):
     images = make_images(2)
-    joint = HOG(cell=(6, 8), span=(1, 2)).fit_transform(images)
-    parts = [HOG(cell=c, span=s).fit_transform(images) for c in (6, 8) for s in (1, 2)]
+    joint = HOG(cell=(6, 8)).fit_transform(images)
+    parts = [HOG(cell=cell).fit_transform(images) for cell in (6, 8)]
     np.testing.assert_array_equal(joint, np.hstack(parts))
+
+
+def test_several_spans_tell_how_sharp_an_edge_is():
+    step = np.zeros((1, 24, 24))
+    step[:, :, 12:] = 1
+    ramp = np.broadcast_to(np.clip((np.arange(24) - 9) / 5, 0, 1), (1, 24, 24))
+    shares = []
+    for image in (step, ramp):
+        fine, coarse = np.split(HOG(span=(1, 4)).fit_transform(image)[0], 2)
+        shares.append(fine.sum() / coarse.sum())
+    assert shares[0] > 1.5 * shares[1]
 
 
 def test_names_belong_to_columns(make_images):
@@ -105,9 +121,9 @@ def test_names_belong_to_columns(make_images):
     columns = model.fit_transform(images).shape[1]
     names = model.get_feature_names_out()
     assert len(set(names)) == names.size == columns
-    only = HOG(cell=8, span=2, padding="half", n_orientations=4).fit(images)
+    only = HOG(cell=8, span=(1, 2), padding="half", n_orientations=4).fit(images)
     np.testing.assert_array_equal(
-        model.transform(images)[:, [n.startswith("cell 8 span 2 ") for n in names]],
+        model.transform(images)[:, [name.startswith("cell 8 ") for name in names]],
         only.transform(images),
     )
 

@@ -25,7 +25,8 @@ class BagOfWords(PyramidTransformer):
     coding, n_neighbors, sharpness, n_components
         See `Vocabulary`.
     pyramid : tuple, default=(1, 2, 4)
-        Levels of the pyramid: n for n x n regions, (rows, columns) for others. The
+        Levels of the pyramid: n for n x n regions, (rows, columns) for others, "centre" for
+        the middle of the image, half as high and wide, where the object often is. The
         default has 1 + 4 + 16 = 21 regions.
     pooling : {"average", "max"}, default="average"
         How the codes of the points of a region are put together. Averages are divided by

@@ -55,8 +55,8 @@ class HOG(ImageTransformer):
         "half" is half a cell: the first cell is then centred at the border.
     span : int or tuple of int, default=2
         Pixels between the two that a difference is taken of. 2 is the usual central
-        difference, 1 sees finer detail; the features of several are put one after the
-        other.
+        difference, 1 sees finer and 4 coarser detail. The features of several are put one
+        after the other, each relative to the blocks of all: they tell how sharp edges are.
     contrast : {"linear", "sqrt", "log"}, default="linear"
         What is done to the brightness first. "log" makes gradients ratios of brightness.
     soft : bool, default=True
@@ -218,10 +218,15 @@ class HOG(ImageTransformer):
         for cell in positive_integers(self.cell, "cell"):
             margin = self._padding(cell)
             padded = np.pad(pixels, ((0, 0), (0, 0), (margin, margin), (margin, margin)), "edge")
-            for span in positive_integers(self.span, "span"):
-                histograms = self._histograms(padded, cell, span)
-                features = normalised_cells(histograms, self.clip, self.epsilon)
-                parts.append(features.reshape(len(images), -1))
+            histograms = [
+                self._histograms(padded, cell, span)
+                for span in positive_integers(self.span, "span")
+            ]
+            factors = block_factors(histograms, self.epsilon)
+            parts += [
+                normalised_cells(histogram, factors, self.clip).reshape(len(images), -1)
+                for histogram in histograms
+            ]
         return np.concatenate(parts, axis=1)
 
     def _sized(self, image, name: str) -> Pixels:
@@ -325,28 +330,50 @@ def cell_weights(length: int, cell: int, span: int) -> Pixels:
     return np.maximum(0, 1 - np.abs(points - centres[:, None]) / cell).astype(np.float32)
 
 
-def normalised_cells(directed: Pixels, clip: float, epsilon: float) -> Pixels:
+def block_factors(histograms: list[Pixels], epsilon: float) -> list[Pixels]:
+    """Return one over the norm of each of the four blocks that each cell is part of.
+
+    Parameters
+    ----------
+    histograms : list of ndarray of shape (n, rows, columns, 2 * n_orientations)
+        Directed histograms for each span. The norm is that of their root mean square,
+        so that one span can be told to be stronger than another.
+    epsilon : float
+
+    Returns
+    -------
+    factors : list of four ndarray of shape (n, rows, columns, 1)
+    """
+    energies = [(_undirected(histogram) ** 2).sum(axis=3) for histogram in histograms]
+    energy = np.pad(sum(energies) / np.float32(len(energies)), ((0, 0), (1, 1), (1, 1)), "edge")
+    rows = energy[:, 1:] + energy[:, :-1]
+    factor = 1 / np.sqrt(rows[:, :, 1:] + rows[:, :, :-1] + np.float32(epsilon))[..., None]
+    return [factor[:, :-1, :-1], factor[:, :-1, 1:], factor[:, 1:, :-1], factor[:, 1:, 1:]]
+
+
+def normalised_cells(directed: Pixels, factors: list[Pixels], clip: float) -> Pixels:
     """Return the features of cells, each relative to the four blocks it is part of.
 
     Parameters
     ----------
     directed : ndarray of shape (n, rows, columns, 2 * n_orientations)
-    clip, epsilon : float
+    factors : list of four ndarray of shape (n, rows, columns, 1)
+    clip : float
 
     Returns
     -------
     features : ndarray of shape (n, rows, columns, 3 * n_orientations + 4)
     """
-    n_orientations = directed.shape[3] // 2
-    undirected = directed[..., :n_orientations] + directed[..., n_orientations:]
-    energy = np.pad((undirected**2).sum(axis=3), ((0, 0), (1, 1), (1, 1)), "edge")
-    rows = energy[:, 1:] + energy[:, :-1]
-    factor = 1 / np.sqrt(rows[:, :, 1:] + rows[:, :, :-1] + np.float32(epsilon))
-    blocks = [factor[:, :-1, :-1], factor[:, :-1, 1:], factor[:, 1:, :-1], factor[:, 1:, 1:]]
-    histogram = np.concatenate([directed, undirected], axis=3)
-    scaled = [np.minimum(histogram * block[..., None], np.float32(clip)) for block in blocks]
-    texture = [part[..., 2 * n_orientations :].sum(axis=3) for part in scaled]
+    n_directions = directed.shape[3]
+    histogram = np.concatenate([directed, _undirected(directed)], axis=3)
+    scaled = [np.minimum(histogram * factor, np.float32(clip)) for factor in factors]
+    texture = np.stack([part[..., n_directions:].sum(axis=3) for part in scaled], axis=3)
     return np.concatenate(
-        [sum(scaled) / 2, np.stack(texture, axis=3) / np.sqrt(np.float32(2 * n_orientations))],
-        axis=3,
+        [sum(scaled) / np.float32(2), texture / np.sqrt(np.float32(n_directions))], axis=3
     )
+
+
+def _undirected(directed: Pixels) -> Pixels:
+    """Return histograms with opposite directions joined."""
+    n_orientations = directed.shape[3] // 2
+    return directed[..., :n_orientations] + directed[..., n_orientations:]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.vision.images import ImageTransformer, as_images, named, positive_integers
+from mbkl.vision.images import ImageTransformer, as_images, named
 from mbkl.vision.local import LocalDescriptor
 
 # Words are learned from this many descriptors of an image at least, where it has them.
@@ -103,10 +105,10 @@ class PyramidTransformer(ImageTransformer):
         """
         check_is_fitted(self)
         regions = [
-            f"{rows}x{columns} row {row} column {column}"
-            for rows, columns in levels(self.pyramid)
-            for row in range(rows)
-            for column in range(columns)
+            f"{level.name} row {row} column {column}"
+            for level in levels(self.pyramid)
+            for row in range(level.rows)
+            for column in range(level.columns)
         ]
         names = [f"{region} word {word}" for region in regions for word in range(self.n_words)]
         return np.asarray(names, dtype=object)
@@ -136,28 +138,44 @@ class PyramidTransformer(ImageTransformer):
         return self._pool(codes, regions, n_regions)
 
 
-def levels(pyramid) -> list[tuple[int, ...]]:
-    """Return the number of rows and columns of each level.
+class Level(NamedTuple):
+    """Regions of equal size, in rows and columns, on the image without a margin all around."""
+
+    name: str
+    rows: int
+    columns: int
+    margin: float = 0.0
+
+
+def levels(pyramid) -> list[Level]:
+    """Return the levels of a pyramid.
 
     Examples
     --------
-    >>> levels((1, 2, (1, 3)))
-    [(1, 1), (2, 2), (1, 3)]
+    >>> [level.name for level in levels((1, 2, (1, 3), "centre"))]
+    ['1x1', '2x2', '1x3', 'centre']
     """
-    pairs = []
+    found = []
     for level in pyramid:
-        sides = positive_integers(level, "A level of pyramid")
-        pairs.append(sides * 2 if isinstance(level, Integral) else sides)
-    if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(
-            "pyramid must list one or more levels, each a number n for n x n regions or a pair "
-            f"(rows, columns), not {pyramid!r}."
-        )
-    return pairs
+        if level == "centre":
+            found.append(Level("centre", 1, 1, margin=0.25))
+            continue
+        sides: Any = [level, level] if isinstance(level, Integral) else level
+        valid = isinstance(sides, tuple | list) and len(sides) == 2
+        if not valid or not all(isinstance(n, Integral) and int(n) >= 1 for n in sides):
+            raise ValueError(
+                "A level of pyramid must be a number n for n x n regions, a pair (rows, columns) "
+                f"or 'centre', not {level!r}."
+            )
+        rows, columns = (int(side) for side in sides)
+        found.append(Level(f"{rows}x{columns}", rows, columns))
+    if not found:
+        raise ValueError("pyramid is empty: it must list one or more levels, such as (1, 2, 4).")
+    return found
 
 
 def regions_of(
-    positions: NDArray[np.float32], pyramid: list[tuple[int, ...]]
+    positions: NDArray[np.floating], pyramid: list[Level]
 ) -> tuple[list[NDArray[np.intp]], int]:
     """Return the number of the region, at each level, that each point lies in.
 
@@ -165,40 +183,44 @@ def regions_of(
     ----------
     positions : ndarray of shape (n_points, 2)
         Row and column as shares of height and width, below 1.
-    pyramid : list of pairs
-        Rows and columns of each level.
+    pyramid : list of Level
 
     Returns
     -------
     regions : list of ndarray of shape (n_points,)
-        Regions are numbered through all levels.
+        Regions are numbered through all levels; -1 is outside of all.
     n_regions : int
     """
     regions, n_regions = [], 0
-    for rows, columns in pyramid:
-        row = (positions[:, 0] * rows).astype(np.intp)
-        column = (positions[:, 1] * columns).astype(np.intp)
-        regions.append(n_regions + row * columns + column)
-        n_regions += rows * columns
+    for level in pyramid:
+        shares = (positions - level.margin) / (1 - 2 * level.margin)
+        inside = ((shares >= 0) & (shares < 1)).all(axis=1)
+        row, column = (shares * (level.rows, level.columns)).astype(np.intp).T
+        regions.append(np.where(inside, n_regions + row * level.columns + column, -1))
+        n_regions += level.rows * level.columns
     return regions, n_regions
 
 
 def sum_pool(codes: sparse.csr_matrix, regions: list, n_regions: int) -> NDArray[np.float64]:
     """Return the sum of the codes over each region, of shape (n_regions, n_words)."""
-    points = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
-    n_words = codes.shape[1]
-    pooled = np.zeros(n_regions * n_words)
-    for level in regions:
-        slots = level[points] * n_words + codes.indices
-        pooled += np.bincount(slots, weights=codes.data, minlength=pooled.size)
-    return pooled.reshape(n_regions, n_words)
+    pooled = np.zeros(n_regions * codes.shape[1])
+    for slots, values in _slots(codes, regions):
+        pooled += np.bincount(slots, weights=values, minlength=pooled.size)
+    return pooled.reshape(n_regions, -1)
 
 
 def max_pool(codes: sparse.csr_matrix, regions: list, n_regions: int) -> NDArray[np.float64]:
     """Return the largest code of each word over each region, of shape (n_regions, n_words)."""
+    pooled = np.zeros(n_regions * codes.shape[1])
+    for slots, values in _slots(codes, regions):
+        np.maximum.at(pooled, slots, values)
+    return pooled.reshape(n_regions, -1)
+
+
+def _slots(codes: sparse.csr_matrix, regions: list) -> Iterator[tuple[NDArray, NDArray]]:
+    """Yield for each level where the entries of the codes go, region by region, and them."""
     points = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
-    n_words = codes.shape[1]
-    pooled = np.zeros(n_regions * n_words)
     for level in regions:
-        np.maximum.at(pooled, level[points] * n_words + codes.indices, codes.data)
-    return pooled.reshape(n_regions, n_words)
+        region = level[points]
+        inside = region >= 0
+        yield (region * codes.shape[1] + codes.indices)[inside], codes.data[inside]
