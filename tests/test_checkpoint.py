@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.learn.algorithm import Learner
+from mbkl.maps import Ferns
 
 SMALL = {"n_maps": 40, "random_state": 0}
 KINDS = [
@@ -226,6 +227,41 @@ def test_the_best_of_a_search_cut_short_is_kept(make_data, monkeypatch):
     assert "split0_test_score" in model.cv_results_
     assert "split1_test_score" not in model.cv_results_
     assert model.C_ in model.cv_results_["param_C"]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_search_cut_short_goes_on_with_more_time(bits_of, make_data, tmp_path, seed):
+    """It may then choose otherwise, and must not take the weights of the first choice."""
+    data = make_data(n_rows=120)
+    form = {"n_maps": 40, "cv": 5, "random_state": seed}
+    model = MBKLClassifierCV(**form, checkpoint=tmp_path / "fit")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mbkl.progress.Progress.used", lambda self: 0.7)
+        model.fit(*data)
+    plain = MBKLClassifierCV(**form).fit(*data)
+    assert bits_of(model.fit(*data)) == bits_of(plain)
+
+
+def test_folds_of_a_generator_can_go_on(make_data, tmp_path):
+    X, y = make_data()
+    for _ in range(2):
+        folds = (
+            (part, np.setdiff1d(np.arange(80), part)) for part in (np.arange(40), np.arange(40, 80))
+        )
+        model = MBKLClassifierCV(**SMALL, Cs=(0.1, 1.0), cv=folds, checkpoint=tmp_path / "fit")
+        model.fit(X, y)
+    assert MBKLClassifier(**SMALL).fit(X, y)
+    model.best_estimator_.fit(X, y)  # is no part of the search
+
+
+def test_long_parameters_are_told_apart(make_data, tmp_path):
+    X, y = make_data(n_features=1500)
+    rates = np.ones(1500)
+    first = MBKLClassifier(maps=Ferns(rates=rates), n_maps=5, checkpoint=tmp_path / "fit")
+    first.fit(X, y)
+    rates = np.where(np.arange(1500) % 3 == 1, 7.0, 1.0)
+    with pytest.raises(ValueError, match="other data, parameters"):
+        first.set_params(maps=Ferns(rates=rates)).fit(X, y)
 
 
 @pytest.mark.parametrize("value", [0, -1.0, "soon"])

@@ -9,6 +9,8 @@ from scipy import sparse
 import mbkl.engine
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.learn import classifier_weights
+from mbkl.solvers import newton_cg
 
 SIZES = [
     pytest.param(150, 60, id="dense solvers"),
@@ -193,3 +195,29 @@ def test_global_random_state_is_neither_used_nor_changed(form, data):
         warnings.simplefilter("error")
         form(MBKLClassifier, n_maps=60, random_state=0).fit(X, y).predict(X)
     assert np.random.get_state()[1].tobytes() == before  # noqa: NPY002
+
+
+def test_many_rows_that_are_preconditioned_by_a_part(monkeypatch, make_data, bits_of):
+    """With the sizes at which that begins made small."""
+    monkeypatch.setattr(classifier_weights, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(classifier_weights, "_ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(newton_cg, "_FEWEST_OF_A_PART", 5)
+    used = []
+    original = newton_cg.PartPreconditioner.__init__
+
+    def noted(self, *arguments):
+        used.append(len(arguments))
+        original(self, *arguments)
+
+    monkeypatch.setattr(newton_cg.PartPreconditioner, "__init__", noted)
+    X, y = make_data(n_rows=400, n_classes=3)
+    order = np.random.default_rng(0).permutation(400)
+    fits = [
+        MBKLClassifier(
+            maps=["stumps", "ferns"], theta="ones", n_maps=50, C=5.0, random_state=0, n_jobs=n_jobs
+        ).fit(X[rows], y[rows])
+        for n_jobs, rows in ((1, np.arange(400)), (3, np.arange(400)), (2, order))
+    ]
+    assert used
+    assert bits_of(fits[0]) == bits_of(fits[1]) == bits_of(fits[2])
+    assert fits[0].gap_[1] <= 1e-3

@@ -41,7 +41,7 @@ class Shape:
 
 IMAGENET = Shape(1_015_687, 21_504, 909, 200_000)
 SMALL = Shape(20_000, 500, 40, 5_000, 2_000)
-# Chosen on a part of other planted data; see the notes of the result.
+# The first that were tried at full size.
 COSTS = {"C": 10.0, "C_kernel": 0.3}
 LINEAR_COSTS = (0.01, 0.1)
 

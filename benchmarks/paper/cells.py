@@ -45,6 +45,8 @@ class Cell(Result):
         Binary maps kept; zero for systems without.
     step_1_seconds : float
         Of Steps 0 and 1 of MBKL.
+    step_1_gap : float or None
+        Relative duality gap at which Step 1 ended.
     """
 
     C: float | None = None
@@ -53,6 +55,7 @@ class Cell(Result):
     choice_seconds: float = 0.0
     n_maps: int = 0
     step_1_seconds: float = 0.0
+    step_1_gap: float | None = None
 
 
 class CellStore(Store):
@@ -146,6 +149,7 @@ def test(fitted: Fitted, data: Dataset) -> Cell:
         choice_seconds=fitted.choice_seconds,
         n_maps=_n_maps(model),
         step_1_seconds=timings.get("initial guess", 0.0) + timings.get("kernel weights", 0.0),
+        step_1_gap=float(model.gap_[0]) if getattr(model, "theta", "") == "learned" else None,
     )
 
 

@@ -162,6 +162,8 @@ def _learning(page: Page, collection: Collection) -> None:
         "in the paper, at the chosen costs. Kept maps are a mean over splits; maps that divide the "
         "training rows alike are one.",
         "'Auto', where the paper does not say how many maps: 64 a feature, at least 2,000.",
+        "The gap is the relative duality gap at which Step 1 ended, the largest over splits. Above "
+        "the tolerance, 0.001, its iterations were used up and θ is not the optimum.",
     ]
     page.add(notes=notes)
 
@@ -234,7 +236,8 @@ def _shortfall(page: Page, collection: Collection) -> None:
 
 _TARGETS = (
     "The target is the printed accuracy of MBKL, and a distance to the best rival of the paper's "
-    "table as measured here. MBKL, θ = 1 and MBKL (default) are held against the same."
+    "table as measured here. MBKL, θ = 1 and MBKL (default) are held against the same. The "
+    "standard error is that of the mean over splits, as if they were independent."
 )
 _TRIED = (
     "Each has its costs chosen on training rows; 'choice' is the accuracy in that "

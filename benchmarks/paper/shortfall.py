@@ -36,6 +36,7 @@ def _target_row(collection: Collection, name: str, form: System) -> Row:
         "data set": collection.problems[name].title,
         "system": form.label,
         "accuracy": f"{ours:.1f}",
+        "standard error": _standard_error(collection.values(name, form.name)),
         "target": f"{target.accuracy}",
         "below target": NOTHING if reached[0] else f"{target.accuracy - ours:.1f}",
         "best rival": f"{rivals[best]}, {best:.1f}" if rivals else NOTHING,
@@ -45,6 +46,12 @@ def _target_row(collection: Collection, name: str, form: System) -> Row:
         )
         or "neither",
     }
+
+
+def _standard_error(values: list[float]) -> str:
+    if len(values) < 2:
+        return NOTHING
+    return f"{100 * statistics.stdev(values) / len(values) ** 0.5:.1f}"
 
 
 def orderings(collection: Collection) -> list[Row]:

@@ -17,6 +17,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import joblib
 import numpy as np
 from scipy import sparse
 
@@ -25,8 +26,8 @@ from mbkl import __version__
 T = TypeVar("T")
 
 _IDENTITY = "identity"
-# These do not change what is learned, or (the seed) are kept in the file themselves.
-_WITHOUT_EFFECT = {"checkpoint", "max_time", "n_jobs", "random_state", "verbose"}
+# These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
+_WITHOUT_EFFECT = {"checkpoint", "cv", "max_time", "n_jobs", "random_state", "verbose"}
 
 
 class Checkpoint:
@@ -99,10 +100,9 @@ def open_checkpoint(estimator, *arrays) -> Checkpoint:
 
 def _fingerprint(estimator, arrays) -> str:
     digest = hashlib.sha256(f"{__version__} {type(estimator).__name__}".encode())
-    for name, value in sorted(estimator.get_params(deep=False).items()):
-        if name not in _WITHOUT_EFFECT:
-            plain = value.tolist() if isinstance(value, np.ndarray) else value
-            digest.update(f"{name}={plain!r}\n".encode())
+    parameters = estimator.get_params(deep=False)
+    kept = {name: value for name, value in parameters.items() if name not in _WITHOUT_EFFECT}
+    digest.update(joblib.hash(kept).encode())
     if isinstance(estimator.random_state, int | np.integer):
         digest.update(f"seed={estimator.random_state}\n".encode())
     for array in _plain_arrays(arrays):
@@ -115,6 +115,7 @@ def _fingerprint(estimator, arrays) -> str:
 def _plain_arrays(arrays) -> Iterator[np.ndarray]:
     for array in arrays:
         if sparse.issparse(array):
+            yield np.array([array.format, *map(str, array.shape)])
             yield from (array.data, array.indices, array.indptr)
         else:
             yield np.asarray(array)
@@ -160,7 +161,7 @@ def _read(path: Path, identity: str) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             stored = {name: archive[name] for name in archive.files}
         own = str(stored[_IDENTITY])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"checkpoint={str(path)!r} is not a readable checkpoint ({error}). "
             "Delete the file to start the fit anew."

@@ -130,8 +130,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         1 prints a line a stage, 2 also one an iteration.
     device : {"cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
         Where to learn and predict. "cuda" needs Torch and a GPU; results agree with
-        those of the CPU within the tolerance, not to the bit. "torch" is the same code
-        without a GPU.
+        those of the CPU within the tolerance, not to the bit (with the hinge loss and 16
+        or more classes `gap_` does not show it: single precision is too little for its
+        certificate). "torch" is the same code without a GPU.
 
     Attributes
     ----------
@@ -285,18 +286,27 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
 
     def _learn(self, learner: Learner, C_kernel: float, C: float):
         """Run the steps on all rows."""
-        recall = learner.progress.recall
-        kernel = recall("kernel weights", Kernel, lambda: learner.learn_kernel(C_kernel))
+        recall, setting = learner.progress.recall, self._setting(C_kernel, C)
+        kernel = recall(
+            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
+        )
         solution = recall(
-            "classifier weights", Solution, lambda: learner.learn_classifier(kernel, C)
+            f"classifier weights, {setting}",
+            Solution,
+            lambda: learner.learn_classifier(kernel, C),
         )
         return self._finish(learner, kernel, solution, C_kernel, C)
+
+    def _setting(self, C_kernel: float, C: float) -> str:
+        """Name what a search has chosen: with more time it may choose otherwise."""
+        depth = None if self._choice is None else self._choice.depth
+        return f"C_kernel={C_kernel!r}, C={C!r}, depth={depth!r}"
 
     def _cost(self, learner: Learner) -> float:
         """Return the cost that suits the chosen maps: for a row what it was in the sample."""
         if self._choice is None:
             return 1.0
-        return self._choice.cost * learner.y.size / REFERENCE_ROWS
+        return self._choice.cost * learner.n_different / REFERENCE_ROWS
 
     def _finish(
         self, learner: Learner, kernel: Kernel, solution: Solution, C_kernel: float, C: float
@@ -308,7 +318,9 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         if self.calibration is not None:
             with progress.stage("calibration"):
                 found = progress.recall(
-                    "calibration", Temperature, lambda: calibrate(learner, C_kernel, C)
+                    f"calibration, {self._setting(C_kernel, C)}",
+                    Temperature,
+                    lambda: calibrate(learner, C_kernel, C),
                 )
                 self.temperature_ = found.value
         with progress.stage("tables"):

@@ -389,6 +389,7 @@ class MBKLClassifierCV(MBKLClassifier):
     def best_estimator_(self) -> MBKLClassifier:
         """The model fitted on all data, as an MBKLClassifier."""
         shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
+        shared -= {"checkpoint"}  # that of the search
         parameters = {name: getattr(self, name) for name in shared}
         estimator = MBKLClassifier(**parameters, C=self.C_, C_kernel=self.C_kernel_)
         own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}

@@ -57,10 +57,12 @@ class TablePredictor:
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features), or sparse matrix
-            float32 or float64; not checked.
+            float32 or float64, on a device also bytes; not checked.
         """
         # A model learned on a GPU predicts anywhere.
-        device = "cpu" if self.device.startswith("cuda") and not has_gpu() else self.device
+        device = (
+            "cpu" if self.device.startswith("cuda") and not has_gpu(self.device) else self.device
+        )
         engine = engine_on(device, self.maps.n_codes(X.shape[0]), self.n_jobs)
         if device == "cpu" and X.shape[0] <= _FEW_ROWS and not self.maps.has_ferns:
             engine = NumpyEngine()

@@ -48,12 +48,14 @@ def test_gather(engine, make_codes, n_columns):
 
 
 @pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n_columns", [1, 3, 16, 20, 130])
-def test_histogram(engine, make_codes, n_columns):
+def test_histogram(engine, make_codes, n_columns, dtype):
     codes, on_device = pair_of_codes(make_codes, engine)
     residuals = np.random.default_rng(1).integers(-1000, 1000, size=(codes.n_rows, n_columns))
     expected = NumpyEngine().histogram(codes, residuals)
-    found = engine.histogram(on_device, engine.to_device(residuals.astype(np.float64)))
+    found = engine.histogram(on_device, engine.to_device(residuals.astype(dtype)))
+    assert found.dtype == torch.float64  # running sums follow
     np.testing.assert_allclose(found.numpy(), expected, rtol=PRECISE, atol=1000 * PRECISE)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.codes import Coarsening, DenseCodes
-from mbkl.engine.namespace import to_host
+from mbkl.engine.namespace import group_sums, to_host
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _BLOCK_CODES = 64_000_000
 # Rows that take up more of the free memory than this are sent again for each pass over them.
 _SHARE_OF_MEMORY = 0.3
 _UPLOAD_BYTES = 256_000_000
+# Codes of rows that are scored at once.
+_SCORED_CODES = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class TorchEngine:
 
     def to_device(self, array, dtype=None) -> Tensor:
         """Return an array as a tensor on the device."""
+        if isinstance(array, np.ndarray):  # Torch takes no negative strides, nor read-only memory
+            array = np.require(array, requirements=["C", "W"])
         return self.torch.as_tensor(array, dtype=dtype, device=self.device)
 
     def row_dtype(self, n_columns: int) -> torch.dtype:
@@ -105,6 +109,8 @@ class TorchEngine:
         n_columns = residuals.shape[1]
         if n_columns >= _MANY_COLUMNS:
             return self._in_blocks(self._multiply_transposed, codes, residuals)
+        if residuals.is_floating_point():  # running sums over all groups follow
+            residuals = residuals.double()
         sums = residuals.new_zeros((codes.n_cells, n_columns))
         for groups, rows in self._blocks(codes, n_columns):
             cells = codes.values[groups, rows].long()
@@ -159,7 +165,7 @@ class TorchEngine:
                 for piece in pieces:
                     sums[columns] += self._add_product(None, indicators, piece)[:, :n_columns]
         first = self.to_device(codes.offsets[:-1])
-        sums[first] = total - self._group_sums(sums, codes)
+        sums[first] = total - group_sums(sums, codes.offsets)
         return sums
 
     def _pieces(self, values: Tensor) -> list[Tensor]:
@@ -211,10 +217,6 @@ class TorchEngine:
         first = np.repeat(codes.offsets[:-1], np.diff(codes.offsets))
         return tables[self.to_device(first)]
 
-    def _group_sums(self, sums: Tensor, codes: DenseCodes) -> Tensor:
-        lengths = self.to_device(np.diff(codes.offsets))
-        return self.torch.segment_reduce(sums, "sum", lengths=lengths, axis=0)
-
     # Codes --------------------------------------------------------------------------------
 
     def take(self, codes: Any, rows) -> DenseCodes:
@@ -246,13 +248,10 @@ class TorchEngine:
 
     # Rows -----------------------------------------------------------------------------------
 
-    def hold(self, X, tensor=None) -> None:
+    def hold(self, X) -> None:
         """Keep rows on the device for the operations to come, where there is room."""
-        if tensor is None:
-            if X.nbytes > _SHARE_OF_MEMORY * self._free_memory():
-                return
-            tensor = self._upload(X)
-        self._held = (X, tensor)
+        if X.nbytes <= _SHARE_OF_MEMORY * self._free_memory():
+            self._held = (X, self._upload(X))
 
     def let_go(self) -> None:
         """Free the rows held on the device."""
@@ -268,14 +267,15 @@ class TorchEngine:
         step = max(_UPLOAD_BYTES // (X.itemsize * X.shape[1]), 1)
         buffers = [torch.empty((step, X.shape[1]), dtype=dtype, pin_memory=True) for _ in "ab"]
         events = [torch.cuda.Event() for _ in buffers]
-        for number, rows in enumerate(_steps(X.shape[0], step)):
-            buffer, event = buffers[number % 2], events[number % 2]
-            event.synchronize()
-            block = buffer[: rows.stop - rows.start]
-            np.copyto(block.numpy(), X[rows])
-            tensor[rows].copy_(block, non_blocking=True)
-            event.record()
-        torch.cuda.synchronize()
+        with torch.cuda.device(self.device):
+            for number, rows in enumerate(_steps(X.shape[0], step)):
+                buffer, event = buffers[number % 2], events[number % 2]
+                event.synchronize()
+                block = buffer[: rows.stop - rows.start]
+                np.copyto(block.numpy(), X[rows])
+                tensor[rows].copy_(block, non_blocking=True)
+                event.record()
+            torch.cuda.synchronize()
         return tensor
 
     def _free_memory(self) -> float:
@@ -350,10 +350,12 @@ class TorchEngine:
     def score(self, X, features, edges, tables) -> NDArray[np.float64]:
         """Return the scores of the rows of X: `bin` and `gather` in one."""
         tables = self.to_device(tables)
-        values = self.empty_codes(features.size, X.shape[0], edges.code_dtype)
-        self.bin(X, features, edges, values)
-        scores = self.gather(DenseCodes(values, edges.cell_offsets), tables)
-        return to_host(scores).astype(np.float64)
+        scores = np.empty((X.shape[0], tables.shape[1]))
+        for rows in _steps(X.shape[0], max(_SCORED_CODES // max(features.size, 1), 1)):
+            values = self.empty_codes(features.size, rows.stop - rows.start, edges.code_dtype)
+            self.bin(X[rows], features, edges, values)
+            scores[rows] = to_host(self.gather(DenseCodes(values, edges.cell_offsets), tables))
+        return scores
 
 
 def torch_engine(device: str) -> TorchEngine:
@@ -368,7 +370,7 @@ def torch_engine(device: str) -> TorchEngine:
         return TorchEngine("cpu")
     if device.split(":")[0] != "cuda":
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:1', ... or 'torch', got {device!r}.")
-    if not has_gpu():
+    if not has_gpu(device):
         raise RuntimeError(
             f"device={device!r} needs a GPU that Torch can use, and there is none; "
             "use device='cpu'."
@@ -376,12 +378,12 @@ def torch_engine(device: str) -> TorchEngine:
     return TorchEngine(device)
 
 
-def has_gpu() -> bool:
-    """Say whether Torch is installed and can use a GPU."""
-    return (
-        importlib.util.find_spec("torch") is not None
-        and require("torch", "gpu").cuda.is_available()
-    )
+def has_gpu(device: str) -> bool:
+    """Say whether Torch is installed and can use a GPU, such as "cuda" or "cuda:1"."""
+    if importlib.util.find_spec("torch") is None:
+        return False
+    cuda, number = require("torch", "gpu").cuda, int([*device.split(":"), "0"][1])
+    return cuda.is_available() and number < cuda.device_count()
 
 
 def _steps(size: int, step: int):

@@ -38,5 +38,6 @@ def indicators(codes, groups, numbers):
     n_rows = codes.shape[1]
     out = torch.empty((groups.numel(), n_rows), dtype=torch.bfloat16, device=codes.device)
     grid = (groups.numel(), triton.cdiv(n_rows, _BLOCK))
-    _indicators[grid](codes, groups, numbers, out, n_rows, codes.stride(0), BLOCK=_BLOCK)
+    with torch.cuda.device(codes.device):
+        _indicators[grid](codes, groups, numbers, out, n_rows, codes.stride(0), BLOCK=_BLOCK)
     return out

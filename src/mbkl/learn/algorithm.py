@@ -159,6 +159,14 @@ class Learner:
 
         return replace(self, gram=SharedGram(whole, np.arange(self.operator.n_rows)))
 
+    @property
+    def n_different(self) -> int:
+        """Number of different rows; on a device equal ones are not merged."""
+        if not self.operator.in_lockstep:
+            return self.y.size
+        hashes = row_hashes(self.operator, self.settings.seed)
+        return len(np.unique(np.column_stack([hashes, self.y.astype(np.uint64)]), axis=0))
+
     def canonical(self) -> Learner:
         """Return the same data with equal rows merged, in an order that is their own.
 
@@ -366,6 +374,8 @@ def warn_if_not_converged(
 ) -> None:
     """Warn with the value, the tolerance and the reason or the remedy."""
     tol, reason = learner.settings.tol, learner.progress.reason_to_stop()
+    if solution.n_iter >= learner.settings.max_iter:
+        reason = None
     if solution.relative_gap > tol:
         warnings.warn(
             f"{step} stopped after {solution.n_iter} iterations at a relative duality gap of "

@@ -94,12 +94,14 @@ def learn_classifier_weights(
     if _is_dense(operator, few_rows):
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
     part_gram = None
-    if loss == "squared_hinge" and operator.n_columns > FEW_ROWS_GRAM:
+    has_cells = bool(operator.is_cell.any())
+    is_large = loss == "squared_hinge" and operator.n_columns > FEW_ROWS_GRAM
+    if is_large and (start is None or has_cells):
         part = operator.take(np.arange(_ROWS_OF_A_PART))
         part_gram = part.gram(kernel_weights)
         if start is None:
             start = _start_on_a_part(part, part_gram, labels, costs, penalty, progress)
-        if not operator.is_cell.any():  # chains of stumps are preconditioned by themselves
+        if not has_cells:  # chains of stumps are preconditioned by themselves
             part_gram = None
     if start is None:
         start = _nothing((operator.n_columns, labels.shape[1]))

@@ -77,7 +77,7 @@ class DevicePairs:
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:
-        return np.concatenate([to_host((matrix != 0).any(1)) for matrix in self.matrices])
+        return np.concatenate([to_host(matrix.any(1)) for matrix in self.matrices])
 
     def to_device(self, array, dtype=None) -> Values:
         return require("torch", "gpu").as_tensor(array, device=self.matrices[0].device)

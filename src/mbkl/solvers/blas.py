@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _one_at_a_time = threading.RLock()
 
@@ -25,5 +26,11 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread; fits in other threads wait, as the limit is global."""
-    with _one_at_a_time, threadpool_limits(1, user_api="blas"):
+    with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return what sets the limits: to look for libraries takes milliseconds."""
+    return ThreadpoolController()

@@ -129,14 +129,14 @@ def _first_step(gram: Array, margins: Margins) -> Array:
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
         return nothing
     targets = shifted + margins.labels * margins.support(shifted) / curvature
-    factor = _factor(gram.copy(), curvature[:, 0])
+    factor = factor_of(gram.copy(), curvature[:, 0])
     solved = cho_solve(factor, np.column_stack([targets, np.ones(len(gram))]), check_finite=False)
     constant = solved[:, -1:]
     levels = solved[:, :-1].sum(axis=0) / constant.sum()
     return solved[:, :-1] - levels * constant
 
 
-def _factor(matrix: Array, curvature: Array):
+def factor_of(matrix: Array, curvature: Array):
     """Return the Cholesky factor of the matrix plus 1 / curvature; overwrites it."""
     largest = float(matrix.diagonal().max(initial=1.0))
     matrix[np.diag_indices_from(matrix)] += 1.0 / curvature + _RIDGE * largest
@@ -188,7 +188,7 @@ def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:
         return alpha, 0.0
     support = (margins.labels * margins.support(shifted))[rows, 0]
     target = shifted[rows, 0] + support / curvature[rows]
-    factor = _factor(gram[np.ix_(rows, rows)], curvature[rows])
+    factor = factor_of(gram[np.ix_(rows, rows)], curvature[rows])
     both = np.column_stack([target, np.ones(rows.size)])
     solved = cho_solve(factor, both, overwrite_b=True, check_finite=False)
     level = float(solved[:, 0].sum() / solved[:, 1].sum())

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from mbkl.engine.fixed_point import exact_sum
 from mbkl.engine.namespace import Values, cast, index_for, is_numpy, namespace, to_host
@@ -26,6 +26,7 @@ from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
+from mbkl.solvers.gram_newton import factor_of
 from mbkl.solvers.tridiagonal import ChainPreconditioner
 
 # Copying the curved rows pays when it leaves out at least this share (measured).
@@ -38,6 +39,7 @@ _FEWEST_OF_A_PART = 300
 # Relative to the objective: below this a smoothed loss, whose duality gap never
 # closes, is solved as well as rounding allows.
 _SMALLEST_GAIN = 1e-9
+_SMALLEST_GAIN_SINGLE = 1e-6
 
 
 @dataclass
@@ -104,6 +106,7 @@ def minimise(
     xp = namespace(jumps)
     scores = operator.forward(jumps)
     solution = Solution(1.0 * jumps, 1.0 * intercept, np.inf + intercept, np.inf + intercept)
+    smallest_gain = _SMALLEST_GAIN if scores.itemsize == 8 else _SMALLEST_GAIN_SINGLE
     open_columns = np.arange(intercept.shape[0])
     first_size = np.nan * intercept
     for solution.n_iter in range(max_iter + 1):
@@ -134,7 +137,7 @@ def minimise(
         solution.jumps[:, open_columns] += steps * directions
         solution.intercept[open_columns] += steps * shifts
         scores[:, open_columns] += cast(steps, change) * change
-        moving = (steps > 0) & (gains > _SMALLEST_GAIN * solution.objective[open_columns])
+        moving = (steps > 0) & (gains > smallest_gain * solution.objective[open_columns])
         open_columns = open_columns[to_host(moving)]
         if not open_columns.size:
             break
@@ -253,8 +256,7 @@ class PartPreconditioner:
         with one_blas_thread():
             mean = centred @ self._share
             centred = centred - mean - mean[:, None] + self._share @ mean
-            centred[np.diag_indices_from(centred)] += 1.0 / weights
-            self._factor = cho_factor(centred, lower=True, overwrite_a=True, check_finite=False)
+            self._factor = factor_of(centred, weights)
 
     def solve(self, right: Values) -> Values:
         """Return the solution for one right-hand side."""

@@ -31,8 +31,8 @@ class ChainPreconditioner:
         neighbour[k] is G[k - 1, k]; zero where a group begins.
     penalty : ndarray of shape (n,)
         Positive.
-    longest : int
-        Length of the longest chain, which a device needs to know.
+    longest : int or None
+        Length of the longest chain, which saves a device steps; None means any.
 
     Tensors may have several columns, each a system of its own.
 
@@ -46,7 +46,7 @@ class ChainPreconditioner:
     """
 
     def __init__(
-        self, diagonal: Values, neighbour: Values, penalty: Values, longest: int = 1
+        self, diagonal: Values, neighbour: Values, penalty: Values, longest: int | None = None
     ) -> None:
         xp = namespace(diagonal)
         largest = float(diagonal.max()) if diagonal.shape[0] else 0.0
@@ -71,7 +71,7 @@ class ChainPreconditioner:
         main = 1.0 + self._root**2 * self._main
         side = self._root[1:] * self._root[:-1] * self._side
         factor = _Factor if is_numpy(main) else _CyclicReduction
-        self._factor = factor(main, side, longest)
+        self._factor = factor(main, side, longest or main.shape[0])
 
     def solve(self, right: Values) -> Values:
         """Return the solution for one right-hand side."""

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from mbkl.vision.images import ImageTransformer, as_images, named
 from mbkl.vision.local import LocalDescriptor
 
-# Words are learned from this many descriptors of an image at least, where it has them.
-# More images beat more descriptors of each.
-_DESCRIPTORS_PER_IMAGE = 100
+# Words are learned from this many descriptors of an image, where it has them: those of
+# more images would hardly differ, and take time.
+_DESCRIPTORS_PER_IMAGE = 200
 
 
 class PyramidTransformer(ImageTransformer):
