@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
 import mbkl
 from benchmarks.common import say
@@ -48,6 +46,8 @@ class PaperSet:
         Whether the features are attributes, which go through a logistic function.
     descriptor : callable or None
         Returns the transformer from images to features.
+    learns : bool
+        Whether what the descriptor does depends on the images that it is fitted to.
     trees : mapping
         Parameters of the random forest.
     repeats : mapping
@@ -64,6 +64,7 @@ class PaperSet:
     negatives_per_positive: int = 2
     squash: bool = False
     descriptor: Callable[[], BaseEstimator] | None = None
+    learns: bool = True
     trees: Mapping[str, int] = field(default_factory=dict)
     repeats: Mapping[str, int] = field(default_factory=dict)
     n_folds: int = 5
@@ -101,10 +102,10 @@ def _uci(title: str, name: str) -> PaperSet:
 
 
 def _images(
-    title: str, name: str, n_maps: int, negatives: int, descriptor: Callable, *variants: str
+    title: str, name: str, n_maps: int, negatives: int, descriptor: Callable, **fields
 ) -> PaperSet:
-    descriptors = {"descriptor": descriptor, "n_folds": 3, "variants": variants}
-    return PaperSet(title, partial(datasets.load, name), n_maps, negatives, **descriptors)
+    load = partial(datasets.load, name)
+    return PaperSet(title, load, n_maps, negatives, descriptor=descriptor, n_folds=3, **fields)
 
 
 def _osr_without_attributes() -> Benchmark:
@@ -127,10 +128,12 @@ _WORDS = partial(_vision, "scene_descriptor", kind="bag_of_words", random_state=
 _QUANTIZED = partial(_vision, "scene_descriptor", kind="sparse_quantization", random_state=SEED)
 # In the order of the paper, whose table has two columns for ImageNet.
 SETS = {
-    "daimler": _images("Daimler", "daimler", 10_000, 1, _PEDESTRIANS),
+    "daimler": _images("Daimler", "daimler", 10_000, 1, _PEDESTRIANS, learns=False),
     "liver": _uci("Liver", "liver"),
     "sonar": _uci("Sonar", "sonar"),
-    "flowers17": _images("Flowers17", "flowers17", 30_000, 10, _FLOWERS, "Step 0 by medians"),
+    "flowers17": _images(
+        "Flowers17", "flowers17", 30_000, 10, _FLOWERS, variants=("Step 0 by medians",)
+    ),
     "osr": PaperSet("OSR", partial(datasets.load, "osr"), 30_000, 7, variants=_VARIANTS),
     "apascal": PaperSet("a-PASCAL", partial(datasets.load, "apascal"), 100_000, n_folds=3),
     "caltech_bow": _images("ImageNet, words", "caltech101", 200_000, 2, _WORDS),
@@ -182,15 +185,13 @@ class Problem:
         What a descriptor learns, such as visual words, it learns from training images:
         then each split has its own.
         """
-        learns = _learns(descriptor)
-        images = self.benchmark.images
+        learns, images = self.settings.learns, self.benchmark.images
         identity = (descriptor, _vision_source(), self.name, images[0], images[-1], len(images))
         key = joblib.hash((identity, train if learns else None))
         path = self.cache / f"{self.name}-{key[:16]}.joblib"
         if not path.exists():
             say(f"{self.name}: descriptors of {len(images):,} images, kept in {path}")
-            if learns:
-                descriptor.fit(images[train])
+            descriptor.fit(images[train])
             _write(path, self._transformed(descriptor))
         return joblib.load(path, mmap_mode="r")
 
@@ -202,11 +203,6 @@ class Problem:
         if sparse.issparse(blocks[0]):
             return sparse.vstack(blocks, format="csr").astype(np.float32)
         return np.concatenate(blocks).astype(np.float32, copy=False)
-
-
-def _learns(descriptor: BaseEstimator) -> bool:
-    steps = [step for _, step in descriptor.steps] if isinstance(descriptor, Pipeline) else None
-    return any(get_tags(step).requires_fit for step in steps or [descriptor])
 
 
 def _write(path: Path, values) -> None:

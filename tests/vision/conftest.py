@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("cv2", reason="The image descriptors need the extra mbkl[vision].")
-
 
 @pytest.fixture(scope="session")
 def make_images():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.vision import ColourSIFT, DenseSIFT, OpponentSIFT
+from mbkl.vision import BagOfWords, ColourSIFT, DenseSIFT, OpponentSIFT
 from mbkl.vision.images import as_pixels
 from mbkl.vision.local import grid, soft_votes
 
@@ -151,6 +151,10 @@ def test_bad_settings(make_images, settings, message):
 def test_an_unknown_colour_space(make_images):
     with pytest.raises(ValueError, match="space"):
         ColourSIFT("cmyk").fit(make_images(1))
+    with pytest.raises(ValueError, match="space"):
+        ColourSIFT("cmyk").transform(make_images(1))
+    with pytest.raises(ValueError, match="space"):
+        BagOfWords(ColourSIFT("cmyk")).fit(make_images(1))
 
 
 def test_votes_keep_the_weight_and_the_direction():

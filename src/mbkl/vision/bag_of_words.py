@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.vision.local import LocalDescriptor
 from mbkl.vision.pyramid import PyramidTransformer, max_pool, sum_pool
-from mbkl.vision.sift import DenseSIFT
 from mbkl.vision.vocabulary import Vocabulary
 
 
@@ -92,9 +90,6 @@ class BagOfWords(PyramidTransformer):
         self.max_descriptors = max_descriptors
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _default_descriptor(self) -> LocalDescriptor:
-        return DenseSIFT()
 
     def _coder(self, random_state) -> Vocabulary:
         return Vocabulary(

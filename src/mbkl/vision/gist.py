@@ -112,6 +112,7 @@ class GIST(ImageTransformer):
         features : ndarray of shape (n_images, n_scales * n_orientations * n_blocks**2)
             The blocks of each filter one after the other, the finest scale first.
         """
+        self._validate_params()
         if self.size < self.n_blocks:
             raise ValueError(f"n_blocks={self.n_blocks} is more than the size={self.size} allows.")
         images = named(as_images(X))

@@ -97,6 +97,7 @@ class LocalDescriptor(ImageTransformer):
         descriptors : list of ndarray of shape (n_points, n_numbers)
             Their number depends on the size of the image.
         """
+        self._validate_params()
         found = self._in_threads(self.extract, named(as_images(X)))
         return [features.descriptors for features in found]
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.vision.images import ImageTransformer, as_images, named
 from mbkl.vision.local import LocalDescriptor
+from mbkl.vision.sift import DenseSIFT
 
 # Words are learned from this many descriptors of an image, where it has them: those of
 # more images would hardly differ, and take time.
@@ -46,14 +47,11 @@ class PyramidTransformer(ImageTransformer):
         """Return the transformer, not fitted, of descriptors into codes."""
 
     @abstractmethod
-    def _default_descriptor(self) -> LocalDescriptor:
-        """Return the descriptor that None stands for."""
-
-    @abstractmethod
     def _pool(self, codes: sparse.csr_matrix, regions: list, n_regions: int) -> NDArray:
         """Return the pooled codes of an image, all regions one after the other."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    # The settings of the descriptor are the user's, and checked as well.
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None):
         """Learn the words from a sample of the local descriptors.
 
@@ -69,7 +67,8 @@ class PyramidTransformer(ImageTransformer):
         """
         images = as_images(X)
         levels(self.pyramid)
-        self.descriptor_ = self.descriptor or self._default_descriptor()
+        descriptor = DenseSIFT() if self.descriptor is None else clone(self.descriptor)
+        self.descriptor_ = descriptor.fit(images)
         random_state = check_random_state(self.random_state)
         sample = self._sample(images, random_state)
         self.coder_ = self._coder(random_state).fit(sample)
@@ -86,7 +85,7 @@ class PyramidTransformer(ImageTransformer):
         Returns
         -------
         features : ndarray of shape (n_images, n_regions * n_words)
-            The regions one after the other, from the coarsest level on.
+            The regions one after the other, level by level.
         """
         check_is_fitted(self)
         rows = self._in_threads(self._transform_one, named(as_images(X)))

@@ -64,7 +64,7 @@ def scene_descriptor(kind="bag_of_words", random_state=None, n_jobs=None) -> Pyr
     kinds = {"bag_of_words": BagOfWords, "sparse_quantization": NestedSparseQuantization}
     if kind not in kinds:
         raise ValueError(f"kind must be one of {sorted(kinds)}, not {kind!r}.")
-    sift = DenseSIFT(step=4, scales=(4, 6, 8), n_jobs=n_jobs)
+    sift = DenseSIFT(step=4, scales=(4, 6, 8))
     return kinds[kind](sift, 1024, random_state=random_state, n_jobs=n_jobs)
 
 
@@ -98,12 +98,13 @@ def flower_descriptor(random_state=None, n_jobs=None) -> FeatureUnion:
         "random_state": random_state,
         "n_jobs": n_jobs,
     }
-    grid = {"step": 6, "scales": (4, 8, 12), "n_jobs": n_jobs}
-    patches = ColourPatches(step=6, scales=(2, 4, 8), n_jobs=n_jobs)
+    shape = DenseSIFT(step=6, scales=(4, 8, 12))
+    both = OpponentSIFT(step=6, scales=(4, 8, 12))
+    colour = ColourPatches(step=6, scales=(2, 4, 8))
     return FeatureUnion(
         [
-            ("shape", BagOfWords(DenseSIFT(**grid), 1000, n_components=80, **shared)),
-            ("shape_and_colour", BagOfWords(OpponentSIFT(**grid), 2000, n_components=96, **shared)),
-            ("colour", BagOfWords(patches, 1000, **shared)),
+            ("shape", BagOfWords(shape, 1000, n_components=80, **shared)),
+            ("shape_and_colour", BagOfWords(both, 2000, n_components=96, **shared)),
+            ("colour", BagOfWords(colour, 1000, **shared)),
         ]
     )

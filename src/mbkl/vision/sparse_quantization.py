@@ -11,9 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mbkl.vision.local import LocalDescriptor
 from mbkl.vision.pyramid import PyramidTransformer, max_pool
-from mbkl.vision.sift import DenseSIFT
 from mbkl.vision.vocabulary import cluster_centres, sampled, smallest, sparse_rows
 
 
@@ -89,9 +87,6 @@ class NestedSparseQuantization(PyramidTransformer):
         self.max_descriptors = max_descriptors
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _default_descriptor(self) -> LocalDescriptor:
-        return DenseSIFT()
 
     def _coder(self, random_state) -> BinaryVocabulary:
         return BinaryVocabulary(
