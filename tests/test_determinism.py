@@ -200,7 +200,7 @@ def test_global_random_state_is_neither_used_nor_changed(form, data):
 def test_many_rows_that_are_preconditioned_by_a_part(monkeypatch, make_data, bits_of):
     """With the sizes at which that begins made small."""
     monkeypatch.setattr(classifier_weights, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr(classifier_weights, "_ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(newton_cg, "_FEWEST_OF_A_PART", 5)
     used = []
     original = newton_cg.PartPreconditioner.__init__

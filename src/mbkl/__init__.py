@@ -6,18 +6,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel", "load"]
+__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel", "estimate_memory", "load"]
 
 if TYPE_CHECKING:
     from mbkl.classifier import MBKLClassifier
     from mbkl.io import load
     from mbkl.kernel import MBKernel
+    from mbkl.memory import estimate_memory
     from mbkl.model_selection import MBKLClassifierCV
 
 _HOMES = {
     "MBKLClassifier": "mbkl.classifier",
     "MBKLClassifierCV": "mbkl.model_selection",
     "MBKernel": "mbkl.kernel",
+    "estimate_memory": "mbkl.memory",
     "load": "mbkl.io",
 }
 

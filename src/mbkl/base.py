@@ -5,18 +5,26 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state, column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mbkl.engine import engine_on
+from mbkl.engine.fixed_point import exact_sum
 from mbkl.engine.namespace import to_host
+from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.row_blocks import SomeRows
+from mbkl.engine.stream_engine import StreamEngine
 from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
+from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.limit_kernel import Choice, choose_kernel
+from mbkl.learn.stream_learner import StreamLearner
 from mbkl.maps.families import (
     FAMILIES,
     Family,
@@ -27,9 +35,15 @@ from mbkl.maps.families import (
     plans_of_choice,
 )
 from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import Projections
 from mbkl.maps.sample import draw_sample, sample_rows
 from mbkl.maps.stumps import StumpMaps
+from mbkl.memory import engine_within, estimate_memory, parse_bytes
+from mbkl.parquet import ParquetRows
 from mbkl.progress import Progress
+
+if TYPE_CHECKING:
+    from mbkl.engine import Engine
 
 _ACCEPTED = {
     "accept_sparse": ("csr", "csc"),
@@ -93,12 +107,24 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _validate_rows(self, X, y, sample_weight):
         """Return X, y and the sample weights as arrays."""
-        X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
+        if isinstance(X, ParquetRows):
+            y = self._validate_file(X, y)
+        else:
+            X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, y[:, None], dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
         return X, y, weights
+
+    def _validate_file(self, X: ParquetRows, y) -> np.ndarray:
+        """Check labels of rows in a file, whose values are checked as they are read."""
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y):,} labels, but X has {X.shape[0]:,} rows.")
+        self.n_features_in_ = X.shape[1]
+        self.feature_names_in_ = np.array(X.columns, dtype=object)
+        return y
 
     def _validate_new(self, X):
         """Return rows to predict or transform as an array."""
@@ -124,8 +150,7 @@ class BinaryMapsEstimator(BaseEstimator):
         if self.class_weight is None:
             return codes, weights
         if self.class_weight == "balanced":
-            # Sorted, so that the sums do not depend on the order of the rows.
-            totals = np.array([np.sort(weights[codes == c]).sum() for c in np.unique(codes)])
+            totals = exact_sum(np.where(codes[:, None] == np.unique(codes), weights[:, None], 0.0))
             factors = totals.sum() / (totals.size * totals)
         else:
             factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
@@ -172,7 +197,8 @@ class BinaryMapsEstimator(BaseEstimator):
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         present = weights > 0
         if not present.all():
-            X, y, weights = X[present], y[present], weights[present]
+            X = SomeRows(X, np.flatnonzero(present)) if self._is_limited(X) else X[present]
+            y, weights = y[present], weights[present]
         y, weights = self._encode(y, weights)
         # Without a fixed seed, a fit that goes on has to use the one it began with.
         settings = progress.recall("settings", Settings, self._settings)
@@ -204,10 +230,7 @@ class BinaryMapsEstimator(BaseEstimator):
         X, seed = rows.X, rows.settings.seed
         n_classes = self.classes_.size
         with progress.stage("binary maps"):
-            n_codes = sum(plan.n_codes(X.shape) for plan in plans)
-            n_columns = 1 if n_classes == 2 else n_classes
-            device = getattr(self, "device", "cpu")
-            engine = engine_on(device, n_codes * n_columns * n_fits, self.n_jobs)
+            engine = self._engine(X, plans, n_fits)
             engine.hold(X)
             kinds = [type(plan.family) for plan in plans]
             # Two families of a kind are not to be the same draw twice.
@@ -227,9 +250,35 @@ class BinaryMapsEstimator(BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        return Learner(
+        kind = StreamLearner if isinstance(engine, StreamEngine) else Learner
+        return kind(
             operator, multiplicity, rows.y, n_classes, rows.weights, rows.settings, progress
         )
+
+    def _engine(self, X, plans: list[Plan], n_fits: int) -> Engine:
+        """Return what computes: on a device, or here within the memory allowed."""
+        n_classes = self.classes_.size
+        n_codes = sum(plan.n_codes(X.shape) for plan in plans)
+        n_columns = 1 if n_classes == 2 else n_classes
+        device = getattr(self, "device", "cpu")
+        engine = engine_on(device, n_codes * n_columns * n_fits, self.n_jobs)
+        if not self._is_limited(X) or X.shape[0] <= FEW_ROWS_GRAM:
+            return engine
+        if not isinstance(engine, NumpyEngine) or sparse.issparse(X):
+            raise ValueError(
+                "max_memory and rows in files are for dense rows and device='cpu'; "
+                "set max_memory=None."
+            )
+        if any(isinstance(plan.family, Projections) for plan in plans):
+            raise ValueError("Projections need all rows in memory; use maps of other families.")
+        limit = None if self.max_memory is None else parse_bytes(self.max_memory)
+        estimate = estimate_memory(self, X.shape[0], X.shape[1], n_classes)
+        return engine_within(engine, estimate, limit, X, plans, self.cache_folder)
+
+    def _is_limited(self, X) -> bool:
+        """Say whether the rows may be too many for memory."""
+        in_file = not isinstance(X, np.ndarray) and not sparse.issparse(X)
+        return in_file or getattr(self, "max_memory", None) is not None
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from mbkl.engine.fixed_point import exact_total
 from mbkl.learn.algorithm import Learner
 from mbkl.learn.pairs import row_hashes
 
@@ -88,6 +89,6 @@ def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> f
 
     def log_loss(log_temperature: float) -> float:
         log_probabilities = log_softmax(scores / np.exp(log_temperature), axis=1)
-        return -float((weights * log_probabilities[np.arange(y.size), y]).sum())
+        return -exact_total(weights * log_probabilities[np.arange(y.size), y])
 
     return float(np.exp(minimize_scalar(log_loss, bounds=(-7.0, 7.0), method="bounded").x))

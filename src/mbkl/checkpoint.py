@@ -26,8 +26,18 @@ from mbkl import __version__
 T = TypeVar("T")
 
 _IDENTITY = "identity"
+_ROWS_AT_ONCE = 10_000
 # These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
-_WITHOUT_EFFECT = {"checkpoint", "cv", "max_time", "n_jobs", "random_state", "verbose"}
+_WITHOUT_EFFECT = {
+    "cache_folder",
+    "checkpoint",
+    "cv",
+    "max_memory",
+    "max_time",
+    "n_jobs",
+    "random_state",
+    "verbose",
+}
 
 
 class Checkpoint:
@@ -117,6 +127,8 @@ def _plain_arrays(arrays) -> Iterator[np.ndarray]:
         if sparse.issparse(array):
             yield np.array([array.format, *map(str, array.shape)])
             yield from (array.data, array.indices, array.indptr)
+        elif hasattr(array, "blocks"):
+            yield from (block for _, block in array.blocks(_ROWS_AT_ONCE))
         else:
             yield np.asarray(array)
 

@@ -16,12 +16,15 @@ from mbkl.base import BinaryMapsEstimator
 from mbkl.calibration import Temperature, calibrate
 from mbkl.checkpoint import open_checkpoint
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, warn_if_not_converged
+from mbkl.parquet import ParquetRows
 from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
 DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+# Rows of a file that are predicted at once.
+_ROWS_AT_ONCE = 10_000
 
 
 def _has_probabilities(estimator) -> bool:
@@ -133,6 +136,14 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         those of the CPU within the tolerance, not to the bit (with the hinge loss and 16
         or more classes `gap_` does not show it: single precision is too little for its
         certificate). "torch" is the same code without a GPU.
+    max_memory : int, str or None, default=None
+        Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
+        the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
+        read in every pass, for the same model to the bit; where it is too little even so, an
+        error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
+        always are.
+    cache_folder : path or None, default=None
+        For these files, which vanish after the fit; None means that of the system.
 
     Attributes
     ----------
@@ -210,6 +221,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
         "checkpoint": [str, PathLike, None],
         "device": [StrOptions(DEVICES)],
+        "max_memory": [Interval(Real, 1, None, closed="left"), str, None],
+        "cache_folder": [str, PathLike, None],
     }
 
     def __init__(
@@ -235,6 +248,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         n_jobs=None,
         verbose=0,
         device="cpu",
+        max_memory=None,
+        cache_folder=None,
     ):
         self.maps = maps
         self.n_maps = n_maps
@@ -256,6 +271,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.device = device
+        self.max_memory = max_memory
+        self.cache_folder = cache_folder
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -456,5 +473,12 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         return explain_local(self, X, **options)
 
     def _scores(self, X) -> np.ndarray:
+        if isinstance(X, ParquetRows):
+            check_is_fitted(self)
+            if X.columns != list(self.feature_names_in_):
+                raise ValueError("X must have the columns that fit saw, in the same order.")
+            return np.concatenate(
+                [self.predictor_.scores(block) for _, block in X.blocks(_ROWS_AT_ONCE)]
+            )
         X = self._validate_new(X)
         return self.predictor_.scores(X)

@@ -265,6 +265,8 @@ class MBKLClassifierCV(MBKLClassifier):
         n_jobs=None,
         verbose=0,
         device="cpu",
+        max_memory=None,
+        cache_folder=None,
     ):
         self.Cs = Cs
         self.C_kernels = C_kernels
@@ -288,6 +290,8 @@ class MBKLClassifierCV(MBKLClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.device = device
+        self.max_memory = max_memory
+        self.cache_folder = cache_folder
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

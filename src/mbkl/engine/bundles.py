@@ -55,6 +55,45 @@ class BundledCodes:
         return self.bundles.n_stored
 
 
+@dataclass(frozen=True)
+class Bundling:
+    """Which groups are joined.
+
+    Parameters
+    ----------
+    members, offsets : ndarray
+        See `BundledCodes`.
+    """
+
+    members: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def cell_offsets(self) -> NDArray[np.int64]:
+        """First cell of each bundle."""
+        n_cells = np.multiply.reduceat(np.diff(self.offsets), self.members[:-1])
+        return np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return smallest_code_dtype(int(np.diff(self.cell_offsets).max()))
+
+    def join(self, values: NDArray) -> NDArray:
+        """Return the codes of the bundles for those of the groups."""
+        sizes = np.diff(self.offsets)
+        joined = np.empty((self.members.size - 1, values.shape[1]), self.dtype)
+        for position, target in enumerate(joined):
+            target[:] = values[self.members[position]]
+            for group in range(self.members[position] + 1, self.members[position + 1]):
+                target *= joined.dtype.type(sizes[group])
+                target += values[group]
+        return joined
+
+    def codes(self, joined) -> BundledCodes:
+        """Return what the joined codes stand for."""
+        return BundledCodes(DenseCodes(joined, self.cell_offsets), self.members, self.offsets)
+
+
 def bundle(codes: DenseCodes) -> BundledCodes | DenseCodes:
     """Join neighbouring groups while their tables stay small; no change if none can be.
 
@@ -65,30 +104,26 @@ def bundle(codes: DenseCodes) -> BundledCodes | DenseCodes:
     >>> bundle(DenseCodes(values, 2 * np.arange(21))).bundles.values.shape
     (5, 200)
     """
+    plan = bundling(codes.offsets, codes.n_rows)
+    return codes if plan is None else plan.codes(plan.join(codes.values))
+
+
+def bundling(offsets: NDArray[np.int64], n_rows: int) -> Bundling | None:
+    """Plan which groups to join for so many rows; None where it would save little."""
     # Expanding and folding tables touches every cell of a bundle once a pass;
     # with this many rows that is little beside the look-ups.
-    limit = min(_MOST_CELLS, codes.n_rows // 8)
-    sizes = np.diff(codes.offsets)
+    limit = min(_MOST_CELLS, n_rows // 8)
+    sizes = np.diff(offsets)
     members, product = [0], 1
     for group, size in enumerate(sizes.tolist()):
         if group > members[-1] and product * size > limit:
             members.append(group)
             product = 1
         product *= size
-    members.append(codes.n_groups)
-    if len(members) - 1 > 0.75 * codes.n_groups:
-        return codes
-    bounds = np.array(members, dtype=np.int64)
-    n_cells = np.multiply.reduceat(sizes, bounds[:-1])
-    offsets = np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)
-    values = np.empty((bounds.size - 1, codes.n_rows), smallest_code_dtype(int(n_cells.max())))
-    for position in range(bounds.size - 1):
-        target = values[position]
-        target[:] = codes.values[bounds[position]]
-        for group in range(bounds[position] + 1, bounds[position + 1]):
-            target *= values.dtype.type(sizes[group])
-            target += codes.values[group]
-    return BundledCodes(DenseCodes(values, offsets), bounds, codes.offsets)
+    members.append(sizes.size)
+    if len(members) - 1 > 0.75 * sizes.size:
+        return None
+    return Bundling(np.array(members, dtype=np.int64), offsets)
 
 
 def expand_tables(codes: BundledCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:

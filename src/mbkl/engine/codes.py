@@ -119,6 +119,12 @@ def densify(codes: Codes) -> DenseCodes:
     return DenseCodes(values, codes.offsets)
 
 
+def offsets_of(codes: Codes, groups: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the first cell of each of some groups, when the others are gone."""
+    sizes = np.diff(codes.offsets)[groups]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
 @dataclass(frozen=True)
 class Coarsening:
     """Renumbering of cells after some boundaries between cells are removed.

@@ -61,6 +61,18 @@ def exact_sum(values: Values) -> Values:
     return total_of(*to_fixed_point(values))
 
 
+def exact_total(values: Values) -> float:
+    """Sum one number a row, with a result that does not depend on the order of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> exact_total(np.array([1.0, 2.0]))
+    3.0
+    """
+    return float(exact_sum(values[:, None])[0])
+
+
 def total_of(integers: Values, unit: Values) -> Values:
     """Return the sum over rows of what `to_fixed_point` returned."""
     if is_numpy(integers):

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.bundles import BundledCodes, expand_tables, fold_sums
-from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
+from mbkl.engine.bundles import BundledCodes, bundle, expand_tables, fold_sums
+from mbkl.engine.codes import (
+    Coarsening,
+    Codes,
+    DenseCodes,
+    SparseCodes,
+    densify,
+    offsets_of,
+)
 
 AnyCodes = Codes | BundledCodes
 
@@ -119,6 +126,10 @@ class NumpyEngine:
                 np.add.at(block, codes.values[group], residuals[:, column])
         return sums
 
+    def bundle(self, codes: AnyCodes) -> AnyCodes:
+        """Return the codes for passes of few columns: small groups are joined."""
+        return bundle(codes) if isinstance(codes, DenseCodes) else codes
+
     def take(self, codes, rows: NDArray[np.intp]):
         """Return the codes of some rows, in the given order."""
         if isinstance(codes, BundledCodes):
@@ -126,6 +137,14 @@ class NumpyEngine:
         if isinstance(codes, SparseCodes):
             return take_sparse(codes, rows)
         return DenseCodes(np.take(codes.values, rows, axis=1), codes.offsets)
+
+    def densify(self, codes: Codes) -> DenseCodes:
+        """Return the codes with every entry stored, in memory."""
+        return densify(codes)
+
+    def keep_groups(self, codes: Codes, groups: NDArray[np.intp]) -> DenseCodes:
+        """Return the codes of some groups."""
+        return DenseCodes(densify(codes).values[groups], offsets_of(codes, groups))
 
     def coarsen(self, codes: Codes, plan: Coarsening) -> Codes:
         """Return the codes after boundaries between cells are removed."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Coarsening, DenseCodes
+from mbkl.engine.codes import Coarsening, DenseCodes, offsets_of
 from mbkl.engine.namespace import group_sums, to_host
 from mbkl.extras import require
 
@@ -219,9 +219,21 @@ class TorchEngine:
 
     # Codes --------------------------------------------------------------------------------
 
+    def bundle(self, codes: Any) -> DenseCodes:
+        """Return the codes for passes of few columns: as they are."""
+        return codes
+
     def take(self, codes: Any, rows) -> DenseCodes:
         """Return the codes of some rows, in the given order."""
         return DenseCodes(codes.values[:, self.to_device(rows)], codes.offsets)
+
+    def densify(self, codes: Any) -> DenseCodes:
+        """Return the codes with every entry stored: as they are."""
+        return codes
+
+    def keep_groups(self, codes: Any, groups: NDArray[np.intp]) -> DenseCodes:
+        """Return the codes of some groups."""
+        return DenseCodes(codes.values[self.to_device(groups)], offsets_of(codes, groups))
 
     def coarsen(self, codes: Any, plan: Coarsening) -> DenseCodes:
         """Return the codes after boundaries between cells are removed."""

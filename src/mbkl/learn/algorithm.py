@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mbkl.engine.fixed_point import exact_total
 from mbkl.engine.namespace import to_host
 from mbkl.learn.classifier_weights import (
     FEW_ROWS_GRAM,
@@ -33,7 +34,7 @@ from mbkl.learn.operator import AnyOperator
 from mbkl.learn.pairs import Pairs, row_hashes, sample_pairs
 from mbkl.progress import Progress
 from mbkl.solvers.interior_point import WeightSolution
-from mbkl.solvers.newton_cg import Solution
+from mbkl.solvers.newton_cg import FirstRows, Solution
 
 Array = NDArray[np.float64]
 
@@ -175,14 +176,13 @@ class Learner:
         """
         if self.operator.in_lockstep:  # where the order of sums is that of the device anyway
             return self
-        low, high = row_hashes(self.operator, self.settings.seed).T
-        order = np.lexsort((self.weights, self.y, low, high))
-        low, high, y = low[order], high[order], self.y[order]
-        fresh = np.ones(y.size, dtype=bool)
-        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
-        merged = self.take(order[fresh])
-        merged.weights = np.add.reduceat(self.weights[order], np.flatnonzero(fresh))
-        return merged
+        hashes = row_hashes(self.operator, self.settings.seed)
+        rows, weights = merge_equal_rows(hashes, self.y, self.weights)
+        return replace(self.take(rows), weights=weights)
+
+    def first_rows(self, operator: AnyOperator, n_rows: int) -> FirstRows:
+        """Return a part of the rows that is as good as random: in their own order, the first."""
+        return FirstRows(operator.take(np.arange(n_rows)), slice(n_rows))
 
     def learn_kernel(self, C: float, start: Kernel | None = None) -> Kernel:
         """Run Steps 0 and 1: find theta, or set it as the settings say.
@@ -229,7 +229,7 @@ class Learner:
             solution = learn_classifier_weights(
                 operator,
                 one_vs_rest_labels(self.operator.to_device(self.y), self.n_classes),
-                C * REFERENCE_ROWS / self.weights.sum() * self.weights,
+                C * REFERENCE_ROWS / exact_total(self.weights) * self.weights,
                 kernel_weights,
                 self.settings.loss,
                 local_start,
@@ -237,6 +237,7 @@ class Learner:
                 self.settings.max_iter,
                 iteration,
                 None if self.gram is None else self.gram.matrix,
+                self.first_rows,
             )
             everywhere = np.zeros((columns.size, solution.intercept.size))
             everywhere[columns] = solution.jumps[own_columns]
@@ -360,13 +361,34 @@ class Learner:
     def _constant(self, C: float) -> Solution:
         """Return the classifier without any map: an intercept per class."""
         labels = one_vs_rest_labels(self.y, self.n_classes)
-        costs = (C * REFERENCE_ROWS / self.weights.sum() * self.weights)[:, None]
+        costs = (C * REFERENCE_ROWS / exact_total(self.weights) * self.weights)[:, None]
         margins = Margins(labels, costs, smoothing_path(self.settings.loss)[-1])
         scores = np.zeros(labels.shape)
         intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
         objective = margins.exact_value(scores + intercept)
         jumps = np.zeros((self.operator.n_columns, labels.shape[1]))
         return Solution(jumps, intercept, objective, np.zeros_like(objective))
+
+
+def merge_equal_rows(
+    hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: Array
+) -> tuple[NDArray[np.intp], Array]:
+    """Return one of each set of equal rows, in the order of their hashes, and their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
+    >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1.0, 1.0, 2.0]))
+    (array([1, 0]), array([1., 3.]))
+    """
+    low, high = hashes.T
+    # Weights too, so that their sums do not depend on the order of the rows.
+    order = np.lexsort((weights, y, low, high))
+    low, high, y = low[order], high[order], y[order]
+    fresh = np.ones(y.size, dtype=bool)
+    fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
+    return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh))
 
 
 def warn_if_not_converged(

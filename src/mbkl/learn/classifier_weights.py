@@ -14,7 +14,7 @@ from mbkl.learn.margins import Margins
 from mbkl.learn.operator import AnyOperator
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.gram_newton import minimise_with_gram
-from mbkl.solvers.newton_cg import Solution, minimise
+from mbkl.solvers.newton_cg import FirstRows, Solution, minimise
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _FEW_ROWS = 300
 FEW_ROWS_GRAM = 4_000
 # Beyond, the solution on this many rows is a start that saves iterations, and so does what
 # they tell of the curvature.
-_ROWS_OF_A_PART = 3_000
+ROWS_OF_A_PART = 3_000
 _START_TOL = 0.03
 _FEW_ROWS_HINGE = 2_000
 # Rows squared times maps: beyond this the matrix of all maps is too large.
@@ -58,6 +58,7 @@ def learn_classifier_weights(
     max_iter: int,
     progress=lambda solution: False,
     gram: Callable[[], Array] | None = None,
+    first_rows: Callable[[AnyOperator, int], FirstRows] | None = None,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -79,6 +80,8 @@ def learn_classifier_weights(
         See `minimise`.
     gram : callable or None
         Returns the kernel matrix of the rows, where it is known already or shared.
+    first_rows : callable or None
+        Returns a part of the rows that is as good as random, for a problem of many.
     """
     penalty = operator.penalty(kernel_weights)
     if operator.in_lockstep:
@@ -93,20 +96,19 @@ def learn_classifier_weights(
     few_rows = _FEW_ROWS_HINGE if loss == "hinge" else _FEW_ROWS
     if _is_dense(operator, few_rows):
         return _solve_densely(operator, labels, costs, penalty, loss, tol, max_iter, progress)
-    part_gram = None
+    part = None
     has_cells = bool(operator.is_cell.any())
     is_large = loss == "squared_hinge" and operator.n_columns > FEW_ROWS_GRAM
-    if is_large and (start is None or has_cells):
-        part = operator.take(np.arange(_ROWS_OF_A_PART))
-        part_gram = part.gram(kernel_weights)
+    if first_rows is not None and is_large and (start is None or has_cells):
+        part = first_rows(operator, ROWS_OF_A_PART).with_gram(kernel_weights)
         if start is None:
-            start = _start_on_a_part(part, part_gram, labels, costs, penalty, progress)
+            start = _start_on_a_part(part, labels, costs, penalty, progress)
         if not has_cells:  # chains of stumps are preconditioned by themselves
-            part_gram = None
+            part = None
     if start is None:
         start = _nothing((operator.n_columns, labels.shape[1]))
     return _follow_path(
-        operator, labels, costs, penalty, loss, start, tol, max_iter, progress, part_gram
+        operator, labels, costs, penalty, loss, start, tol, max_iter, progress, part
     )
 
 
@@ -126,7 +128,7 @@ def _follow_path(
     tol,
     max_iter,
     progress,
-    part_gram,
+    part,
 ) -> Solution:
     """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
@@ -134,9 +136,7 @@ def _follow_path(
         margins = Margins(labels, costs[:, None], stage)
         jumps, intercept = solution.jumps, solution.intercept
         left = max(max_iter - n_iter, 1)
-        solution = minimise(
-            operator, margins, penalty, jumps, intercept, tol, left, progress, part_gram
-        )
+        solution = minimise(operator, margins, penalty, jumps, intercept, tol, left, progress, part)
         n_iter += solution.n_iter
     solution.n_iter = n_iter
     return solution
@@ -198,10 +198,11 @@ def _solve_with_gram(
     return solution
 
 
-def _start_on_a_part(part: AnyOperator, gram, labels, costs, penalty, progress) -> Solution:
-    """Solve for the first rows, in an order that is random: a start for all of them."""
-    labels, costs = labels[: part.n_rows], costs[: part.n_rows]
-    return _solve_with_gram(part, gram, labels, costs, penalty, None, _START_TOL, 20, progress)
+def _start_on_a_part(part: FirstRows, labels, costs, penalty, progress) -> Solution:
+    """Solve for a part of the rows: a start for all of them."""
+    labels, costs = labels[part.numbers], costs[part.numbers]
+    operator, gram = part.operator, part.gram
+    return _solve_with_gram(operator, gram, labels, costs, penalty, None, _START_TOL, 20, progress)
 
 
 def _is_dense(operator: AnyOperator, most_rows: int) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.fixed_point import to_fixed_point, total_of
+from mbkl.engine.fixed_point import exact_total, to_fixed_point, total_of
 from mbkl.engine.namespace import Values, namespace
 from mbkl.learn.operator import AnyOperator
 
@@ -67,7 +67,7 @@ def class_shares(
     rest_total = xp.where(others > 0, others, 1.0)
     own, rest = inside[:, columns] / own_total, rest_inside / rest_total
     # The weight of a row is that of a usual one: the unit of the weights does not matter.
-    usual = float(weights.sum()) / max(weights.size, 1)
+    usual = exact_total(weights) / max(weights.size, 1)
     return Shares(own, rest, usual / own_total + usual / rest_total)
 
 

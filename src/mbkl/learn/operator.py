@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.bundles import BundledCodes, bundle
-from mbkl.engine.codes import Codes, DenseCodes, coarsening, densify
+from mbkl.engine.bundles import BundledCodes
+from mbkl.engine.codes import Codes, coarsening
 from mbkl.engine.fixed_point import to_fixed_point, total_of
-from mbkl.engine.namespace import Values, index_for, is_numpy, namespace
+from mbkl.engine.namespace import Values, is_numpy, namespace
 from mbkl.engine.numpy_engine import AnyCodes, NumpyEngine
 from mbkl.learn.tables import Cells, Ladder
 
@@ -106,9 +106,7 @@ class MapOperator:
     @cached_property
     def narrow_codes(self) -> AnyCodes:
         """The codes, bundled for passes of few columns."""
-        if isinstance(self.codes, DenseCodes) and is_numpy(self.codes.values):
-            return bundle(self.codes)
-        return self.codes
+        return self.engine.bundle(self.codes)
 
     def _codes_for(self, n_columns: int) -> AnyCodes:
         # The tables of bundles are many times longer: too long for many columns.
@@ -188,25 +186,22 @@ class MapOperator:
         return MapOperator(codes, Ladder(plan.offsets), self.engine)
 
     def _keep_groups(self, groups: NDArray[np.intp]) -> MapOperator:
-        codes = densify(self.plain_codes)
-        sizes = np.diff(codes.offsets)[groups]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        values = codes.values[index_for(groups, codes.values)]
-        return MapOperator(DenseCodes(values, offsets), Cells(offsets), self.engine)
+        codes = self.engine.keep_groups(self.plain_codes, groups)
+        return MapOperator(codes, Cells(codes.offsets), self.engine)
 
     def dense(self) -> Array:
         """Return Z itself, of shape (n_rows, n_cells); zero columns where there is no map."""
-        return self.cells.columns(densify(self.plain_codes))
+        return self.cells.columns(self.engine.densify(self.plain_codes))
 
     def signed(self, signs: Array) -> Array:
         """Return the maps times the signs of their columns, of shape (n_rows, n_slots)."""
-        return self.cells.signed(densify(self.plain_codes), signs)
+        return self.cells.signed(self.engine.densify(self.plain_codes), signs)
 
     def gram(self, kernel_weights: Array) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         # Kernel matrices are for few rows, which are not sent to a device.
         engine = cast(NumpyEngine, self.engine)
-        return self.cells.gram(densify(self.plain_codes), kernel_weights, engine)
+        return self.cells.gram(engine.densify(self.plain_codes), kernel_weights, engine)
 
     def products(self, weights: Values) -> tuple[Values, Values, Values, Values]:
         """Return products of columns of Z that the preconditioner needs.

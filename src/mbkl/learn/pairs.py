@@ -69,12 +69,12 @@ def sample_pairs(
     -------
     pairs : Pairs
     """
-    n_wrong = 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
+    n_wrong = wrong_classes_of(n_classes, negatives_per_positive)
     rows = np.arange(y.size)
     too_many = rows.size * (1 + n_wrong) > max_pairs
     hashes = row_hashes(operator, seed)[:, 0] if n_wrong or too_many else np.empty(0, np.uint64)
     if too_many:
-        rows = _subsample(hashes, y, n_classes, max_pairs // (1 + n_wrong))
+        rows = subsample(hashes, y, n_classes, max_pairs // (1 + n_wrong))
     if n_classes == 2:
         labels = np.where(y[rows] == 1, 1, -1).astype(np.int8)
         return Pairs(rows, np.zeros_like(rows), labels, weights[rows])
@@ -85,6 +85,11 @@ def sample_pairs(
     order = np.argsort(classes, kind="stable")
     rows, classes, labels = rows[order], classes[order], labels[order]
     return Pairs(rows, classes, labels, weights[rows])
+
+
+def wrong_classes_of(n_classes: int, negatives_per_positive: int) -> int:
+    """Return how many wrong classes a row is paired with."""
+    return 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
 
 
 def row_hashes(operator: AnyOperator, seed: int) -> NDArray[np.uint64]:
@@ -109,7 +114,7 @@ def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
         return scramble(values + np.uint64(0x9E3779B97F4A7C15) * steps)
 
 
-def _subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
+def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
     """Return about `n_rows` rows, as many of each class as there are or is fair."""
     quota = _equal_quota(np.bincount(y, minlength=n_classes), n_rows)
     chosen = []

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.hashing import scramble
+from mbkl.engine.row_blocks import row_blocks, take_rows
 
-_VALUES_HASHED_AT_ONCE = 4_000_000
+_VALUES_HASHED_AT_ONCE = 1_000_000
 # Differences of two values: so many take about a second.
 _DIFFERENCES = 4e8
 
@@ -74,7 +75,7 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     order = np.lexsort((weights, place))
     mass = np.bincount(place[order], weights[order], minlength=distinct.size).astype(np.float64)
     rows = first[:n_rows]
-    part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+    part = X[rows].toarray() if sparse.issparse(X) else take_rows(X, rows)
     # Rows that are equal in float32 are equal.
     with np.errstate(over="ignore"):
         part = part.astype(np.float32).astype(np.float64)
@@ -116,9 +117,8 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])
         return scramble(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
     step = max(1, _VALUES_HASHED_AT_ONCE // max(X.shape[1], 1))
-    for start in range(0, X.shape[0], step):
-        block = slice(start, start + step)
-        keys[block] += _bits(X[block]) @ factors[:-1]
+    for rows, block in row_blocks(X, step):
+        keys[rows] += _bits(block) @ factors[:-1]
     return scramble(keys)
 
 

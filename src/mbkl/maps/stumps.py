@@ -12,14 +12,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from mbkl.engine.codes import Codes, coarsening
+from mbkl.engine.row_blocks import row_blocks
 from mbkl.learn.tables import Ladder
 from mbkl.maps.binning import BinEdges, bin_columns
+from mbkl.maps.sample import draw_sample
 
 if TYPE_CHECKING:
     from mbkl.engine import Engine
     from mbkl.engine.torch_engine import TorchEngine
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
+# A sample of so many rows and values gives quantiles to less than a percent.
+_QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
+_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Stumps(BaseEstimator):
         if self.thresholds == "uniform":
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
         else:
-            thresholds = quantiles(X, weights, features, shares)
+            thresholds = quantiles(*rows_of_quantiles(X, weights, seed), features, shares)
         if self.thresholds == "mixed":
             uniform = low[features] * (1.0 - shares) + high[features] * shares
             # Stratified draws take all features in turn: every other round is uniform.
@@ -212,10 +217,20 @@ def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, ND
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
     else:
-        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-        missing = np.isnan(np.add.reduce(X, axis=0, dtype=np.float64))
+        low, high, missing = _ranges_of_blocks(X)
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_float32_range(low, high)
+    return low, high, missing
+
+
+def _ranges_of_blocks(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    low, high = np.full((2, X.shape[1]), np.nan)
+    missing = np.zeros(X.shape[1], dtype=bool)
+    # An array is one block: only files are read piece by piece.
+    for _, block in row_blocks(X, X.shape[0] if isinstance(X, np.ndarray) else _ROWS_AT_ONCE):
+        low = np.fmin(low, np.fmin.reduce(block, axis=0))
+        high = np.fmax(high, np.fmax.reduce(block, axis=0))
+        missing |= np.isnan(np.add.reduce(block, axis=0, dtype=np.float64))
     return low, high, missing
 
 
@@ -243,6 +258,15 @@ def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
         result += digit * (numbers & 1)
         numbers, digit = numbers >> 1, digit / 2
     return result
+
+
+def rows_of_quantiles(X, weights: NDArray, seed: int) -> tuple[NDArray, NDArray]:
+    """Return rows and weights from which quantiles are taken: a sample of very many."""
+    n_rows = min(max(_QUANTILE_VALUES // max(X.shape[1], 1), _FEWEST_ROWS), _QUANTILE_ROWS)
+    if X.shape[0] <= n_rows or sparse.issparse(X):
+        return X, weights
+    sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, n_rows, seed)
+    return sample.X, sample.weights
 
 
 def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:

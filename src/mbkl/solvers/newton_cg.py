@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve
 
-from mbkl.engine.fixed_point import exact_sum
+from mbkl.engine.fixed_point import exact_sum, exact_total
 from mbkl.engine.namespace import Values, cast, index_for, is_numpy, namespace, to_host
 from mbkl.learn.losses import Hinge, positive_part
 from mbkl.learn.margins import Margins
@@ -70,6 +71,29 @@ class Solution:
         )
 
 
+@dataclass(frozen=True)
+class FirstRows:
+    """Some rows that are as good as random, from which Newton systems are preconditioned.
+
+    Parameters
+    ----------
+    operator : MapOperator or JointOperator
+        On these rows.
+    numbers : slice or ndarray
+        Which of all rows they are.
+    gram : ndarray of shape (n_rows, n_rows) or None
+        Z diag(1 / penalty) Z' of these rows.
+    """
+
+    operator: AnyOperator
+    numbers: Any
+    gram: Values = None
+
+    def with_gram(self, kernel_weights: Values) -> FirstRows:
+        """Return the same with their kernel matrix."""
+        return replace(self, gram=self.operator.gram(kernel_weights))
+
+
 def minimise(
     operator: AnyOperator,
     margins: Margins,
@@ -79,7 +103,7 @@ def minimise(
     tol: float,
     max_iter: int,
     progress: Callable[[Solution], bool] = lambda solution: False,
-    part_gram: Values | None = None,
+    part: FirstRows | None = None,
 ) -> Solution:
     """Minimise all columns until each one's duality gap is at most tol * objective.
 
@@ -95,9 +119,8 @@ def minimise(
     max_iter : int
     progress : callable
         Called once an iteration with the `Solution` so far; True stops.
-    part_gram : ndarray of shape (n_first, n_first) or None
-        Z diag(1 / penalty) Z' of the first rows, in an order that is random: they are a
-        sample from which Newton systems of many more rows are preconditioned.
+    part : FirstRows or None
+        A sample from which Newton systems of many more rows are preconditioned.
 
     Returns
     -------
@@ -110,28 +133,28 @@ def minimise(
     open_columns = np.arange(intercept.shape[0])
     first_size = np.nan * intercept
     for solution.n_iter in range(max_iter + 1):
-        part = margins.columns(open_columns)
+        rest = margins.columns(open_columns)
         start = solution.intercept[open_columns]
-        solution.intercept[open_columns] = part.best_intercept(scores[:, open_columns], start)
-        gradient = _assess(operator, part, penalty, scores, solution, open_columns)
+        solution.intercept[open_columns] = rest.best_intercept(scores[:, open_columns], start)
+        gradient = _assess(operator, rest, penalty, scores, solution, open_columns)
         closed = to_host(solution.gap[open_columns] <= tol * solution.objective[open_columns])
         if progress(solution) or closed.all() or solution.n_iter == max_iter:
             break
         open_columns, gradient = open_columns[~closed], gradient[:, np.flatnonzero(~closed)]
-        part = margins.columns(open_columns)
+        rest = margins.columns(open_columns)
         shifted = scores[:, open_columns] + cast(solution.intercept[open_columns], scores)
-        curvature = part.curvature(shifted)
+        curvature = rest.curvature(shifted)
         # A narrow parabola in place of a kink leaves no room for errors.
         coarse = nullcontext if isinstance(margins.loss, Hinge) else operator.coarse
         with coarse():
             directions, sizes = _directions(
-                operator, curvature, penalty, gradient, first_size[open_columns], part_gram
+                operator, curvature, penalty, gradient, first_size[open_columns], part
             )
         first_size[open_columns] = xp.fmax(first_size[open_columns], sizes)
         change = operator.forward(directions)
         shifts = -weighted_means(change, curvature)
         steps, gains = _line_search(
-            part, penalty, solution.jumps[:, open_columns], directions, gradient,
+            rest, penalty, solution.jumps[:, open_columns], directions, gradient,
             shifted, change + cast(shifts, change),
         )  # fmt: skip
         solution.jumps[:, open_columns] += steps * directions
@@ -144,9 +167,7 @@ def minimise(
     return solution
 
 
-def _directions(
-    operator, curvature, penalty, gradient, first_size, part_gram
-) -> tuple[Values, Values]:
+def _directions(operator, curvature, penalty, gradient, first_size, part) -> tuple[Values, Values]:
     """Return Newton steps, and the norms of the gradients that preconditioners induce."""
     if operator.in_lockstep:
         lockstep = LockstepSystem(operator, curvature, penalty)
@@ -154,7 +175,7 @@ def _directions(
         return lockstep.solve(-gradient, _accuracy(sizes, first_size)), sizes
     directions, sizes = np.empty_like(gradient), np.empty(first_size.size)
     for position in range(first_size.size):
-        system = NewtonSystem(operator, curvature[:, position], penalty, part_gram)
+        system = NewtonSystem(operator, curvature[:, position], penalty, part)
         sizes[position] = system.size(gradient[:, position])
         accuracy = _accuracy(sizes[position], first_size[position])
         directions[:, position] = system.solve(-gradient[:, position], accuracy)
@@ -168,15 +189,15 @@ def _accuracy(size: Values, first_size: Values) -> Values:
     return xp.fmin(0.5 * share**0.5, 0.0 * share + 0.25)
 
 
-def _assess(operator, part, penalty, scores, solution, columns) -> Values:
+def _assess(operator, margins, penalty, scores, solution, columns) -> Values:
     """Update objective and duality gap of some columns; return their gradients."""
     jumps = solution.jumps[:, columns]
     shifted = scores[:, columns] + cast(solution.intercept[columns], scores)
-    support = part.support(shifted)
-    pull = operator.adjoint(part.labels * support)
+    support = margins.support(shifted)
+    pull = operator.adjoint(margins.labels * support)
     quadratic = 0.5 * (penalty[:, None] * jumps**2).sum(axis=0)
-    dual = part.dual_value(support) - 0.5 * (pull**2 / penalty[:, None]).sum(axis=0)
-    solution.objective[columns] = quadratic + part.exact_value(shifted)
+    dual = margins.dual_value(support) - 0.5 * (pull**2 / penalty[:, None]).sum(axis=0)
+    solution.objective[columns] = quadratic + margins.exact_value(shifted)
     solution.gap[columns] = positive_part(solution.objective[columns] - dual)
     return penalty[:, None] * jumps - pull
 
@@ -189,25 +210,27 @@ class NewtonSystem:
     operator : object with take_narrow, forward, adjoint_and_total, products
     curvature : ndarray of shape (n_rows,)
     penalty : ndarray of shape (n_cells,)
-    part_gram : ndarray or None
+    part : FirstRows or None
         See `minimise`.
     """
 
-    def __init__(self, operator, curvature: Values, penalty: Values, part_gram=None) -> None:
-        part = None
+    def __init__(self, operator, curvature: Values, penalty: Values, part=None) -> None:
+        preconditioner = None
         if is_numpy(curvature):
             rows = np.flatnonzero(curvature)
-            if part_gram is not None:
-                first = rows[rows < len(part_gram)][: int(_PART * rows.size)]
+            if part is not None:
+                of_part = curvature[part.numbers]
+                first = np.flatnonzero(of_part)[: int(_PART * rows.size)]
                 if first.size >= _FEWEST_OF_A_PART:
-                    part = PartPreconditioner(operator, curvature, penalty, part_gram, first)
+                    weights = of_part[first] * (exact_total(curvature) / of_part[first].sum())
+                    preconditioner = PartPreconditioner(part, first, weights, penalty)
             if rows.size < _WORTH_COPYING * curvature.size:
                 operator, curvature = operator.take_narrow(rows), curvature[rows]
         self._operator, self._penalty = operator, penalty
         self._curvature = curvature[:, None]
         share, diagonal, neighbour = _centred(operator, self._curvature)
         self._share = share[:, 0]
-        self._preconditioner = part or ChainPreconditioner(
+        self._preconditioner = preconditioner or ChainPreconditioner(
             diagonal[:, 0], neighbour[:, 0], penalty, operator.longest_chain
         )
 
@@ -237,22 +260,19 @@ class PartPreconditioner:
 
     Parameters
     ----------
-    operator : object with take_narrow, forward, adjoint
-    curvature : ndarray of shape (n_rows,)
+    part : FirstRows
+    rows : ndarray of shape (n_rows,)
+        Some of these, with positive curvature.
+    weights : ndarray of shape (n_rows,)
+        Their curvature, as large together as that of all rows.
     penalty : ndarray of shape (n_cells,)
-    gram : ndarray of shape (n_first, n_first)
-        Z diag(1 / penalty) Z' of the first rows.
-    rows : ndarray of shape (n_part,)
-        Some of the first rows, with positive curvature.
     """
 
-    def __init__(self, operator, curvature, penalty, gram, rows) -> None:
-        self._operator, self._penalty = operator.take_narrow(rows), penalty
-        weights = curvature[rows]
-        weights = weights * (exact_sum(curvature[:, None])[0] / weights.sum())
+    def __init__(self, part: FirstRows, rows, weights, penalty) -> None:
+        self._operator, self._penalty = part.operator.take_narrow(rows), penalty
         self._share = weights / weights.sum()
         # Eliminating the intercept centres the columns.
-        centred = gram[np.ix_(rows, rows)]
+        centred = part.gram[np.ix_(rows, rows)]
         with one_blas_thread():
             mean = centred @ self._share
             centred = centred - mean - mean[:, None] + self._share @ mean
@@ -323,18 +343,18 @@ def weighted_means(scores: Values, weights: Values) -> Values:
 
 
 def _line_search(
-    part, penalty, jumps, directions, gradient, scores, change
+    margins, penalty, jumps, directions, gradient, scores, change
 ) -> tuple[Values, Values]:
     """Return for each column a step that lowers its objective enough (or zero), and the gain."""
     linear = (penalty[:, None] * jumps * directions).sum(axis=0)
     square = (penalty[:, None] * directions**2).sum(axis=0)
     slope = (gradient * directions).sum(axis=0)
-    before = part.value(scores)
+    before = margins.value(scores)
     xp = namespace(slope)
     steps = 0.0 * slope + 1.0
     for _ in range(40):
         change_of_penalty = steps * linear + 0.5 * steps**2 * square
-        gain = part.value(scores + cast(steps, change) * change) - before + change_of_penalty
+        gain = margins.value(scores + cast(steps, change) * change) - before + change_of_penalty
         enough = gain <= 1e-4 * steps * slope
         if enough.all():
             return steps, -gain

@@ -1,0 +1,113 @@
+"""Rows of Parquet files, read as they are needed: a table may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.row_blocks import blocks_of
+from mbkl.extras import require
+
+
+class ParquetRows:
+    """The numbers of a Parquet file, or of a folder of them, as a matrix for `fit`.
+
+    Values that are null are missing, NaN. Every pass reads the files anew, from the first
+    row to the last.
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder of files.
+    columns : sequence of str
+        Columns that are features: numbers or truth values.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "label": ["no", "yes"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame.to_parquet(f"{folder}/rows.parquet")
+    ...     X, y = read_parquet(folder, target="label")
+    ...     X.shape, y.tolist()
+    ((2, 2), ['no', 'yes'])
+    """
+
+    def __init__(self, path, columns: Sequence[str]) -> None:
+        self._files = _dataset(path)
+        self.columns = list(columns)
+        types = [self._files.schema.field(name).type for name in self.columns]
+        for name, kind in zip(self.columns, types, strict=True):
+            if not _is_number(kind):
+                raise ValueError(
+                    f"Column {name!r} of {str(path)!r} holds {kind}, no numbers; leave it out "
+                    "of the columns, or encode it as numbers first."
+                )
+        self.shape = (self._files.count_rows(), len(self.columns))
+        self.dtype = np.dtype(np.float32 if all(map(_fits_float32, types)) else np.float64)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        """Yield all rows in order, `step` at a time, with their numbers."""
+        yield from blocks_of(self._pieces(step), step)
+
+    def _pieces(self, step: int) -> Iterator[NDArray]:
+        # One batch ahead: the default is sixteen, and many files at once.
+        batches = self._files.to_batches(
+            columns=self.columns, batch_size=step, batch_readahead=1, fragment_readahead=1
+        )
+        for batch in batches:
+            block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+            for position, name in enumerate(self.columns):
+                block[:, position] = _numbers(batch.column(position), name)
+            yield block
+
+
+def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
+    """Open Parquet files for `fit`: all columns of numbers but the target, and the target.
+
+    Parameters
+    ----------
+    path : path
+        A file, or a folder of files.
+    target : str
+        Name of the column of labels.
+
+    Returns
+    -------
+    X : ParquetRows
+    y : ndarray of shape (n_rows,)
+    """
+    names = _dataset(path).schema.names
+    if target not in names:
+        raise ValueError(
+            f"target={target!r} is no column of {str(path)!r}; it has {', '.join(names)}."
+        )
+    X = ParquetRows(path, [name for name in names if name != target])
+    labels = _dataset(path).to_table(columns=[target]).column(target)
+    if labels.null_count:
+        raise ValueError(f"Column {target!r} of {str(path)!r} has rows without a label.")
+    return X, labels.to_numpy()
+
+
+def _dataset(path):
+    return require("pyarrow.dataset", "cli").dataset(path, format="parquet")
+
+
+def _is_number(kind) -> bool:
+    types = require("pyarrow.types", "cli")
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _fits_float32(kind) -> bool:
+    return str(kind) in ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")
+
+
+def _numbers(column, name: str) -> NDArray:
+    values = column.cast("float64").to_numpy(zero_copy_only=False)
+    if np.isinf(values).any():
+        raise ValueError(f"Column {name!r} of X has infinite values; remove or clip them.")
+    return values

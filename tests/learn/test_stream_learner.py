@@ -1,0 +1,128 @@
+"""A fit from files gives the bits of a fit in memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from mbkl import MBKLClassifier, MBKLClassifierCV, estimate_memory, memory
+from mbkl.engine import stream_engine
+from mbkl.learn import algorithm, classifier_weights, stream_learner
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Let few rows be many."""
+    monkeypatch.setattr(memory, "_BLOCK_BYTES", 4_000)
+    monkeypatch.setattr(memory, "_BLOCKS", 0)
+    monkeypatch.setattr(stream_engine, "FEW_ROWS", 100)
+    for module in (algorithm, classifier_weights, stream_learner, memory):
+        monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr("mbkl.base.FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr("mbkl.model_selection.FEW_ROWS_GRAM", 300)
+    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
+    monkeypatch.setattr(classifier_weights, "_FEW_ROWS_HINGE", 50)
+    monkeypatch.setattr("mbkl.solvers.newton_cg._FEWEST_OF_A_PART", 10)
+
+
+@pytest.fixture
+def streams(monkeypatch):
+    """Count the passes over files."""
+    passes = []
+    original = stream_engine._blocks
+
+    def counted(codes):
+        passes.append(codes.n_rows)
+        return original(codes)
+
+    monkeypatch.setattr(stream_engine, "_blocks", counted)
+    return passes
+
+
+SETTINGS = {
+    "default": {},
+    "stumps, learned": {"maps": "stumps", "theta": "learned", "n_maps": 100},
+    "stumps, few pairs": {
+        "maps": "stumps",
+        "theta": "learned",
+        "n_maps": 100,
+        "max_pairs": 200,
+    },
+    "ferns, reweighted": {"maps": "ferns", "theta": "reweighted", "n_maps": 20},
+    "both, logistic": {
+        "maps": ["stumps", "ferns"],
+        "loss": "logistic",
+        "n_maps": 20,
+        "calibration": "temperature",
+    },
+    "hinge": {"maps": "stumps", "loss": "hinge", "n_maps": 50},
+    "alignment": {"maps": "stumps", "theta": "alignment", "n_maps": 50},
+}
+
+
+def too_little(model, X, n_classes) -> int:
+    """Return a limit that codes in files keep, and codes in memory do not."""
+    estimate = estimate_memory(model, *X.shape, n_classes)
+    assert estimate.streamed < estimate.in_memory
+    return estimate.in_memory - 1
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_same_bits(name, n_classes, make_data, bits_of, streams, tmp_path):
+    X, y = make_data(600, 5, n_classes)
+    X[::17, 2] = np.nan
+    X[300:350], y[300:350] = X[:50], y[:50]  # equal rows, to be merged
+    settings = {"random_state": 0, **SETTINGS[name]}
+    plain = MBKLClassifier(**settings)
+    limited = MBKLClassifier(
+        max_memory=too_little(plain, X, n_classes), cache_folder=tmp_path, **settings
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain.fit(X, y)
+        assert not streams
+        limited.fit(X, y)
+    assert streams
+    assert bits_of(plain) == bits_of(limited)
+    assert plain.temperature_ == limited.temperature_
+    assert not list(tmp_path.iterdir())
+
+
+def test_zero_weights_are_absence(make_data, bits_of, streams):
+    X, y = make_data(600, 5)
+    weights = np.random.default_rng(0).integers(0, 3, size=600).astype(float)
+    plain = MBKLClassifier(maps="stumps", n_maps=100, random_state=0)
+    limit = too_little(plain, X[weights > 0], 2)
+    limited = MBKLClassifier(maps="stumps", n_maps=100, random_state=0, max_memory=limit)
+    plain.fit(X, y, weights)
+    limited.fit(X, y, weights)
+    assert streams
+    assert bits_of(plain) == bits_of(limited)
+
+
+def test_cross_validation(make_data, bits_of, streams):
+    X, y = make_data(600, 5)
+    plain = MBKLClassifierCV(maps="stumps", n_maps=100, Cs=(0.1, 1.0), cv=3, random_state=0)
+    limit = too_little(plain, X, 2)
+    limited = MBKLClassifierCV(
+        maps="stumps", n_maps=100, Cs=(0.1, 1.0), cv=3, random_state=0, max_memory=limit
+    )
+    plain.fit(X, y)
+    limited.fit(X, y)
+    assert streams
+    assert plain.best_score_ == limited.best_score_
+    assert bits_of(plain) == bits_of(limited)
+
+
+def test_a_checkpoint_does_not_care_where_the_codes_are(make_data, bits_of, tmp_path):
+    X, y = make_data(600, 5)
+    path = tmp_path / "fit.checkpoint"
+    plain = MBKLClassifier(maps="stumps", n_maps=100, random_state=0, checkpoint=path)
+    plain.fit(X, y)
+    limit = too_little(plain, X, 2)
+    limited = MBKLClassifier(
+        maps="stumps", n_maps=100, random_state=0, checkpoint=path, max_memory=limit
+    )
+    assert bits_of(limited.fit(X, y)) == bits_of(plain)

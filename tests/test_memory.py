@@ -1,0 +1,154 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mbkl import MBKLClassifier, estimate_memory, memory
+from mbkl.memory import parse_bytes
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("Memory is measured as Linux tells it.", allow_module_level=True)
+
+# Fits one model after a small one (so that what is loaded once does not count) and prints how
+# many bytes of memory, beyond files that are mapped, it took at most.
+MEASURE = """
+import json, sys, threading, time
+import numpy as np
+from mbkl import MBKLClassifier
+
+def used():
+    with open("/proc/self/statm") as file:
+        numbers = file.read().split()
+    return (int(numbers[1]) - int(numbers[2])) * 4096
+
+settings, path = json.loads(sys.argv[1]), sys.argv[2]
+warm = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+for theta in ("ones", "learned"):
+    small = MBKLClassifier(maps=["stumps", "ferns"], n_maps=60, theta=theta, random_state=0)
+    small.fit(warm, warm[:, 0] > 0)
+X, y = np.load(path + "/X.npy", mmap_mode="r"), np.load(path + "/y.npy")
+before, most, running = used(), [0], [True]
+
+def watch():
+    while running:
+        most[0] = max(most[0], used() - before)
+        time.sleep(0.0005)
+
+thread = threading.Thread(target=watch)
+thread.start()
+model = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y)
+running.clear()
+thread.join()
+print(json.dumps({"bytes": most[0], "coef": model.coef_.tobytes().hex()[:20000]}))
+"""
+
+
+def measure(folder, **settings) -> dict:
+    command = [sys.executable, "-c", MEASURE, json.dumps(settings), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write(folder, n_rows, n_features, n_classes=2) -> None:
+    generator = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(
+        folder / "X.npy", mode="w+", dtype=np.float32, shape=(n_rows, n_features)
+    )
+    y = np.empty(n_rows, dtype=np.int64)
+    for start in range(0, n_rows, 10_000):
+        block = generator.random((min(10_000, n_rows - start), n_features), dtype=np.float32)
+        X[start : start + 10_000] = block
+        noise = generator.normal(scale=0.2, size=len(block))
+        score = block[:, 0] + (block[:, 1] > 0.5) * block[:, 2] + noise
+        y[start : start + 10_000] = np.clip(score * n_classes / 2, 0, n_classes - 1)
+    X.flush()
+    np.save(folder / "y.npy", y)
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings"),
+    [
+        ((60_000, 100, 2), {"maps": "stumps", "n_maps": 1_000}),
+        ((60_000, 40, 5), {"maps": "stumps", "n_maps": 2_000}),
+        ((12_000, 10, 2), {"maps": ["stumps", "ferns"], "n_maps": 500}),
+    ],
+)
+def test_the_estimate_holds(tmp_path, shape, settings):
+    write(tmp_path, *shape)
+    estimate = estimate_memory(MBKLClassifier(n_jobs=2, **settings), *shape)
+    taken = measure(tmp_path, **settings)["bytes"]
+    assert 0.4 * estimate.in_memory < taken < 1.1 * estimate.in_memory
+
+
+def test_codes_larger_than_the_memory_allowed(tmp_path):
+    n_rows, n_features, limit = 100_000, 1_000, 80_000_000
+    assert n_rows * n_features > limit
+    write(tmp_path, n_rows, n_features)
+    settings = {"maps": "stumps", "n_maps": 3_000}
+    estimate = estimate_memory(MBKLClassifier(**settings), n_rows, n_features)
+    assert estimate.streamed <= limit < estimate.in_memory
+    limited = measure(tmp_path, max_memory=limit, cache_folder=str(tmp_path), **settings)
+    plain = measure(tmp_path, **settings)
+    assert limited["coef"] == plain["coef"]
+    assert limited["bytes"] < limit < plain["bytes"]
+
+
+def test_too_little_memory_is_refused_with_the_number_needed(make_data):
+    X, y = make_data(5_000, 4)
+    model = MBKLClassifier(maps="stumps", n_maps=100, max_memory=1_000)
+    with pytest.raises(ValueError, match=r"max_memory=1,000 bytes is too little: about [\d,]+ are"):
+        model.fit(X, y)
+
+
+def test_more_of_anything_takes_more():
+    model = MBKLClassifier()
+    base = estimate_memory(model, 10_000, 20, 3)
+    for other in (
+        estimate_memory(model, 20_000, 20, 3),
+        estimate_memory(model, 10_000, 200, 3),
+        estimate_memory(model, 10_000, 20, 6),
+    ):
+        assert other.in_memory > base.in_memory
+        assert other.streamed > base.streamed
+
+
+@pytest.mark.parametrize("size", ["", "GB", "-1GB", "2 apples", "0", "1e400"])
+def test_sizes_that_are_none(size):
+    with pytest.raises(ValueError, match="max_memory must be"):
+        parse_bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_memory": "much"}, "max_memory must be"),
+        ({"max_memory": -5}, "max_memory"),
+        ({"max_memory": "1GB", "maps": "projections"}, "Projections need all rows"),
+        ({"max_memory": "1GB", "device": "torch"}, "device='cpu'"),
+    ],
+)
+def test_settings_that_do_not_go_together(make_data, settings, message):
+    if settings.get("device") == "torch":
+        pytest.importorskip("torch")
+    X, y = make_data(5_000, 4)
+    with pytest.raises(ValueError, match=message):
+        MBKLClassifier(**{"maps": "stumps", "n_maps": 50, **settings}).fit(X, y)
+
+
+def test_sparse_rows_are_refused(make_data):
+    X, y = make_data(5_000, 4)
+    with pytest.raises(ValueError, match="dense rows"):
+        MBKLClassifier(maps="stumps", max_memory="1GB").fit(sparse.csr_array(X), y)
+
+
+def test_a_folder_that_is_not_there(make_data, tmp_path, monkeypatch):
+    X, y = make_data(5_000, 4)
+    model = MBKLClassifier(maps="stumps", n_maps=100)
+    estimate = estimate_memory(model, *X.shape)
+    monkeypatch.setattr(memory, "_BLOCKS", 0)
+    model.set_params(max_memory=estimate.in_memory - 1, cache_folder=tmp_path / "none")
+    with pytest.raises(ValueError, match="cache_folder="):
+        model.fit(X, y)
