@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mbkl.engine import engine_on
 from mbkl.engine.fixed_point import exact_sum
-from mbkl.engine.namespace import to_host
+from mbkl.engine.namespace import Values, look_up, to_host
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.engine.row_blocks import SomeRows
 from mbkl.engine.stream_engine import StreamEngine
@@ -56,9 +57,9 @@ _ACCEPTED = {
 class Rows:
     """Training data of positive weight, with classes as numbers."""
 
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
+    X: Any
+    y: Values
+    weights: Values
     settings: Settings
 
 
@@ -140,23 +141,29 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _encode(self, y, weights):
         """Return class numbers, and the weights times those of the classes."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            found = f"one class, {self.classes_[0]}" if self.classes_.size else "no class"
+        classes, codes = np.unique(y, return_inverse=True)
+        return codes, self._class_weighted(classes, codes, weights)
+
+    def _class_weighted(self, classes, codes, weights):
+        """Set the classes; return the weights times those of the classes."""
+        self.classes_ = classes
+        if classes.size < 2:
+            found = f"one class, {classes[0]}" if classes.size else "no class"
             raise ValueError(
                 "Training needs rows of at least two classes with positive weight, "
                 f"but y has {found}."
             )
         if self.class_weight is None:
-            return codes, weights
+            return weights
+        own_class = codes[:, None] == np.arange(classes.size)
         if self.class_weight == "balanced":
-            totals = exact_sum(np.where(codes[:, None] == np.unique(codes), weights[:, None], 0.0))
+            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
             factors = totals.sum() / (totals.size * totals)
         else:
-            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
         if not (factors > 0).all():
             raise ValueError("class_weight must be positive for every class in y.")
-        return codes, weights * factors[codes]
+        return weights * look_up(factors, codes)
 
     def _learner(self, X, y, weights, progress: Progress) -> Learner:
         """Choose and draw the maps, bin the rows of positive weight, put all together."""
@@ -250,10 +257,13 @@ class BinaryMapsEstimator(BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        kind = StreamLearner if isinstance(engine, StreamEngine) else Learner
-        return kind(
+        return self._learner_of(engine)(
             operator, multiplicity, rows.y, n_classes, rows.weights, rows.settings, progress
         )
+
+    def _learner_of(self, engine: Engine) -> Callable[..., Learner]:
+        """Return what makes a learner from codes of that engine."""
+        return StreamLearner if isinstance(engine, StreamEngine) else Learner
 
     def _engine(self, X, plans: list[Plan], n_fits: int) -> Engine:
         """Return what computes: on a device, or here within the memory allowed."""

@@ -294,7 +294,11 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = Progress(self, open_checkpoint(self, X, y, weights))
-        learner = self._learner(X, y, weights, progress).canonical()
+        return self._learn_canonical(self._learner(X, y, weights, progress))
+
+    def _learn_canonical(self, learner: Learner):
+        """Merge equal rows, find the costs, and run the steps."""
+        learner = learner.canonical()
         C = self._cost(learner) if self.C == "auto" else float(self.C)
         C_kernel = self.C_kernel
         if C_kernel is None:

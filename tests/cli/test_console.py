@@ -62,7 +62,9 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
     assert done == sorted(done)
     assert done[1] == 1
     assert done[-1] < 10
-    assert "learning" in sys.stderr.getvalue() or "tables" in sys.stderr.getvalue()
+    shown = sys.stderr.getvalue()
+    assert "learning" in shown or "tables" in shown
+    assert "0:00:0" in shown  # the time since the beginning
 
 
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])

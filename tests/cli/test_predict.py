@@ -2,12 +2,14 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from mbkl.cli.models import Trained
 from mbkl.io import load, load_extra, save
 from mbkl.tables import TableEncoder
 
@@ -107,6 +109,27 @@ def test_models_saved_by_the_library(mbkl, people):
     assert "3 columns, but the model has 2" in mbkl.error("predict", "plain.mbkl", "three.npz")
 
 
+def test_rows_are_those_that_exported_models_see(mbkl, model_file, people):
+    """A number that float32 rounds to a threshold is above it for neither of them."""
+    trained = Trained.load(model_file)
+    ferns = trained.model.predictor_.maps.parts[-1]
+    asks_age = (ferns.features == 0) & np.isfinite(ferns.thresholds)
+    threshold = ferns.thresholds[asks_age][0]
+    ages = np.array([threshold, np.nextafter(threshold, np.inf)])
+    people.head(2).assign(age=ages, town="Rome").to_csv("near.csv", index=False)
+    X = trained.features(trained.read(Path("near.csv")))
+    assert set(X.dtypes) == {np.dtype(np.float32)}
+    assert X["age"].tolist() == [threshold, threshold]
+
+
+def test_numbers_beyond_float32_are_its_largest(mbkl, model_file, people):
+    labels = []
+    for age in (1e30, 1e300):
+        people.assign(age=age).to_csv("far.csv", index=False)
+        labels.append(mbkl.json("predict", model_file, "far.csv")["label"])
+    assert labels[0] == labels[1]
+
+
 # ---------------------------------------------------------------- bad input
 
 
@@ -114,6 +137,20 @@ def test_a_missing_column(mbkl, model_file, people):
     people.drop(columns="age").assign(Age=1).to_csv("b.csv", index=False)
     line = mbkl.error("predict", model_file, "b.csv")
     assert line == "mbkl: b.csv: no column 'age'; did you mean 'Age'?"
+
+
+def test_missing_columns_that_no_other_is_like(mbkl, model_file, people):
+    people.drop(columns=["age", "since"]).to_csv("b.csv", index=False)
+    line = mbkl.error("predict", model_file, "b.csv")
+    assert line == (
+        "mbkl: b.csv: no column 'age', 'since', as in training; add what is missing, with empty "
+        "fields where nothing is known."
+    )
+
+
+def test_what_a_file_holds_cannot_get_at_the_terminal(mbkl, model_file, tmp_path):
+    (tmp_path / "b.csv").write_bytes(b"a\n1,\x1b[31mred\n")
+    assert "\x1b" not in mbkl.error("predict", model_file, "b.csv")
 
 
 def test_text_in_a_column_of_numbers(mbkl, model_file, people):
@@ -154,7 +191,9 @@ def test_a_damaged_model(mbkl, model_file, people_csv, tmp_path):
     content = bytearray(model_file.read_bytes())
     content[-100] ^= 1
     (tmp_path / "m.mbkl").write_bytes(content)
-    assert "m.mbkl: The model file is damaged" in mbkl.error("predict", "m.mbkl", people_csv)
+    line = mbkl.error("predict", "m.mbkl", people_csv)
+    assert "m.mbkl: The model file is damaged" in line
+    assert "'mbkl fit' writes a new one" in line
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.explain.coalitions import pairwise, shapley
+from mbkl.explain.coalitions import shapley
 
 
 def shares_of_orders(members, values, orders):
@@ -60,14 +60,3 @@ def test_an_additive_game_gives_everybody_its_own():
     own = np.arange(11.0)
     game = shapley(11)
     np.testing.assert_allclose(game.weights @ (game.members @ own), own, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_players", range(1, 6))
-def test_what_pairs_add_together(n_players):
-    generator = np.random.default_rng(0)
-    alone, together = generator.normal(size=n_players), generator.normal(size=(n_players,) * 2)
-    game = pairwise(n_players)
-    inside = game.members.astype(float)
-    values = 3.0 + inside @ alone + np.einsum("ci,ij,cj->c", inside, together, inside)
-    expected = [together[i, j] + together[j, i] for i, j in game.targets]
-    np.testing.assert_allclose(game.weights @ values, expected, atol=1e-12)

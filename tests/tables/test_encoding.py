@@ -126,8 +126,9 @@ def test_numbers_for_text_and_text_for_numbers():
     [
         ([5] * 40, "'a' is always 5"),
         (["x"] * 40, "'a' is always 'x'"),
-        ([None] * 40, "'a' is empty"),
-        (pa.array([None] * 40, pa.string()), "'a' is empty"),
+        ([None] * 40, "'a' is left out: it is empty"),
+        (pa.array([None] * 40, pa.string()), "'a' is left out: it is empty"),
+        (pa.array([None] * 40, pa.float64()), "'a' is empty"),
         (list(range(40)), "'a' counts the rows"),
         ([f"key {number}" for number in range(40)], "'a' is left out: 40 different texts"),
         ([f"key {number // 2 * 2}" for number in range(40)], None),
@@ -141,6 +142,13 @@ def test_what_the_user_is_told(values, note):
     assert [note in found for found in encoder.notes_] == ([] if note is None else [True])
     left_out = note is not None and "left out" in note
     assert [rule["name"] for rule in encoder.rules] == (["b"] if left_out else ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.string()])
+def test_a_column_that_was_empty_may_hold_anything(kind):
+    seen = pa.table({"remark": pa.array([None] * 4, kind), "n": [0.5, 1, 4, 2]})
+    encoder = TableEncoder().fit(seen)
+    assert encoder.transform(pa.table({"remark": ["late"], "n": [3.0]})).tolist() == [[3.0]]
 
 
 def test_missing_values_next_to_one_value_are_not_constant():

@@ -150,6 +150,8 @@ def _warnings_as_notes(console: Console) -> Iterator[None]:
 
 def _in_one_line(error: Exception) -> str:
     words = " ".join(str(error).split()) or type(error).__name__
+    # What was found in a file must not get at the terminal.
+    words = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
     if isinstance(error, MemoryError):
         return "not enough memory for this; use fewer rows, or fewer maps (--n-maps)."
     if isinstance(error, OSError) and error.filename and error.strerror:

@@ -85,12 +85,12 @@ def _try_all(
     rivals: list[str] | None,
 ) -> dict[str, list[Outcome]]:
     """Try each classifier on each split."""
-    from threadpoolctl import threadpool_limits
-
-    from mbkl.cli.validation import splits_of, try_out
-
     with console.steps(reading=1) as steps:
         steps.begin("reading", f"reading {data.name}")
+        from threadpoolctl import threadpool_limits
+
+        from mbkl.cli.validation import splits_of, try_out
+
         table = reading.read(data)
         held_out = None if test is None else reading.read_test(test, table)
     contestants = _contestants(console, learning, rivals, table.is_sparse)

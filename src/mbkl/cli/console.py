@@ -70,10 +70,11 @@ class Console:
     def steps(self, **shares: float) -> Iterator[Steps]:
         """Show progress through steps that take about these shares of the time."""
         from rich.console import Console as Screen
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         shown = not self.quiet and sys.stderr.isatty()
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        # Shares are rough, and a time left that is made from them would mislead.
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(
             *columns, console=Screen(stderr=True), transient=True, disable=not shown
         ) as bar:

@@ -53,11 +53,11 @@ def _of_a_model(
     console: Console, path: Path, data: Path, target: str | None
 ) -> tuple[NDArray, list[Outcome]]:
     """Try a model on a table."""
-    from mbkl.cli.models import Trained
-    from mbkl.cli.validation import outcome_of
-
     with console.steps(reading=1, predicting=1) as steps:
         steps.begin("reading")
+        from mbkl.cli.models import Trained
+        from mbkl.cli.validation import outcome_of
+
         trained = Trained.load(path)
         steps.part(data.name)
         table = trained.read_labelled(data, target)
@@ -75,16 +75,16 @@ def _of_new_models(
     n_folds: int,
 ) -> tuple[NDArray, list[Outcome]]:
     """Learn from parts of a table and try what was learned on the rest."""
-    import numpy as np
-
-    from mbkl.cli.validation import splits_of, try_out
-
     n_splits = 1 if test else n_folds
     names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
     names = names if test is None else ["learning"]
     outcomes = []
     with console.steps(reading=1, **dict.fromkeys(names, 5)) as steps:
         steps.begin("reading", f"reading {data.name}")
+        import numpy as np
+
+        from mbkl.cli.validation import splits_of, try_out
+
         table = reading.read(data)
         for note in table.notes:
             console.note(note)

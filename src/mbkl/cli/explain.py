@@ -55,10 +55,10 @@ def explain(
         raise typer.BadParameter("--plot shows all rows: leave out --row.")
     if plot is not None:
         check_picture(plot, model, data)
-    from mbkl.cli.models import Trained
-
     with console.steps(reading=1, explaining=4) as steps:
         steps.begin("reading", f"reading {model.name}")
+        from mbkl.cli.models import Trained
+
         trained = Trained.load(model)
         X = None if data is None else trained.features(trained.read(data))
         steps.begin("explaining")
@@ -92,7 +92,9 @@ def _explain_row(
         raise ValueError(f"{path}: no row {row}; the last one is {X.shape[0]}.")
     one = X[row - 1 : row]
     values = one.toarray() if hasattr(one, "toarray") else np.asarray(one)
-    return explain_local(trained.model, one, background=X), values[0]
+    # As they are written: 0.1, not the float32 number next to it with all its digits.
+    written = np.array([float(str(value)) for value in values[0]])
+    return explain_local(trained.model, one, background=X), written
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:

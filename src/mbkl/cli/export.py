@@ -33,20 +33,24 @@ def export(
     """
     if onnx is None and c is None:
         raise typer.BadParameter("say what to write: --onnx FILE, --c FILE or both.")
-    from mbkl.cli.models import Trained
-    from mbkl.io import export_c, export_onnx
-
     for path in (onnx, c):
         if path is not None:
             check_output(path, model)
-    trained = Trained.load(model)
     written = {}
-    if onnx is not None:
-        export_onnx(trained.model, onnx, trained.rules)
-        written["onnx"] = onnx
-    if c is not None:
-        export_c(trained.model, c, trained.rules, name)
-        written["c"] = c
+    with console.steps(reading=1, onnx=1, c=1) as steps:
+        steps.begin("reading", f"reading {model.name}")
+        from mbkl.cli.models import Trained
+        from mbkl.io import export_c, export_onnx
+
+        trained = Trained.load(model)
+        if onnx is not None:
+            steps.begin("onnx", f"writing {onnx.name}")
+            export_onnx(trained.model, onnx, trained.rules)
+            written["onnx"] = onnx
+        if c is not None:
+            steps.begin("c", f"writing {c.name}")
+            export_c(trained.model, c, trained.rules, name)
+            written["c"] = c
     for path in written.values():
         console.say(f"{path}: {path.stat().st_size:,} bytes.")
     console.result(written)

@@ -40,12 +40,12 @@ def fit(
 
     mbkl fit train.svm --tune
     """
-    from mbkl.cli.models import Trained, encoded_for_training
-
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
     check_output(path, data)
     with console.steps(reading=2, encoding=1, learning=10, writing=1) as steps:
         steps.begin("reading", f"reading {data.name}")
+        from mbkl.cli.models import Trained, encoded_for_training
+
         table = reading.read(data)
         steps.begin("encoding")
         [X], encoder = encoded_for_training(table)

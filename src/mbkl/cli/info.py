@@ -14,9 +14,11 @@ def info(model: ModelFile, console: Console) -> None:
 
     mbkl info people.mbkl
     """
-    from mbkl.cli.models import Trained
+    with console.steps(reading=1) as steps:
+        steps.begin("reading", f"reading {model.name}")
+        from mbkl.cli.models import Trained
 
-    trained = Trained.load(model)
+        trained = Trained.load(model)
     learned = trained.model
     defaults = type(learned)().get_params()
     chosen = {

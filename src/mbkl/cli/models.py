@@ -46,7 +46,8 @@ class Trained:
         try:
             model, extra = load(path), load_extra(path)
         except ModelFileError as error:
-            raise ValueError(f"{path}: {error}") from None
+            remedy = "If a fresh copy of it is no better, 'mbkl fit' writes a new one."
+            raise ValueError(f"{path}: {error} {remedy}") from None
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
         return cls._checked(path, model, extra)
@@ -94,7 +95,7 @@ class Trained:
         return table
 
     def features(self, table: Table) -> Any:
-        """Return rows as the model takes them."""
+        """Return rows as the model takes them, in float32 as models that are exported do."""
         n_features = self.model.n_features_in_
         if table.is_sparse:
             if self.rules is not None:
@@ -102,7 +103,9 @@ class Trained:
                     f"{table.path}: a sparse matrix has no columns with names, and the model needs "
                     f"'{self.rules[0]['name']}' and others."
                 )
-            return resized(table.columns, n_features)
+            X = resized(table.columns, n_features)
+            X.data = in_float32(X.data)
+            return X
         names = getattr(self.model, "feature_names_in_", None)
         rules = self.rules
         if rules is None:
@@ -112,7 +115,7 @@ class Trained:
                 raise TableError(
                     f"{table.path}: {len(rules)} columns, but the model has {n_features} features."
                 )
-        return encoded(TableEncoder.from_rules(rules), table, names is not None)
+        return in_float32(encoded(TableEncoder.from_rules(rules), table, names is not None))
 
     def _text_columns(self) -> list[str]:
         return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
@@ -167,6 +170,14 @@ def encoded_for_training(
     with table.errors_located():
         encoder.fit(table.columns)
     return [encoded(encoder, one, with_names) for one in (table, *others)], encoder
+
+
+def in_float32(values: Any) -> Any:
+    """Return an array or a dataframe in float32; numbers too large for it are its largest."""
+    import numpy as np
+
+    largest = float(np.finfo(np.float32).max)
+    return values.clip(-largest, largest).astype(np.float32)
 
 
 def resized(matrix: Any, width: int) -> Any:

@@ -48,15 +48,14 @@ def predict(
 
     mbkl predict people.mbkl new.parquet -o labels.parquet --proba --keep id
     """
-    from mbkl.cli.models import Trained
-    from mbkl.io.container import write_atomically
-
     if output is not None:
         check_output(output, model, data)
         if output.suffix not in (".csv", ".parquet"):
             raise typer.BadParameter(f"{output} must end with .csv or .parquet.")
     with console.steps(model=1, reading=3, predicting=3) as steps:
         steps.begin("model", f"reading {model.name}")
+        from mbkl.cli.models import Trained
+
         trained = Trained.load(model)
         if proba and not hasattr(trained.model, "predict_proba"):
             raise ValueError(
@@ -67,6 +66,8 @@ def predict(
         steps.begin("predicting")
         predictions = _predictions(trained, table, proba, keep or [])
     if output is not None:
+        from mbkl.io.container import write_atomically
+
         write_atomically(output, iter([_bytes(predictions, output.suffix)]))
         console.say(f"{output}: {table.n_rows:,} predictions.")
         console.result({"output": output, "rows": table.n_rows})

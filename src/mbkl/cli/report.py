@@ -35,13 +35,13 @@ def report(
 
     mbkl report people.mbkl train.csv --test test.csv -o people.html
     """
-    from mbkl.cli.models import Trained
-    from mbkl.report import write_report
-
     path = output or Path(f"{model.stem}.html")
     check_output(path, model, data, test)
     with console.steps(reading=1, writing=3) as steps:
         steps.begin("reading", f"reading {data.name}")
+        from mbkl.cli.models import Trained
+        from mbkl.report import write_report
+
         trained = Trained.load(model)
         table = trained.read_labelled(data, target)
         X = trained.features(table)

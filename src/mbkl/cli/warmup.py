@@ -6,12 +6,17 @@ from mbkl.cli.console import Console
 
 
 def warmup(console: Console) -> None:
-    """Compile and cache the kernels, so that no fit waits for the compiler.
+    """Compile and cache the kernels, so that nothing waits for the compiler.
 
     mbkl warmup
     """
-    from mbkl.engine.warmup import warmup as compile_kernels
+    with console.steps(fits=4, explanations=1) as steps:
+        steps.begin("fits", "compiling what fits need")
+        from mbkl.engine.warmup import warmup as of_engine
+        from mbkl.explain.warmup import warmup as of_explanations
 
-    seconds = compile_kernels()
+        seconds = of_engine()
+        steps.begin("explanations", "compiling what explanations need")
+        seconds += of_explanations()
     console.say(f"All kernels are ready ({seconds:.1f} s).")
     console.result({"seconds": seconds})

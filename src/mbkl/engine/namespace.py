@@ -15,8 +15,8 @@ Values = Any
 
 
 def is_numpy(array) -> bool:
-    """Say whether an array is one of NumPy, and not on a device."""
-    return isinstance(array, np.ndarray | np.generic | float)
+    """Say whether functions of NumPy apply to an array: it is not on a device."""
+    return isinstance(array, float) or hasattr(array, "__array_ufunc__")
 
 
 def namespace(array) -> ModuleType:
@@ -48,6 +48,11 @@ def index_for(index: NDArray, reference: Values) -> Values:
 def to_host(array: Values) -> NDArray:
     """Return an array of NumPy; anything else than a tensor as it is."""
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
+
+
+def look_up(table: NDArray, index: Values) -> Values:
+    """Return the entries of a table that an array of the rows asks for."""
+    return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]
 
 
 def running_sum(values: Values) -> Values:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from mbkl.engine import kernels
 from mbkl.engine.bundles import BundledCodes
-from mbkl.engine.codes import Coarsening, Codes, DenseCodes, SparseCodes
+from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.numpy_engine import (
     AnyCodes,
     NumpyEngine,
-    coarsen_sparse,
     score_of_zero,
     take_sparse,
 )
@@ -96,14 +95,6 @@ class NumbaEngine(NumpyEngine):
         values = np.empty((codes.n_groups, len(rows)), dtype=codes.values.dtype)
         self._share(codes.n_groups, values.size, kernels.take_rows, codes.values, rows, values)
         return DenseCodes(values, codes.offsets)
-
-    def coarsen(self, codes: Codes, plan: Coarsening) -> Codes:
-        if isinstance(codes, SparseCodes):
-            return coarsen_sparse(codes, plan)
-        values = np.empty((plan.groups.size, codes.n_rows), dtype=plan.dtype)
-        new_codes = plan.new_codes.astype(plan.dtype)
-        self.renumber(codes, plan.groups, new_codes, values)
-        return DenseCodes(values, plan.offsets)
 
     def agreement(
         self, codes: DenseCodes, others: DenseCodes, weights: NDArray[np.float64]

@@ -150,10 +150,24 @@ class NumpyEngine:
         """Return the codes after boundaries between cells are removed."""
         if isinstance(codes, SparseCodes):
             return coarsen_sparse(codes, plan)
-        values = np.empty((plan.groups.size, codes.n_rows), dtype=plan.dtype)
         new_codes = plan.new_codes.astype(plan.dtype)
-        self.renumber(codes, plan.groups, new_codes, values)
-        return DenseCodes(values, plan.offsets)
+        return self.renumbered(codes, plan.groups, new_codes, plan.offsets)
+
+    def renumbered(self, codes: DenseCodes, groups, numbers: NDArray, offsets) -> DenseCodes:
+        """Return the codes of some groups with new numbers for all cells.
+
+        Parameters
+        ----------
+        codes : DenseCodes
+        groups : ndarray of shape (n_kept,)
+        numbers : ndarray of shape (n_cells,)
+            New number, within its group, of each cell.
+        offsets : ndarray of shape (n_kept + 1,)
+            First new cell of each kept group.
+        """
+        values = self.empty_codes(groups.size, codes.n_rows, numbers.dtype)
+        self.renumber(codes, groups, numbers, values)
+        return DenseCodes(values, offsets)
 
     def agreement(
         self, codes: DenseCodes, others: DenseCodes, weights: NDArray[np.float64]

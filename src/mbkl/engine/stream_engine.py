@@ -77,13 +77,10 @@ class StreamEngine(NumpyEngine):
             taken.write(own, _pick(values, rows[own]))
         return DenseCodes(taken, codes.offsets)
 
-    def coarsen(self, codes: Codes, plan) -> Codes:
+    def renumbered(self, codes: DenseCodes, groups, numbers: NDArray, offsets) -> DenseCodes:
         if not is_on_disk(codes):
-            return self._inner.coarsen(codes, plan)
-        values = self.empty_codes(plan.groups.size, codes.n_rows, plan.dtype)
-        new_codes = plan.new_codes.astype(plan.dtype)
-        self.renumber(cast(DenseCodes, codes), plan.groups, new_codes, values)
-        return DenseCodes(values, plan.offsets)
+            return self._inner.renumbered(codes, groups, numbers, offsets)
+        return super().renumbered(codes, groups, numbers, offsets)
 
     def densify(self, codes: Codes) -> DenseCodes:
         if not is_on_disk(codes):

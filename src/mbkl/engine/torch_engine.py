@@ -237,9 +237,14 @@ class TorchEngine:
 
     def coarsen(self, codes: Any, plan: Coarsening) -> DenseCodes:
         """Return the codes after boundaries between cells are removed."""
-        values = self.empty_codes(plan.groups.size, codes.n_rows, plan.dtype)
-        self.renumber(codes, plan.groups, plan.new_codes, values)
-        return DenseCodes(values, plan.offsets)
+        new_codes = plan.new_codes.astype(plan.dtype)
+        return self.renumbered(codes, plan.groups, new_codes, plan.offsets)
+
+    def renumbered(self, codes: Any, groups, numbers: NDArray, offsets) -> DenseCodes:
+        """Return the codes of some groups with new numbers for all cells."""
+        values = self.empty_codes(groups.size, codes.n_rows, numbers.dtype)
+        self.renumber(codes, groups, numbers, values)
+        return DenseCodes(values, offsets)
 
     def renumber(self, codes: DenseCodes, groups, numbers: NDArray, out: Tensor) -> None:
         """Write the codes of some groups with new numbers for all cells."""

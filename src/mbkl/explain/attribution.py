@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import DenseCodes, densify
-from mbkl.explain.coalitions import shapley
-from mbkl.explain.fern_games import FernTables, play
+from mbkl.explain.fern_games import FernTables
+from mbkl.explain.fern_shares import fern_shares
 from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
@@ -81,7 +81,7 @@ def _add_ferns(total: Array, ferns: FernMaps, tables: Array, X, background) -> N
         of_rows = games.pieces(X[span])
         for block in games.blocks():
             rows = games.answers(of_rows, block)
-            shares = play(games, block, rows, games.answers(of_background, block), shapley)
+            shares = fern_shares(games, block, rows, games.answers(of_background, block))
             for fern in block:
                 players = games.players[fern]
                 own = shares[rows.place[:, fern - block.start], : players.size]

@@ -1,17 +1,16 @@
-"""Games with few players: Shapley values, and what pairs add together."""
+"""Games with few players: Shapley values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Up to here all coalitions are looked at; there are 256 of eight players.
-_MOST_EXACT = 8
+MOST_EXACT = 8
 
 
 @dataclass(frozen=True)
@@ -22,15 +21,12 @@ class Coalitions:
     ----------
     members : ndarray of shape (n_coalitions, n_players)
         Who is in each coalition.
-    weights : ndarray of shape (n_targets, n_coalitions)
-        `weights @ values` is what each target gets.
-    targets : ndarray of shape (n_targets, 1 or 2)
-        Player, or pair of players, that each target is.
+    weights : ndarray of shape (n_players, n_coalitions)
+        `weights @ values` is what each player gets.
     """
 
     members: NDArray[np.bool_]
     weights: NDArray[np.float64]
-    targets: NDArray[np.intp]
 
 
 @lru_cache(maxsize=128)
@@ -59,34 +55,7 @@ def shapley(n_players: int) -> Coalitions:
     >>> game.weights @ only_together
     array([0.5, 0.5])
     """
-    return _all(n_players) if n_players <= _MOST_EXACT else _circular(n_players)
-
-
-@lru_cache(maxsize=128)
-def pairwise(n_players: int) -> Coalitions:
-    """Return what each two players add together, beyond what each of them adds alone.
-
-    Parameters
-    ----------
-    n_players : int
-
-    Returns
-    -------
-    coalitions : Coalitions
-
-    Examples
-    --------
-    >>> from mbkl.explain.coalitions import pairwise
-    >>> game = pairwise(2)
-    >>> only_together = game.members.all(axis=1).astype(float)
-    >>> game.weights @ only_together
-    array([1.])
-    """
-    pairs = np.array(list(combinations(range(n_players), 2)), dtype=np.intp).reshape(-1, 2)
-    nobody, alone = np.zeros((1, n_players), dtype=bool), np.eye(n_players, dtype=bool)
-    together = alone[pairs[:, 0]] | alone[pairs[:, 1]]
-    weights = np.hstack([np.ones((len(pairs), 1)), -1.0 * together, np.eye(len(pairs))])
-    return Coalitions(np.vstack([nobody, alone, together]), weights, pairs)
+    return _all(n_players) if n_players <= MOST_EXACT else _circular(n_players)
 
 
 def _all(n_players: int) -> Coalitions:
@@ -97,7 +66,7 @@ def _all(n_players: int) -> Coalitions:
     joined = share[np.maximum(size - 1, 0)]
     missing = share[np.minimum(size, n_players - 1)]
     weights = np.where(members, joined[:, None], -missing[:, None]).T
-    return Coalitions(members, weights, np.arange(n_players)[:, None])
+    return Coalitions(members, weights)
 
 
 def _circular(n_players: int) -> Coalitions:
@@ -112,4 +81,4 @@ def _circular(n_players: int) -> Coalitions:
         np.add.at(weights, (last_to_join % n_players, number), 1.0)
     for next_to_join in (start - 1, start + length):
         np.add.at(weights, (next_to_join % n_players, number), -1.0)
-    return Coalitions(members, weights / (2 * n_players), np.arange(n_players)[:, None])
+    return Coalitions(members, weights / (2 * n_players))

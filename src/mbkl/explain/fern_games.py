@@ -9,22 +9,19 @@ answers to all stumps of a fern, so only different ones have to be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from mbkl.explain.coalitions import Coalitions
 from mbkl.maps.ferns import FernMaps
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
 
 _FERNS_AT_ONCE = 64
-_ENTRIES_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -83,29 +80,50 @@ class FernTables:
         return np.searchsorted(self.fern[self.starts], np.arange(self.ferns.n_maps + 1))
 
     @cached_property
+    def raw_offsets(self) -> NDArray[np.int64]:
+        """First raw cell of each fern."""
+        return self.ferns.raw_offsets
+
+    @cached_property
     def players(self) -> list[NDArray[np.intp]]:
         """Features that each fern joins."""
         return np.split(self.features[self.starts], self.bounds[1:-1])[: self.ferns.n_maps]
 
     @cached_property
-    def _hash(self) -> tuple[Numbers, Numbers]:
+    def levels(self) -> Numbers:
+        """Piece of a row above each sorted stump and below the next of the same feature."""
+        climbed = np.cumsum(self.digits)
+        before = (climbed - self.digits)[self.starts]
+        return climbed - np.repeat(before, self.sizes)
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of stumps of each piece."""
+        return np.diff(np.append(self.starts, self.order.size))
+
+    @cached_property
+    def hash(self) -> tuple[Numbers, Numbers]:
+        """Factor and shift by which the number of each fern becomes that of a raw cell."""
         n_bits = np.log2(self.ferns.n_raw).astype(np.int64)
         hashed = np.diff(self.ferns.offsets) > n_bits
         shift = np.where(hashed, 64 - n_bits, 0).astype(np.uint64)
         return np.where(hashed, self.ferns.factors, np.uint64(1)), shift
 
-    def entries(self, fern: NDArray[np.intp], numbers: Numbers) -> Array:
-        """Return table entries, of shape (*numbers.shape, n_columns).
+    def cells(self, fern: NDArray[np.intp], numbers: Numbers) -> NDArray[np.intp]:
+        """Return places in the tables, of the shape of numbers.
 
         Parameters
         ----------
         fern : ndarray that broadcasts with numbers
         numbers : ndarray of uint64
         """
-        factor, shift = self._hash
+        factor, shift = self.hash
         raw = ((numbers * factor[fern]) >> shift[fern]).view(np.int64)
-        cell = self.ferns.numbers[self.ferns.raw_offsets[fern] + raw]
-        return self.tables[self.ferns.cell_offsets[fern] + cell]
+        return self.ferns.cell_offsets[fern] + self.ferns.numbers[self.raw_offsets[fern] + raw]
+
+    def entries(self, fern: NDArray[np.intp], numbers: Numbers) -> Array:
+        """Return table entries, of shape (*numbers.shape, n_columns)."""
+        return self.tables[self.cells(fern, numbers)]
 
     def pieces(self, X: NDArray) -> Numbers:
         """Return the pieces of the rows of X, of shape (n_rows, n_pieces)."""
@@ -197,10 +215,8 @@ def main_effects(tables: FernTables, background: Numbers) -> Array:
     -------
     jumps : ndarray of shape (n_stumps, n_columns)
     """
-    sizes = np.diff(np.append(tables.starts, tables.order.size))
-    climbed = np.cumsum(tables.digits)
-    level = climbed - np.repeat((climbed - tables.digits)[tables.starts], sizes)
-    player = np.repeat(np.arange(tables.starts.size), sizes) - tables.bounds[tables.fern]
+    piece = np.repeat(np.arange(tables.starts.size), tables.sizes)
+    player = piece - tables.bounds[tables.fern]
     jumps = np.zeros((tables.order.size, tables.tables.shape[1]))
     for block in tables.blocks():
         answers = tables.answers(background, block)
@@ -209,71 +225,10 @@ def main_effects(tables: FernTables, background: Numbers) -> Array:
         stump, answer = same_fern(fern - block.start, answers.fern, len(block))
         pieces = answers.pieces[answer]
         others = pieces.sum(axis=1) - pieces[np.arange(stump.size), player[stumps][stump]]
-        above = others + level[stumps][stump]
+        above = others + tables.levels[stumps][stump]
         change = tables.entries(fern[stump], above)
         change -= tables.entries(fern[stump], above - tables.digits[stumps][stump])
         change *= answers.count[answer, None] / len(background)
         starts = np.flatnonzero(np.diff(stump, prepend=-1))
         jumps[stumps] = np.add.reduceat(change, starts, axis=0)
     return jumps
-
-
-def play(
-    tables: FernTables,
-    block: range,
-    rows: Answers,
-    background: Answers,
-    rule: Callable[[int], Coalitions],
-) -> Array:
-    """Return the mean over the background of what a game gives for each answer of rows.
-
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-        The ferns.
-    rows, background : Answers
-        To these ferns.
-    rule : callable
-        `shapley` or `pairwise`.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_answers, n_players or n_players**2, n_columns)
-        What each player gets, or each pair: the first player's number times n_players
-        plus the second's.
-    """
-    n_players, n_columns = rows.pieces.shape[1], tables.tables.shape[1]
-    n_targets = n_players ** rule(2).targets.shape[1]
-    shares = np.zeros((rows.fern.size * n_targets, n_columns))
-    left, right = same_fern(rows.fern, background.fern, len(block))
-    differ = rows.pieces[left] != background.pieces[right]
-    n_differ = differ.sum(axis=1)
-    share = background.count / len(background.place)
-    for size in range(1, int(n_differ.max(initial=0)) + 1):
-        game = rule(size)
-        step = max(1, _ENTRIES_AT_ONCE // (len(game.members) * n_columns))
-        same_size = np.flatnonzero(n_differ == size)
-        for start in range(0, same_size.size, step):
-            chosen = same_size[start : start + step]
-            players = np.nonzero(differ[chosen])[1].reshape(-1, size)
-            here, there = rows.pieces[left[chosen]], background.pieces[right[chosen]]
-            moves = np.take_along_axis(here - there, players, axis=1)
-            numbers = np.tile(there.sum(axis=1), (len(game.members), 1))
-            for move, joined in zip(moves.T, game.members.T, strict=True):
-                numbers[joined] += move
-            entries = tables.entries(block.start + rows.fern[left[chosen]], numbers)
-            gains = game.weights @ entries.reshape(len(entries), -1)
-            place = np.zeros((len(game.targets), chosen.size), dtype=np.intp)
-            for player in game.targets.T:
-                place = place * n_players + players.T[player]
-            # Pairs come in the order of the rows' answers: only a few are concerned.
-            first, last = left[chosen[0]], left[chosen[-1]] + 1
-            place += (left[chosen] - first) * n_targets
-            mass = np.broadcast_to(share[right[chosen]], place.shape)
-            collect = sparse.csc_array(
-                (mass.ravel(), place.ravel(), np.arange(place.size + 1)),
-                shape=((last - first) * n_targets, place.size),
-            )
-            shares[first * n_targets : last * n_targets] += collect @ gains.reshape(-1, n_columns)
-    return shares.reshape(rows.fern.size, n_targets, n_columns)

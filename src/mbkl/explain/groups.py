@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.explain.attribution import centred_entries
-from mbkl.explain.coalitions import pairwise
-from mbkl.explain.fern_games import FernTables, play
+from mbkl.explain.fern_games import FernTables
+from mbkl.explain.fern_pairs import pair_effects
 from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
-from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
@@ -89,8 +88,7 @@ def pair_strengths(
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True):
         if isinstance(part, FernMaps):
-            with one_blas_thread():
-                _add_pairs(total, part, tables, X, background, position)
+            _add_pairs(total, part, tables, X, background, position)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)
     return strengths
@@ -104,14 +102,9 @@ def _add_pairs(total: Array, ferns: FernMaps, tables: Array, X, background, posi
     own_tables = tables[np.repeat(useful, np.diff(ferns.cell_offsets))]
     games = FernTables(ferns.select(useful), own_tables)
     of_rows, of_background = games.pieces(X), games.pieces(background)
-    for block in games.blocks():
-        rows = games.answers(of_rows, block)
-        shares = play(games, block, rows, games.answers(of_background, block), pairwise)
-        width = rows.pieces.shape[1]
-        for fern in block:
-            place = position[games.players[fern]]
-            first, second = np.triu_indices(place.size, 1)
-            wanted = (place[first] >= 0) & (place[second] >= 0)
-            first, second = first[wanted], second[wanted]
-            own = shares[rows.place[:, fern - block.start]][:, first * width + second]
-            total[place[first], place[second]] += own.transpose(1, 0, 2)
+    for fern in range(games.ferns.n_maps):
+        place = position[games.players[fern]]
+        wanted = np.flatnonzero(place >= 0)
+        first, second = np.triu_indices(wanted.size, 1)
+        effects = pair_effects(games, fern, wanted, of_rows, of_background)
+        total[place[wanted[first]], place[wanted[second]]] += effects

@@ -172,7 +172,8 @@ static inline int ${name}_find(const char *text, const char *const *categories, 
 
 ENCODE = Template("""\
 /* Features of a row of a table. numbers are the columns ${name}_numbers, NAN where one is
- * missing, and texts the columns ${name}_texts, NULL or "" where one is missing. */
+ * missing, and texts the columns ${name}_texts, NULL or "" where one is missing. True is 1,
+ * a date the days since 1970-01-01, a time or a duration its seconds. */
 static inline void ${name}_encode(const float *numbers, const char *const *texts, float *x)
 {
     int place;

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.engine.fixed_point import exact_total
-from mbkl.engine.namespace import to_host
+from mbkl.engine.fixed_point import exact_total, to_fixed_point
+from mbkl.engine.namespace import Values, to_host
 from mbkl.learn.classifier_weights import (
     FEW_ROWS_GRAM,
     learn_classifier_weights,
@@ -131,9 +131,9 @@ class Learner:
 
     operator: AnyOperator
     multiplicity: Array
-    y: NDArray[np.intp]
+    y: Values
     n_classes: int
-    weights: Array
+    weights: Values
     settings: Settings
     progress: Progress
     gram: SharedGram | None = None
@@ -176,9 +176,15 @@ class Learner:
         """
         if self.operator.in_lockstep:  # where the order of sums is that of the device anyway
             return self
-        hashes = row_hashes(self.operator, self.settings.seed)
-        rows, weights = merge_equal_rows(hashes, self.y, self.weights)
+        rows, weights = self.merged_rows()
         return replace(self.take(rows), weights=weights)
+
+    def merged_rows(self) -> tuple[NDArray[np.intp], Array]:
+        """Return one of each set of equal rows, in an order of their own, and their weights."""
+        hashes = row_hashes(self.operator, self.settings.seed)
+        integers, unit = to_fixed_point(self.weights[:, None])
+        rows, merged = merge_equal_rows(hashes, self.y, integers[:, 0])
+        return rows, merged * unit
 
     def first_rows(self, operator: AnyOperator, n_rows: int) -> FirstRows:
         """Return a part of the rows that is as good as random: in their own order, the first."""
@@ -363,7 +369,7 @@ class Learner:
         labels = one_vs_rest_labels(self.y, self.n_classes)
         costs = (C * REFERENCE_ROWS / exact_total(self.weights) * self.weights)[:, None]
         margins = Margins(labels, costs, smoothing_path(self.settings.loss)[-1])
-        scores = np.zeros(labels.shape)
+        scores = 0.0 * labels
         intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
         objective = margins.exact_value(scores + intercept)
         jumps = np.zeros((self.operator.n_columns, labels.shape[1]))
@@ -371,20 +377,19 @@ class Learner:
 
 
 def merge_equal_rows(
-    hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: Array
-) -> tuple[NDArray[np.intp], Array]:
+    hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Return one of each set of equal rows, in the order of their hashes, and their weights.
 
     Examples
     --------
     >>> import numpy as np
     >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
-    >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1.0, 1.0, 2.0]))
-    (array([1, 0]), array([1., 3.]))
+    >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1, 1, 2]))
+    (array([1, 0]), array([1, 3]))
     """
     low, high = hashes.T
-    # Weights too, so that their sums do not depend on the order of the rows.
-    order = np.lexsort((weights, y, low, high))
+    order = np.lexsort((y, low, high))
     low, high, y = low[order], high[order], y[order]
     fresh = np.ones(y.size, dtype=bool)
     fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])

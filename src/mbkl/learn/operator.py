@@ -149,11 +149,11 @@ class MapOperator:
     def _histogram(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.engine.histogram(self._codes_for(integers.shape[1]), integers)
 
-    def gather(self, tables: Array) -> Array:
+    def gather(self, tables: Array) -> Values:
         """Return the sum over the groups of each row's table entries."""
         return self.engine.gather(self._codes_for(tables.shape[1]), tables)
 
-    def take(self, rows: NDArray[np.intp]) -> MapOperator:
+    def take(self, rows: Values) -> MapOperator:
         """Return the operator on some of the rows."""
         return MapOperator(self.engine.take(self.codes, rows), self.cells, self.engine)
 
@@ -313,13 +313,13 @@ class JointOperator:
     def mass(self, integers: Values) -> Values:
         return stacked([part.mass(integers) for part in self.parts])
 
-    def gather(self, tables: Array) -> Array:
+    def gather(self, tables: Array) -> Values:
         pieces = self._split(tables, [part.n_columns for part in self.parts])
         return sum_in_order(
             [part.gather(piece) for part, piece in zip(self.parts, pieces, strict=True)]
         )
 
-    def take(self, rows: NDArray[np.intp]) -> JointOperator:
+    def take(self, rows: Values) -> JointOperator:
         return JointOperator(tuple(part.take(rows) for part in self.parts))
 
     def forget_narrow(self) -> None:

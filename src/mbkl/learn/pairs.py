@@ -93,17 +93,25 @@ def wrong_classes_of(n_classes: int, negatives_per_positive: int) -> int:
 
 
 def row_hashes(operator: AnyOperator, seed: int) -> NDArray[np.uint64]:
-    """Return two independent hashes of each row's codes, of shape (n_rows, 2).
+    """Return two independent hashes of each row's codes, of shape (n_rows, 2)."""
+    sums = operator.gather(operator.to_device(cell_numbers(operator, seed)))
+    return hashes_of(to_host(sums), seed)
 
-    Random numbers for each cell are added up over the groups by the engine's gather.
+
+def cell_numbers(operator: AnyOperator, seed: int) -> Array:
+    """Return two random numbers for each cell, to be added up over the groups of a row.
+
     They are integers small enough for all sums to be exact in float64.
     """
     parts = (operator,) if isinstance(operator, MapOperator) else operator.parts
     n_groups = sum(part.codes.n_groups for part in parts)
     bits = 52 - max(n_groups, 1).bit_length()
     generator = np.random.Generator(np.random.Philox(seed))
-    numbers = generator.integers(2**bits, size=(operator.n_columns, 2)).astype(np.float64)
-    sums = to_host(operator.gather(operator.to_device(numbers)))
+    return generator.integers(2**bits, size=(operator.n_columns, 2)).astype(np.float64)
+
+
+def hashes_of(sums: Array, seed: int) -> NDArray[np.uint64]:
+    """Return hashes for the sums of the random numbers of each row's cells."""
     return _mix(sums.astype(np.int64).view(np.uint64), seed)
 
 
@@ -116,7 +124,7 @@ def _mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
 
 def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
     """Return about `n_rows` rows, as many of each class as there are or is fair."""
-    quota = _equal_quota(np.bincount(y, minlength=n_classes), n_rows)
+    quota = equal_quota(np.bincount(y, minlength=n_classes), n_rows)
     chosen = []
     for label in range(n_classes):
         rows = np.flatnonzero(y == label)
@@ -124,13 +132,13 @@ def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
     return np.sort(np.concatenate(chosen))
 
 
-def _equal_quota(counts: NDArray[np.intp], budget: int) -> int:
+def equal_quota(counts: NDArray[np.intp], budget: int) -> int:
     """Return the largest q for which sum(min(counts, q)) does not exceed the budget.
 
     Examples
     --------
     >>> import numpy as np
-    >>> _equal_quota(np.array([2, 10, 10]), 12)
+    >>> equal_quota(np.array([2, 10, 10]), 12)
     5
     """
     for position, count in enumerate(np.sort(counts)):

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.algorithm import Learner, merge_equal_rows
+from mbkl.learn.algorithm import Learner
 from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.operator import AnyOperator
 from mbkl.learn.pairs import row_hashes, subsample, wrong_classes_of
@@ -36,8 +36,7 @@ class StreamLearner(Learner):
         """Return the same data with equal rows merged; few rows are sorted too."""
         if self.operator.n_rows <= FEW_ROWS_GRAM:
             return super().canonical()
-        hashes = row_hashes(self.operator, self.settings.seed)
-        rows, weights = merge_equal_rows(hashes, self.y, self.weights)
+        rows, weights = self.merged_rows()
         if rows.size <= FEW_ROWS_GRAM:
             return super().canonical()
         # Row rows[order[i]] is the i-th on the disk, and was the order[i]-th when sorted.

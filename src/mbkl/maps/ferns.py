@@ -249,7 +249,7 @@ class Ferns(BaseEstimator):
         low, high, has_missing = column_ranges(X, engine)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
-        sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, _QUANTILE_ROWS, seed)
+        sample = draw_sample(X, None, weights, _QUANTILE_ROWS, seed)
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
@@ -341,9 +341,8 @@ def _renumber(
     dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
     whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=_offsets(n_cells))
     selected = whole.select(kept)
-    values = engine.empty_codes(selected.n_maps, codes.n_rows, np.dtype(dtype))
-    engine.renumber(codes, np.flatnonzero(kept), whole.numbers, values)
-    return selected, DenseCodes(values, selected.cell_offsets)
+    groups = np.flatnonzero(kept)
+    return selected, engine.renumbered(codes, groups, whole.numbers, selected.cell_offsets)
 
 
 def _offsets(sizes: NDArray) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.engine.hashing import scramble
 from mbkl.engine.row_blocks import row_blocks, take_rows
 
@@ -55,8 +56,8 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-        Class of each row.
+    y : ndarray of shape (n_rows,) or None
+        Class of each row; None if it does not matter.
     weights : ndarray of shape (n_rows,)
     n_rows : int
         Largest number of different rows.
@@ -69,17 +70,19 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     >>> sorted(draw_sample(X, y, np.ones(3), 10, seed=0).weights.tolist())
     [1.0, 2.0]
     """
-    keys = row_keys(X, y, seed)
-    distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    # Sorted, so that the sums do not depend on the order of the rows.
-    order = np.lexsort((weights, place))
-    mass = np.bincount(place[order], weights[order], minlength=distinct.size).astype(np.float64)
+    if hasattr(X, "draw_sample"):
+        return X.draw_sample(y, weights, n_rows, seed)
+    distinct, first, place = np.unique(row_keys(X, y, seed), return_index=True, return_inverse=True)
+    integers, unit = to_fixed_point(weights[:, None])
+    mass = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(mass, place, integers[:, 0])
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else take_rows(X, rows)
     # Rows that are equal in float32 are equal.
     with np.errstate(over="ignore"):
         part = part.astype(np.float32).astype(np.float64)
-    return Sample(part, y[rows], mass[:n_rows], distinct.size)
+    labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
+    return Sample(part, labels, mass[:n_rows] * unit, distinct.size)
 
 
 def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
@@ -107,7 +110,8 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
     """Return a random number for each row that depends on its values and class alone."""
     generator = np.random.Generator(np.random.Philox([seed, 1]))
     factors = generator.integers(2**64, size=X.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    keys = scramble(y.astype(np.uint64) * factors[-1])
+    labels = np.zeros(X.shape[0], np.uint64) if y is None else y.astype(np.uint64)
+    keys = scramble(labels * factors[-1])
     if sparse.issparse(X):
         rows = sparse.csr_array(X)
         if not rows.has_canonical_format:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -211,26 +212,30 @@ def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, ND
     """Return smallest and largest value of each column, and which ones have NaN."""
     if engine is not None and engine.in_lockstep:
         low, high, missing = cast("TorchEngine", engine).column_ranges(X)
+    elif hasattr(X, "column_ranges"):
+        low, high, missing = X.column_ranges()
     elif sparse.issparse(X):
         X = without_duplicates(X)
         low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
         with np.errstate(over="ignore", invalid="ignore"):
             missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
     else:
-        low, high, missing = _ranges_of_blocks(X)
+        # An array is one block: only files are read piece by piece.
+        step = X.shape[0] if isinstance(X, np.ndarray) else _ROWS_AT_ONCE
+        low, high, missing = ranges_of_blocks(block for _, block in row_blocks(X, step))
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_float32_range(low, high)
     return low, high, missing
 
 
-def _ranges_of_blocks(X) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-    low, high = np.full((2, X.shape[1]), np.nan)
-    missing = np.zeros(X.shape[1], dtype=bool)
-    # An array is one block: only files are read piece by piece.
-    for _, block in row_blocks(X, X.shape[0] if isinstance(X, np.ndarray) else _ROWS_AT_ONCE):
+def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    """Return smallest and largest value of each column, and which ones have NaN."""
+    low = high = np.full(1, np.nan)
+    missing = np.zeros(1, dtype=bool)
+    for block in blocks:
         low = np.fmin(low, np.fmin.reduce(block, axis=0))
         high = np.fmax(high, np.fmax.reduce(block, axis=0))
-        missing |= np.isnan(np.add.reduce(block, axis=0, dtype=np.float64))
+        missing = missing | np.isnan(np.add.reduce(block, axis=0, dtype=np.float64))
     return low, high, missing
 
 
@@ -264,8 +269,8 @@ def rows_of_quantiles(X, weights: NDArray, seed: int) -> tuple[NDArray, NDArray]
     """Return rows and weights from which quantiles are taken: a sample of very many."""
     n_rows = min(max(_QUANTILE_VALUES // max(X.shape[1], 1), _FEWEST_ROWS), _QUANTILE_ROWS)
     if X.shape[0] <= n_rows or sparse.issparse(X):
-        return X, weights
-    sample = draw_sample(X, np.zeros(X.shape[0], np.intp), weights, n_rows, seed)
+        return X.collect(weights) if hasattr(X, "collect") else (X, weights)
+    sample = draw_sample(X, None, weights, n_rows, seed)
     return sample.X, sample.weights
 
 

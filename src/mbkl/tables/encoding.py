@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mbkl.extras import require
 from mbkl.tables.columns import as_text, is_number, is_text, to_numbers
-from mbkl.tables.table import suggestion
+from mbkl.tables.table import closest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,11 +147,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        present = set(table.column_names)
-        missing = [rule["name"] for rule in self.rules_ if rule["name"] not in present]
-        if missing:
-            hint = suggestion(missing[0], table.column_names)
-            raise ValueError(f"no column '{missing[0]}'{hint}")
+        self._check_names(table.column_names)
         widths = [_width(rule) for rule in self.rules_]
         # Filled by columns, which is also how the maps are binned.
         numbers = np.zeros((table.num_rows, sum(widths)), order="F")
@@ -159,6 +155,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for rule, width, end in zip(self.rules_, widths, ends, strict=True):
             _fill(numbers[:, end - width : end], rule, table.column(rule["name"]))
         return numbers
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise an error if columns are missing."""
+        present, wanted = set(names), [rule["name"] for rule in self.rules_]
+        missing = [name for name in wanted if name not in present]
+        if not missing:
+            return
+        # A column that has a use of its own is not one that was misspelt.
+        close = closest(missing[0], sorted(present.difference(wanted)))
+        if close is not None:
+            raise ValueError(f"no column '{missing[0]}'; did you mean '{close}'?")
+        shown = ", ".join(f"'{name}'" for name in missing[:5])
+        more = f" and {len(missing) - 5} others" if len(missing) > 5 else ""
+        raise ValueError(
+            f"no column {shown}{more}, as in training; add what is missing, with empty fields "
+            "where nothing is known."
+        )
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns of `transform`.
@@ -237,6 +250,11 @@ def _rule(
     name: str, column: pa.ChunkedArray, max_one_hot: int
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Return how a column becomes numbers (None: not at all), and what to tell the user."""
+    from pyarrow import types
+
+    empty = f"Column '{name}' is left out: it is empty."
+    if types.is_null(column.type):  # new rows may have anything here
+        return None, empty
     if is_number(column):
         numbers = to_numbers(column, name)
         return {"name": name, "kind": "number", "categories": []}, _note_on_numbers(name, numbers)
@@ -245,7 +263,7 @@ def _rule(
     categories = _categories(column)
     n_values = len(column) - column.null_count
     if not categories:
-        return {"name": name, "kind": "number", "categories": []}, f"Column '{name}' is empty."
+        return None, empty
     if _is_key(len(categories), n_values, max_one_hot):
         return None, (
             f"Column '{name}' is left out: {len(categories)} different texts in {n_values} rows "

@@ -185,9 +185,15 @@ def suggestion(name: str | int, names: Sequence[str]) -> str:
     >>> suggestion("y", ["age", "town"])
     '; there are: age, town.'
     """
-    by_lower_case = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(str(name).lower(), list(by_lower_case), n=1)
-    if close:
-        return f"; did you mean '{by_lower_case[close[0]]}'?"
+    close = closest(name, names)
+    if close is not None:
+        return f"; did you mean '{close}'?"
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     return f"; there are: {shown}."
+
+
+def closest(name: str | int, names: Sequence[str]) -> str | None:
+    """Return the name that is most like another one, if any is."""
+    by_lower_case = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(str(name).lower(), list(by_lower_case), n=1)
+    return by_lower_case[close[0]] if close else None

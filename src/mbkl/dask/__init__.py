@@ -1,0 +1,6 @@
+"""MBKL on a Dask cluster: rows stay on the workers, tables go out and histograms come back."""
+
+from mbkl.dask.classifier import MBKLClassifier
+from mbkl.dask.crew import WorkerLostError
+
+__all__ = ["MBKLClassifier", "WorkerLostError"]

@@ -1,0 +1,223 @@
+"""MBKLClassifier for data on a cluster."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from sklearn.base import _fit_context
+
+import mbkl.classifier
+from mbkl.base import Rows
+from mbkl.dask.crew import Crew
+from mbkl.dask.engine import DaskEngine
+from mbkl.dask.learner import DaskLearner
+from mbkl.dask.matrix import RemoteMatrix
+from mbkl.dask.partitions import spread
+from mbkl.engine import choose_engine
+from mbkl.extras import require
+from mbkl.maps.families import families_of
+from mbkl.maps.projections import Projections
+from mbkl.progress import Progress, with_callbacks
+
+
+class MBKLClassifier(mbkl.classifier.MBKLClassifier):
+    """SVM that learns its kernel, from rows that stay on the workers of a Dask cluster.
+
+    Each worker turns its partitions to codes, one byte for each feature or fern, and keeps
+    them. A pass of the solver sends tables to the workers and gets histograms back; what is
+    gathered are samples of bounded size. The model is the same, to the bit, as that of
+    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers.
+
+    Parameters
+    ----------
+    client : Client or None, default=None
+        Of the cluster; None means the current one.
+    maps, n_maps, theta, init_rule, theta_power, C, C_kernel
+        See `mbkl.MBKLClassifier`; projections are not available.
+    negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
+        See `mbkl.MBKLClassifier`.
+    random_state, n_jobs, verbose
+        See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
+        they have.
+
+    Attributes
+    ----------
+    local_ : mbkl.MBKLClassifier
+        The fitted model without Dask: to save, explain and export. This object has its
+        attributes too.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from mbkl.dask import MBKLClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     X, y = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
+    ...     model = MBKLClassifier(random_state=0).fit(X, y)
+    ...     bool((model.predict(X) == y).mean().compute() > 0.9)
+    True
+    """
+
+    # What a fit on a cluster does not have.
+    calibration = None
+    checkpoint = None
+    device = "cpu"
+    max_memory = None
+    cache_folder = None
+
+    _parameter_constraints: dict = {
+        name: constraint
+        for name, constraint in mbkl.classifier.MBKLClassifier._parameter_constraints.items()
+        if name not in ("calibration", "checkpoint", "device", "max_memory", "cache_folder")
+    } | {"client": "no_validation"}
+
+    def __init__(
+        self,
+        *,
+        client=None,
+        maps="auto",
+        n_maps="auto",
+        theta="ones",
+        init_rule="balanced",
+        theta_power=0.5,
+        C="auto",
+        C_kernel=None,
+        negatives_per_positive=2,
+        max_pairs=50_000,
+        loss="squared_hinge",
+        class_weight=None,
+        tol=1e-3,
+        max_iter=200,
+        max_time=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.client = client
+        self.maps = maps
+        self.n_maps = n_maps
+        self.theta = theta
+        self.init_rule = init_rule
+        self.theta_power = theta_power
+        self.C = C
+        self.C_kernel = C_kernel
+        self.negatives_per_positive = negatives_per_positive
+        self.max_pairs = max_pairs
+        self.loss = loss
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Learn the kernel and the classifier.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+        y : dask array or series of shape (n_samples,)
+            With the same partitions; an array with known ones is cut to fit.
+        sample_weight : like y, or None
+
+        Returns
+        -------
+        self : MBKLClassifier
+        """
+        if self.maps != "auto" and any(
+            isinstance(family, Projections) for family in families_of(self.maps)
+        ):
+            raise ValueError("maps of projections are not available on a cluster.")
+        names = getattr(X, "columns", None)
+        self._crew = spread(self._client(), X, y, sample_weight)
+        try:
+            self._fit_stores(self._crew)
+        finally:
+            self._crew.close()
+            del self._crew
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        return self
+
+    def _client(self):
+        if self.client is not None:
+            return self.client
+        distributed = require("distributed", "dask")
+        try:
+            return distributed.get_client()
+        except ValueError:
+            raise ValueError(
+                "There is no cluster: start one with distributed.Client(), or set client."
+            ) from None
+
+    def _fit_stores(self, crew: Crew) -> None:
+        """Learn from what the stores hold."""
+        progress = Progress(self)
+        X = RemoteMatrix(crew)
+        if not X.shape[0]:
+            raise ValueError("X has no rows of positive weight; at least one is needed.")
+        self.n_features_in_ = X.shape[1]
+        classes = X.classes()
+        y, weights = X.labelled(classes)
+        rows = Rows(X, y, self._class_weighted(classes, y, weights), self._settings())
+        self._choice = self._choose(rows, progress)
+        learner = self._draw(rows, self._plans(rows, self._choice), progress)
+        self._learn_canonical(learner)
+
+    def _engine(self, X, plans, n_fits: int):
+        return DaskEngine(self._crew, choose_engine(X.shape[0] * X.shape[1], self.n_jobs))
+
+    def _learner_of(self, engine):
+        return partial(DaskLearner, crew=self._crew)
+
+    @property
+    def local_(self) -> mbkl.classifier.MBKLClassifier:
+        """The fitted model without Dask."""
+        names = mbkl.classifier.MBKLClassifier._get_param_names()
+        model = mbkl.classifier.MBKLClassifier(**{name: getattr(self, name) for name in names})
+        own = {*self._get_param_names(), "_crew"}
+        model.__dict__.update(
+            {name: value for name, value in vars(self).items() if name not in own}
+        )
+        return model
+
+    def decision_function(self, X):
+        """Return the scores of the classes, lazily for an array or dataframe of Dask."""
+        n_columns = None if self.classes_.size == 2 else self.classes_.size
+        return self._lazily("decision_function", X, np.float64, n_columns)
+
+    def predict(self, X):
+        """Return the class of each sample, lazily for an array or dataframe of Dask."""
+        return self._lazily("predict", X, self.classes_.dtype, None)
+
+    def predict_proba(self, X):
+        """Return class probabilities; needs loss="logistic"."""
+        return self._lazily("predict_proba", X, np.float64, self.classes_.size)
+
+    def _lazily(self, method: str, X, dtype, n_columns: int | None):
+        model = self.local_
+        apply = getattr(model, method)
+        if not hasattr(X, "to_delayed"):
+            return apply(X)
+        values = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        shape: dict = {"drop_axis": 1}
+        if n_columns is not None:
+            shape = {"chunks": (values.chunks[0], (n_columns,))}
+        meta = np.empty((0,) * (1 if n_columns is None else 2), dtype)
+        return values.rechunk({1: -1}).map_blocks(
+            partial(_apply_to_block, apply), dtype=dtype, meta=meta, **shape
+        )
+
+
+def _apply_to_block(apply, block):
+    """Predict one partition, also one without rows."""
+    if not len(block):
+        return apply(np.zeros((1, block.shape[1])))[:0]
+    return apply(block)

@@ -1,0 +1,121 @@
+"""From Dask's arrays and dataframes to stores on the workers that hold the partitions."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.dask.crew import DaskCrew
+from mbkl.extras import require
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
+    """Load all partitions onto workers, and give each worker a store of its own.
+
+    Parameters
+    ----------
+    client : Client
+    X : dask array or dataframe
+    y : dask array or series, or array-like
+        With the partitions of X, or with known lengths.
+    sample_weight : like y, or None
+    """
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
+    blocks = row_blocks(X.rechunk({1: -1}) if hasattr(X, "rechunk") else X)
+    labels, weights = aligned(y, X, "y"), aligned(sample_weight, X, "sample_weight")
+    if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
+        raise ValueError(
+            "X, y and sample_weight must have the same partitions; repartition or persist them "
+            "alike."
+        )
+    check, name = require("dask", "dask").delayed(partition), uuid4().hex
+    pieces = [
+        check(number, *each, dask_key_name=("mbkl-load", name, number))
+        for number, each in enumerate(zip_longest(blocks, labels, weights))
+    ]
+    futures = client.compute(pieces)
+    # An error of a partition is told as it is.
+    client.gather(client.map(len, futures, pure=False))
+    return DaskCrew(client, _by_worker(client, futures))
+
+
+def _by_worker(client: Client, futures: list) -> dict[str, list]:
+    """Return which partitions each worker is to hold: those it has."""
+    held: dict[str, list] = {}
+    homes = client.who_has(futures)
+    for future in futures:
+        address = sorted(homes[future.key])[0]
+        held.setdefault(address, []).append(future)
+    return held
+
+
+def row_blocks(X) -> list:
+    """Return the partitions of an array or a dataframe, as delayed values."""
+    if hasattr(X, "partitions") and hasattr(X, "to_delayed"):
+        parts = X.to_delayed()
+        return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
+    raise TypeError(
+        f"X must be an array or a dataframe of Dask, got {type(X).__name__}; for others there is "
+        "mbkl.MBKLClassifier."
+    )
+
+
+def aligned(values, X, name: str) -> list:
+    """Return the partitions of labels or weights, cut as those of X; none of None."""
+    if values is None:
+        return []
+    array = require("dask.array", "dask")
+    if not hasattr(values, "to_delayed"):
+        values = array.from_array(np.asarray(values), chunks=-1)
+    if isinstance(values, array.Array):
+        if values.ndim != 1:
+            raise ValueError(f"{name} must have one dimension, got {values.ndim}.")
+        lengths = X.chunks[0] if isinstance(X, array.Array) else (np.nan,)
+        known = not np.isnan([*lengths, *values.chunks[0]]).any()
+        if known:
+            if sum(lengths) != values.shape[0]:
+                raise ValueError(
+                    f"{name} has {values.shape[0]:,} entries, but X has {sum(lengths):,} rows."
+                )
+            values = values.rechunk((lengths,))
+    return row_blocks(values)
+
+
+def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
+    """Return one partition as arrays, or say what is wrong with it."""
+    where = f"Partition {number}"
+    try:
+        values = np.asarray(X, dtype=None if _is_float32(X) else np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} of X has values that are no numbers: {error}") from error
+    if values.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {values.ndim}.")
+    if np.isinf(values).any():
+        raise ValueError(f"{where} of X has infinite values; remove or clip them.")
+    labels = np.asarray(y)
+    if len(labels) != len(values):
+        raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError(f"{where} of y has missing labels.")
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float64)
+        if len(weights) != len(values):
+            raise ValueError(
+                f"{where} has {len(values):,} rows of X, but {len(weights):,} weights."
+            )
+        if not (weights >= 0).all() or np.isinf(weights).any():
+            raise ValueError(f"{where} of sample_weight has entries that are no weights.")
+    return np.ascontiguousarray(values), labels, weights
+
+
+def _is_float32(X) -> bool:
+    kinds = set(X.dtypes) if hasattr(X, "dtypes") else {X.dtype}
+    return kinds == {np.dtype(np.float32)}

@@ -1,0 +1,343 @@
+"""What a worker holds: the rows of its partitions, their codes, and numbers for each row.
+
+A store is an actor: it lives on one worker, and its methods run there. It knows nothing of the
+other stores; what they hold together is put together by `Crew`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine import choose_engine
+from mbkl.engine.bundles import BundledCodes, Bundling
+from mbkl.engine.codes import DenseCodes
+from mbkl.learn.algorithm import merge_equal_rows
+from mbkl.learn.pairs import hashes_of
+from mbkl.maps.sample import row_keys
+from mbkl.maps.stumps import ranges_of_blocks
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An array of all stores, by the name under which each has its part."""
+
+    key: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """Compute an array from others, on every store.
+
+    Parameters
+    ----------
+    key : int
+        Name of the result.
+    function : callable, or "gather"
+    arguments : tuple
+        With a `Reference` for each array of the stores.
+    options : dict
+    """
+
+    key: int
+    function: Any
+    arguments: tuple
+    options: dict
+
+
+class Store:
+    """The part of the rows that one worker holds.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Threads of this worker.
+    """
+
+    def __init__(self, n_jobs: int | None = 1) -> None:
+        self._n_jobs = n_jobs
+        self._X: list[NDArray] = []
+        self._labels: list[NDArray] = []
+        self._weights: list[NDArray] = []
+        self._objects: dict[int, Any] = {}
+
+    def hold(self, X: NDArray, y: NDArray, weights: NDArray | None) -> None:
+        """Take one more partition; only rows of positive weight count."""
+        if weights is None:
+            weights = np.ones(len(y))
+        present = weights > 0
+        if not present.all():
+            X, y, weights = X[present], y[present], weights[present]
+        if len(y):
+            self._X.append(X)
+            self._labels.append(y)
+            self._weights.append(weights)
+
+    def run(
+        self, program: Sequence[Instruction], method: str, arguments: tuple, forget: Sequence[int]
+    ) -> Any:
+        """Follow instructions, call a method, and forget what is needed no more."""
+        for step in program:
+            values = [
+                self._objects[each.key] if isinstance(each, Reference) else each
+                for each in step.arguments
+            ]
+            function = self._gather if step.function == "gather" else step.function
+            self._objects[step.key] = function(*values, **step.options)
+        result = getattr(self, method)(*arguments)
+        for key in forget:
+            self._objects.pop(key, None)
+        return result
+
+    # What rows there are -------------------------------------------------------------------
+
+    def shape(self) -> tuple[int, int | None]:
+        """Return the number of rows, and of features where there are any rows."""
+        return sum(map(len, self._X)), self._X[0].shape[1] if self._X else None
+
+    def classes(self) -> list[NDArray]:
+        """Return the labels that occur."""
+        return [np.unique(labels) for labels in self._labels]
+
+    def encode(self, classes: NDArray, y: int, weights: int) -> None:
+        """Keep classes as numbers, and the weights, under these names."""
+        numbers = [np.searchsorted(classes, labels) for labels in self._labels]
+        self._objects[y] = np.concatenate([np.empty(0, np.intp), *numbers])
+        self._objects[weights] = np.concatenate([np.empty(0), *self._weights])
+        self._labels, self._weights = [], []
+
+    def ranges(self) -> tuple:
+        """Return smallest and largest values of the columns, and which ones have NaN."""
+        return ranges_of_blocks(self._X) if self._X else (None, None, None)
+
+    def all_rows(self, weights: int) -> tuple:
+        """Return all rows and their weights."""
+        return self._X, self._objects[weights]
+
+    def release_rows(self) -> None:
+        """Forget X: the codes are all that is needed from now on."""
+        self._X = []
+
+    # A sample of the rows ------------------------------------------------------------------
+
+    def hash_rows(self, y: int | None, seed: int, keys: int) -> None:
+        """Keep a random number for each row, of its values and class."""
+        labels = None if y is None else self._objects[y]
+        found, start = [np.empty(0, np.uint64)], 0
+        for X in self._X:
+            part = slice(start, start + len(X))
+            found.append(row_keys(X, None if labels is None else labels[part], seed))
+            start += len(X)
+        self._objects[keys] = np.concatenate(found)
+
+    def smallest_keys(self, keys: int, n_keys: int) -> NDArray[np.uint64]:
+        """Return the smallest different ones of the random numbers."""
+        return np.unique(self._objects[keys])[:n_keys]
+
+    def split_keys(self, keys: int, n_parts: int) -> list[NDArray[np.uint64]]:
+        """Return the different random numbers, divided by size."""
+        distinct = np.unique(self._objects[keys])
+        return np.split(distinct, np.searchsorted(distinct, _bounds(n_parts)))
+
+    def rows_of_keys(self, keys: int, chosen: NDArray, y: int | None, integers: int) -> tuple:
+        """Return which of the chosen rows are here, with values, class and weights."""
+        own = self._objects[keys]
+        place = np.minimum(np.searchsorted(chosen, own), chosen.size - 1)
+        here = np.flatnonzero(chosen[place] == own)
+        place = place[here]
+        mass = np.zeros(chosen.size, dtype=np.int64)
+        np.add.at(mass, place, self._objects[integers][here, 0])
+        found, first = np.unique(place, return_index=True)
+        rows = here[first]
+        labels = np.zeros(rows.size, np.intp) if y is None else self._objects[y][rows]
+        return found, self._rows_of_X(rows), labels, mass
+
+    def _rows_of_X(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return some rows as float32, which is how they are compared."""
+        if not self._X:
+            return np.empty((0, 0), dtype=np.float32)
+        bounds = np.cumsum([0] + [len(X) for X in self._X])
+        taken = np.empty((rows.size, self._X[0].shape[1]), dtype=np.float32)
+        with np.errstate(over="ignore"):
+            for X, start, stop in zip(self._X, bounds[:-1], bounds[1:], strict=True):
+                here = np.flatnonzero((rows >= start) & (rows < stop))
+                taken[here] = X[rows[here] - start]
+        return taken
+
+    # Codes -----------------------------------------------------------------------------------
+
+    def bin(self, key: int, features: NDArray, edges, offsets: NDArray, dtype) -> None:
+        """Keep the codes of some columns of X."""
+        self._fill(key, features.size, offsets, dtype, "bin", features, edges)
+
+    def bin_ferns(self, key: int, ferns, offsets: NDArray, dtype) -> None:
+        """Keep the cell of each row in each fern."""
+        self._fill(key, ferns.n_maps, offsets, dtype, "bin_ferns", ferns)
+
+    def _fill(self, key: int, n_groups: int, offsets, dtype, method: str, *arguments) -> None:
+        values = np.empty((n_groups, sum(map(len, self._X))), dtype=dtype)
+        start = 0
+        for X in self._X:
+            part = np.empty((n_groups, len(X)), dtype=dtype)
+            getattr(self._engine(part.size), method)(X, *arguments, part)
+            values[:, start : start + len(X)] = part
+            start += len(X)
+        self._objects[key] = DenseCodes(values, offsets)
+
+    def renumber(self, codes: int, groups, numbers, offsets, key: int) -> None:
+        """Keep the codes of some groups with new numbers for their cells."""
+        old = self._objects[codes]
+        engine = self._engine(old.n_stored)
+        self._objects[key] = engine.renumbered(old, groups, numbers, offsets)
+
+    def keep_groups(self, codes: int, groups: NDArray, key: int) -> None:
+        """Keep the codes of some groups."""
+        old = self._objects[codes]
+        self._objects[key] = self._engine(old.n_stored).keep_groups(old, groups)
+
+    def bundle(self, codes: int, plan: Bundling, key: int) -> None:
+        """Keep the codes of groups joined as planned for all rows."""
+        self._objects[key] = plan.codes(plan.join(self._objects[codes].values))
+
+    def take(self, codes: int, rows: int, key: int) -> None:
+        """Keep the codes of some rows."""
+        old = self._objects[codes]
+        self._objects[key] = self._engine(old.n_stored).take(old, self._objects[rows])
+
+    def counts(self, codes: int) -> NDArray[np.int64]:
+        """Return the number of rows in each cell."""
+        old = self._objects[codes]
+        return self._engine(old.n_stored).counts(old)
+
+    def histogram(self, codes: int, residuals: int) -> NDArray[np.int64]:
+        """Return the sum of the residuals in each cell."""
+        values = self._objects[residuals]
+        return self._engine_for(codes, values.shape[1]).histogram(self._objects[codes], values)
+
+    def _gather(self, codes: Any, tables: NDArray) -> NDArray[np.float64]:
+        return self._engine(codes.n_stored * tables.shape[1]).gather(codes, tables)
+
+    def _engine_for(self, codes: int, n_columns: int):
+        return self._engine(self._objects[codes].n_stored * n_columns)
+
+    def _engine(self, n_codes: int):
+        return choose_engine(n_codes, self._n_jobs)
+
+    # Numbers of rows, put together ------------------------------------------------------------
+
+    def largest(self, key: int) -> NDArray[np.float64]:
+        """Return the largest magnitude of each column."""
+        values = self._objects[key]
+        return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
+
+    def total(self, key: int) -> NDArray[np.int64]:
+        """Return the sum of each column of integers."""
+        return self._objects[key].sum(axis=0)
+
+    def find(self, key: int, rows: int) -> int:
+        """Keep which rows are not zero; return how many."""
+        self._objects[rows] = np.flatnonzero(self._objects[key])
+        return self._objects[rows].size
+
+    def pick(self, key: int, rows: int) -> NDArray:
+        """Return the numbers of some rows."""
+        return self._objects[key][self._objects[rows]]
+
+    def pick_codes(self, codes: int, rows: int) -> NDArray:
+        """Return the codes of some rows."""
+        old, chosen = self._objects[codes], self._objects[rows]
+        old = old.bundles if isinstance(old, BundledCodes) else old
+        return old.values[:, chosen]
+
+    # Equal rows -----------------------------------------------------------------------------
+
+    def split_rows(self, sums: int, seed: int, y: int, integers: int, n_parts: int) -> list:
+        """Merge the equal rows of this store; return what tells rows apart, divided by hash."""
+        hashes = hashes_of(self._objects[sums], seed)
+        labels, weights = self._objects[y], self._objects[integers][:, 0]
+        rows, merged = merge_equal_rows(hashes, labels, weights)
+        high = hashes[rows, 1]
+        cuts = np.searchsorted(high, _bounds(n_parts))
+        whole = (hashes[rows], labels[rows], merged, rows)
+        return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+
+    def keep_rows(self, merged: Sequence[tuple], rows: int, weights: int, unit: float) -> int:
+        """Keep which rows stand for all equal ones, and their weights; return how many."""
+        chosen = np.concatenate([part for part, _ in merged])
+        integers = np.concatenate([part for _, part in merged])
+        order = np.argsort(chosen)
+        self._objects[rows] = chosen[order]
+        self._objects[weights] = integers[order] * unit
+        return chosen.size
+
+    def first_hashes(self, sums: int, seed: int, y: int, n_rows: int) -> tuple:
+        """Return hashes and classes of the first rows in the order of their own."""
+        order = _order(hashes_of(self._objects[sums], seed), self._objects[y])[:n_rows]
+        hashes = hashes_of(self._objects[sums][order], seed)
+        return hashes, self._objects[y][order], order
+
+    def hashes_of_rows(self, sums: int, seed: int, y: int, rows: int) -> tuple:
+        """Return hashes and classes of some rows."""
+        chosen = self._objects[rows]
+        return hashes_of(self._objects[sums][chosen], seed), self._objects[y][chosen]
+
+    def set_rows(self, key: int, rows: NDArray[np.intp]) -> None:
+        """Keep numbers of rows."""
+        self._objects[key] = rows
+
+    def smallest_hashes(self, sums: int, seed: int, y: int, quota: int) -> tuple:
+        """Return the rows of each class with the smallest hashes, as many as the quota."""
+        hashes = hashes_of(self._objects[sums], seed)[:, 0]
+        labels = self._objects[y]
+        chosen = [
+            rows[np.argsort(hashes[rows], kind="stable")[:quota]]
+            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+        ]
+        rows = np.concatenate([np.empty(0, np.intp), *chosen])
+        return hashes[rows], labels[rows], rows
+
+
+def merge_parts(parts: Sequence[tuple]) -> tuple[list[tuple], int]:
+    """Merge equal rows of several stores.
+
+    Parameters
+    ----------
+    parts : sequence of (hashes, y, integers, rows)
+        One of each store.
+
+    Returns
+    -------
+    answers : list of (rows, integers)
+        For each store: those of its rows that stand for all equal ones, and their weights.
+    n_rows : int
+        How many there are in all.
+    """
+    source = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    hashes, y, integers, rows = (
+        np.concatenate([part[position] for part in parts]) for position in range(4)
+    )
+    chosen, merged = merge_equal_rows(hashes, y, integers)
+    answers = [
+        (rows[chosen[source[chosen] == store]], merged[source[chosen] == store])
+        for store in range(len(parts))
+    ]
+    return answers, chosen.size
+
+
+def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
+    """Return how many different numbers the stores have, and nothing for the stores."""
+    return [None] * len(parts), np.unique(np.concatenate(parts)).size
+
+
+def _order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the order of rows that a learner in memory sorts them in."""
+    return np.lexsort((y, hashes[:, 0], hashes[:, 1]))
+
+
+def _bounds(n_parts: int) -> NDArray[np.uint64]:
+    """Return what divides random numbers into parts of about the same size."""
+    return np.array([2**64 * part // n_parts for part in range(1, n_parts)], dtype=np.uint64)

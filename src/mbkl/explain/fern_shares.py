@@ -1,0 +1,110 @@
+"""How the table entries of ferns are divided among their features.
+
+The Shapley values of the games in `fern_games`, by NumPy for few games and compiled for
+many; the two differ by rounding errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from scipy import sparse
+
+from mbkl.engine import SMALL, choose_engine
+from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.explain.coalitions import shapley
+from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
+
+if TYPE_CHECKING:
+    from mbkl.engine.numba_engine import NumbaEngine
+
+_ENTRIES_AT_ONCE = 1_000_000
+
+
+def fern_shares(tables: FernTables, block: range, rows: Answers, background: Answers) -> Array:
+    """Return the mean over the background of what each player gets, for each answer of rows.
+
+    Parameters
+    ----------
+    tables : FernTables
+    block : range
+        The ferns.
+    rows, background : Answers
+        To these ferns.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_answers, most_players, n_columns)
+    """
+    n_others = np.bincount(background.fern, minlength=len(block))
+    n_games = int(n_others[rows.fern].sum()) * tables.tables.shape[1]
+    # Ferns are drawn alike, so that all blocks take about as long as this one.
+    n_games = n_games * tables.ferns.n_maps // len(block)
+    engine = choose_engine(n_games) if n_games >= SMALL else NumpyEngine()
+    if type(engine) is NumpyEngine:  # few games, or no compiler
+        return share_numpy(tables, block, rows, background)
+    return share_compiled(tables, block, rows, background, cast("NumbaEngine", engine))
+
+
+def share_compiled(
+    tables: FernTables, block: range, rows: Answers, background: Answers, engine: NumbaEngine
+) -> Array:
+    """Return what `fern_shares` does, by the kernel."""
+    from mbkl.explain import kernels
+
+    ferns = slice(block.start, block.stop)
+    factor, shift = (numbers[ferns] for numbers in tables.hash)
+    offsets = tables.raw_offsets[block.start : block.stop + 1]
+    first = np.repeat(tables.ferns.cell_offsets[ferns], np.diff(offsets))
+    raw = tables.tables[first + tables.ferns.numbers[offsets[0] : offsets[-1]]]
+    shares = np.empty((*rows.pieces.shape, raw.shape[1]))
+    engine._share(
+        rows.fern.size,
+        shares.size * len(background.place),
+        kernels.share,
+        np.ascontiguousarray(rows.fern),
+        rows.pieces * factor[rows.fern, None],
+        np.searchsorted(background.fern, np.arange(len(block) + 1)),
+        background.pieces * factor[background.fern, None],
+        background.count / len(background.place),
+        shift,
+        offsets - offsets[0],
+        np.ascontiguousarray(raw.T),
+        shares,
+    )
+    return shares
+
+
+def share_numpy(tables: FernTables, block: range, rows: Answers, background: Answers) -> Array:
+    """Return what `fern_shares` does, all games of as many players together."""
+    n_players, n_columns = rows.pieces.shape[1], tables.tables.shape[1]
+    shares = np.zeros((rows.fern.size * n_players, n_columns))
+    left, right = same_fern(rows.fern, background.fern, len(block))
+    differ = rows.pieces[left] != background.pieces[right]
+    n_differ = differ.sum(axis=1)
+    share = background.count / len(background.place)
+    for size in range(1, int(n_differ.max(initial=0)) + 1):
+        game = shapley(size)
+        step = max(1, _ENTRIES_AT_ONCE // (len(game.members) * n_columns))
+        same_size = np.flatnonzero(n_differ == size)
+        for start in range(0, same_size.size, step):
+            chosen = same_size[start : start + step]
+            players = np.nonzero(differ[chosen])[1].reshape(-1, size)
+            here, there = rows.pieces[left[chosen]], background.pieces[right[chosen]]
+            moves = np.take_along_axis(here - there, players, axis=1)
+            numbers = np.tile(there.sum(axis=1), (len(game.members), 1))
+            for move, joined in zip(moves.T, game.members.T, strict=True):
+                numbers[joined] += move
+            entries = tables.entries(block.start + rows.fern[left[chosen]], numbers)
+            gains = game.weights @ entries.reshape(len(entries), -1)
+            # Pairs come in the order of the rows' answers: only a few are concerned.
+            first, last = left[chosen[0]], left[chosen[-1]] + 1
+            place = players.T + (left[chosen] - first) * n_players
+            mass = np.broadcast_to(share[right[chosen]], place.shape)
+            collect = sparse.csc_array(
+                (mass.ravel(), place.ravel(), np.arange(place.size + 1)),
+                shape=((last - first) * n_players, place.size),
+            )
+            shares[first * n_players : last * n_players] += collect @ gains.reshape(-1, n_columns)
+    return shares.reshape(rows.fern.size, n_players, n_columns)

@@ -1,0 +1,116 @@
+"""The model does not depend on how the rows are divided; stores in this process."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mbkl
+from mbkl.dask.classifier import MBKLClassifier
+from mbkl.dask.crew import local_crew
+from mbkl.learn import algorithm, classifier_weights
+
+SETTINGS = {
+    "default": {},
+    "stumps, learned": {"maps": "stumps", "theta": "learned", "n_maps": 100},
+    "stumps, few pairs": {"maps": "stumps", "theta": "learned", "n_maps": 100, "max_pairs": 200},
+    "stumps, quantiles": {"maps": mbkl.maps.Stumps(thresholds="quantile"), "n_maps": 60},
+    "ferns, reweighted": {"maps": "ferns", "theta": "reweighted", "n_maps": 20},
+    "both, logistic": {
+        "maps": ["stumps", "ferns"],
+        "loss": "logistic",
+        "n_maps": 20,
+        "class_weight": "balanced",
+    },
+    "hinge": {"maps": "stumps", "loss": "hinge", "n_maps": 50},
+    "alignment": {"maps": "stumps", "theta": "alignment", "n_maps": 50},
+    "class weights": {"maps": "stumps", "n_maps": 50, "class_weight": {0: 1.0, 1: 2.5}},
+}
+
+
+@pytest.fixture
+def few_rows_are_many(monkeypatch):
+    """Let the solvers for many rows have their turn."""
+    import mbkl.dask.learner
+
+    for module in (algorithm, classifier_weights, mbkl.dask.learner):
+        monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
+    monkeypatch.setattr(classifier_weights, "_FEW_ROWS_HINGE", 50)
+    monkeypatch.setattr("mbkl.solvers.newton_cg._FEWEST_OF_A_PART", 10)
+    monkeypatch.setattr("mbkl.learn.kernel_weights._DENSE_WORK", 1e6)
+
+
+def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:
+    """Fit with a store for each piece."""
+    masses = [None] * (len(cuts) + 1) if weights is None else np.split(weights, cuts)
+    pieces = zip(np.split(X, cuts), np.split(y, cuts), masses, strict=True)
+    model = MBKLClassifier(random_state=0, **own)
+    model._crew = local_crew(list(pieces))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model._fit_stores(model._crew)
+    return model
+
+
+def data(make_data, n_rows=400, n_classes=2):
+    X, y = make_data(n_rows, 5, n_classes)
+    X[::17, 2] = np.nan
+    X[200:250], y[200:250] = X[:50], y[:50]  # equal rows in different parts
+    return X, y
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("cuts", [[], [150], [3, 3, 390]])
+def test_same_bits(name, n_classes, cuts, make_data, bits_of, few_rows_are_many):
+    own = dict(SETTINGS[name])
+    if name == "class weights" and n_classes == 3:
+        own["class_weight"] = {0: 1.0, 1: 2.5, 2: 0.5}
+    X, y = data(make_data, n_classes=n_classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
+    assert bits_of(fit_pieces(X, y, None, cuts, own)) == bits_of(plain)
+
+
+def test_few_rows_are_collected(make_data, bits_of):
+    X, y = data(make_data)
+    plain = mbkl.MBKLClassifier(random_state=0).fit(X, y)
+    assert bits_of(fit_pieces(X, y, None, [100, 101], {})) == bits_of(plain)
+
+
+@settings(max_examples=8)
+@given(st.lists(st.integers(0, 300), max_size=3), st.integers(0, 3))
+def test_any_parts_and_weights(make_data, bits_of, cuts, seed):
+    X, y = make_data(300, 3)
+    weights = np.random.default_rng(seed).integers(0, 4, size=300) / 3.0
+    own = {"maps": "stumps", "theta": "learned", "n_maps": 40}
+    plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y, weights)
+    assert bits_of(fit_pieces(X, y, weights, sorted(cuts), own)) == bits_of(plain)
+
+
+def test_quantiles_of_many_rows_come_from_a_sample(make_data, bits_of, monkeypatch):
+    monkeypatch.setattr("mbkl.maps.stumps._QUANTILE_ROWS", 100)
+    X, y = data(make_data)
+    own = {"maps": mbkl.maps.Stumps(thresholds="quantile"), "n_maps": 60}
+    plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
+    assert bits_of(fit_pieces(X, y, None, [77, 300], own)) == bits_of(plain)
+
+
+def test_stores_that_are_empty(make_data, bits_of):
+    X, y = data(make_data)
+    own = {"maps": ["stumps", "ferns"], "n_maps": 20}
+    plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
+    assert bits_of(fit_pieces(X, y, None, [0, 0, 400], own)) == bits_of(plain)
+
+
+def test_columns_that_do_not_match(make_data):
+    X, y = make_data(40, 3)
+    model = MBKLClassifier()
+    model._crew = local_crew([(X, y, None), (X[:, :2], y, None)])
+    with pytest.raises(ValueError, match="different numbers of columns"):
+        model._fit_stores(model._crew)

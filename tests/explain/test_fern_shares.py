@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from mbkl import MBKLClassifier
+from mbkl.engine import numba_engine
+from mbkl.engine.numba_engine import NumbaEngine
+from mbkl.explain import fern_shares, kernels
+from mbkl.explain.coalitions import MOST_EXACT
+from mbkl.explain.fern_games import FernTables
+from mbkl.explain.warmup import warmup
+from mbkl.maps import Ferns
+
+
+@pytest.fixture(scope="module")
+def make_game(make_data):
+    """Return a function: ferns with their tables, a block of them, answers of two sides."""
+
+    def make(depth, n_features=30, n_classes=3):
+        X, y = make_data(n_rows=60, n_features=n_features, n_classes=n_classes)
+        X[::7, 1] = np.nan
+        maps = Ferns(depth=depth, max_cells=64)
+        model = MBKLClassifier(maps=maps, n_maps=40, random_state=0).fit(X, y)
+        games = FernTables(model.predictor_.maps.parts[0], model.predictor_.tables[0])
+        block = range(7, 33)
+        sides = [games.answers(games.pieces(rows), block) for rows in (X, X[:15])]
+        return games, block, *sides
+
+    return make
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("depth", "n_features"), [(3, 30), (8, 2), (14, 6), (40, 30)])
+def test_the_kernel_is_like_its_twin(make_game, depth, n_features, n_classes):
+    game = make_game(depth, n_features, n_classes)
+    compiled = fern_shares.share_compiled(*game, NumbaEngine(1))
+    plain = fern_shares.share_numpy(*game)
+    assert np.abs(plain).max() > 1e-3
+    np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
+
+
+def test_games_of_few_and_of_many_players_are_compared(make_game):
+    """The kernel has a way for each: the test above must take both."""
+    for depth, expected in ((14, {True}), (40, {True, False})):
+        _, _, rows, background = make_game(depth, 6 if depth == 14 else 30)
+        differ = (rows.pieces[:, None] != background.pieces).sum(axis=2)
+        same = rows.fern[:, None] == background.fern
+        assert set((differ[same] <= MOST_EXACT).tolist()) == expected
+
+
+def test_threads_do_not_change_a_bit(make_game, monkeypatch):
+    game = make_game(14)
+    monkeypatch.setattr(numba_engine, "_SMALLEST_SHARE", 1)
+    alone, three = (fern_shares.share_compiled(*game, NumbaEngine(n)) for n in (1, 3))
+    np.testing.assert_array_equal(alone, three)
+
+
+def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
+    game = make_game(14)
+    called = []
+    for name in ("share_numpy", "share_compiled"):
+        monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
+    for small in (10**9, 1):
+        monkeypatch.setattr(fern_shares, "SMALL", small)
+        monkeypatch.setattr("mbkl.engine.SMALL", small)
+        fern_shares.fern_shares(*game)
+    assert called == ["share_numpy", "share_compiled"]
+
+
+def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
+    assert warmup() >= 0
+    ready = list(kernels.share.signatures)
+    for depth, n_classes in ((1, 2), (14, 3)):
+        fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), NumbaEngine(1))
+    assert kernels.share.signatures == ready
+    assert len(ready) == 1
+
+
+def test_a_small_explanation_needs_no_compiler(run_python):
+    code = """
+import sys
+from sklearn.datasets import load_iris
+from mbkl import MBKLClassifier
+X, y = load_iris(return_X_y=True)
+model = MBKLClassifier(n_maps=100, random_state=0).fit(X, y)
+model.explain_local(X[:2], background=X)
+assert "numba" not in sys.modules
+"""
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
