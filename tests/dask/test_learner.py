@@ -64,8 +64,7 @@ def data(make_data, n_rows=400, n_classes=2):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("cuts", [[], [150], [3, 3, 390]])
+@pytest.mark.parametrize(("n_classes", "cuts"), [(2, [150]), (3, [3, 3, 390])])
 def test_same_bits(name, n_classes, cuts, make_data, bits_of, few_rows_are_many):
     own = dict(SETTINGS[name])
     if name == "class weights" and n_classes == 3:
