@@ -11,6 +11,7 @@ from mbkl.learn.kernel_weights import PairOperator, smallest_cost
 from mbkl.learn.losses import Hinge, Logistic, SquaredHinge
 from mbkl.learn.margins import Margins
 from mbkl.learn.pairs import sample_pairs
+from mbkl.solvers import interior_point
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.interior_point import minimise_weights
 
@@ -288,3 +289,52 @@ def test_rows_of_the_operator_are_signed_for_their_class(
     signs = initial_signs(maps, shares, "balanced")
     expected = maps.dense()[pairs.rows] * signs[:, pairs.classes].T
     np.testing.assert_array_equal(operator.dense(), expected)
+
+
+@pytest.fixture
+def rounds(monkeypatch):
+    """Count the maps of each round."""
+    sizes = []
+    original = interior_point._iterate
+
+    def counted(operator, *arguments, **options):
+        sizes.append(int(operator.is_map.sum()))
+        return original(operator, *arguments, **options)
+
+    monkeypatch.setattr(interior_point, "_iterate", counted)
+    return sizes
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("multiple", MULTIPLES)
+def test_long_chains_are_solved_from_some_of_their_maps(make_problem, rounds, n_classes, multiple):
+    operator, pairs = make_problem(n_classes, n_rows=150, n_maps=400)
+    cost = useful_cost(operator, pairs, "squared_hinge", multiple)
+    solution = learn("matrix-free", operator, pairs, "squared_hinge", cost)
+    expected = learn("dense", operator, pairs, "squared_hinge", cost)
+    assert solution.relative_gap <= 1e-4
+    assert solution.objective == pytest.approx(expected.objective, rel=2e-4)
+    assert len(rounds) > 1
+    assert max(rounds) < 0.5 * operator.is_map.sum()
+    again = learn("matrix-free", operator, pairs, "squared_hinge", 1.3 * cost, start=solution)
+    expected = learn("dense", operator, pairs, "squared_hinge", 1.3 * cost)
+    assert again.objective == pytest.approx(expected.objective, rel=2e-4)
+
+
+def test_where_rounds_do_not_suffice_all_maps_are_used(make_problem, rounds, monkeypatch):
+    monkeypatch.setattr(interior_point, "_ROUNDS", 0)
+    monkeypatch.setattr(interior_point, "_GOALS", (0.5,))
+    operator, pairs = make_problem(2, n_rows=150, n_maps=400)
+    cost = useful_cost(operator, pairs, "squared_hinge", 10.0)
+    solution = learn("matrix-free", operator, pairs, "squared_hinge", cost)
+    assert rounds[-1] == operator.is_map.sum()
+    assert solution.relative_gap <= 1e-4
+
+
+def test_a_callback_stops_the_rounds(make_problem):
+    operator, pairs = make_problem(2, n_rows=150, n_maps=400)
+    margins = margins_of(pairs, "squared_hinge", useful_cost(operator, pairs, "squared_hinge", 10))
+    solution = minimise_weights(operator, margins, None, 1e-9, 100, lambda s: s.n_iter >= 3)
+    assert solution.n_iter == 3
+    assert np.isfinite(solution.gap)
+    assert (solution.theta >= 0).all()

@@ -73,6 +73,10 @@ class PairOperator:
         """Which maps tell some class from the others."""
         return self.parts[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
+    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
+        """Say which maps are about so many of each chain, evenly spread."""
+        return self.parts[0].thinned(n_maps)
+
     def keep_maps(self, kept: NDArray[np.bool_]) -> PairOperator:
         """Return the operator of some of the maps; frees memory of this one meanwhile."""
         for part in self.parts:

@@ -112,6 +112,10 @@ class MapOperator:
         # The tables of bundles are many times longer: too long for many columns.
         return self.narrow_codes if n_columns <= _FEW_COLUMNS else self.codes
 
+    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
+        """Say which maps are about so many of each chain, evenly spread."""
+        return self.cells.thinned(n_maps)
+
     def spread(self, kernel_weights: NDArray) -> NDArray:
         """Return for each column the kernel weight of its map."""
         return self.cells.spread(kernel_weights)
@@ -284,6 +288,9 @@ class JointOperator:
     @cached_property
     def is_cell(self) -> NDArray[np.bool_]:
         return np.concatenate([part.is_cell for part in self.parts])
+
+    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
+        return np.concatenate([part.thinned(n_maps) for part in self.parts])
 
     def spread(self, kernel_weights: NDArray) -> NDArray:
         return self._each_map(lambda part, piece: part.spread(piece), kernel_weights)

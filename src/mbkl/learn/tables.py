@@ -188,6 +188,20 @@ class Ladder:
         right = left if others is codes else self.warp(others, kernel_weights)
         return engine.city_block(left, right)
 
+    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
+        """Say which maps are about so many of each group, evenly spread.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> np.flatnonzero(Ladder(np.array([0, 9])).thinned(2))
+        array([3, 7])
+        """
+        sizes = np.diff(self.offsets)
+        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes) - 1
+        step = np.repeat(np.maximum(-((1 - sizes) // n_maps), 1), sizes)
+        return self.is_jump & (number % step == step // 2)
+
     def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
         """Return the side of each map that each row is on, of two columns a map."""
         maps = np.flatnonzero(self.is_jump)
@@ -242,6 +256,10 @@ class Cells:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_cells, dtype=bool)
+
+    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
+        """Return all maps: ferns are no chain."""
+        return self.is_map
 
     @cached_property
     def group(self) -> NDArray[np.int64]:

@@ -36,6 +36,10 @@ _TO_BOUNDARY = 0.99
 # at zero; leaving them out pays once they are this many (measured).
 _UNLIKELY = 0.03
 _WORTH_DROPPING = 0.4
+# From so many maps a chain the first round is made, and later ones from those that the gradient
+# shows to be missing, with tolerances that fall (measured on HOG).
+_MAPS_OF_A_CHAIN, _NEARLY_MISSING = 16, 0.05
+_GOALS, _LAST_GOAL, _ROUNDS = (0.02, 0.005), 0.7, 8
 # At very high costs the rows on the margin change with every step and progress
 # can end before the gap closes.
 _PATIENCE = 30
@@ -63,7 +67,8 @@ class WeightSolution:
         Weight and slack are complementary: one of the two goes to zero. They are
         compared in their own units, the mean weight and the unit cost.
         """
-        positive = self.theta > self.slack * self.theta.mean()
+        mean = self.theta.sum() / max(int((self.theta > 0).sum()), 1)
+        positive = self.theta > self.slack * mean
         return positive if positive.any() else self.theta > 0
 
     def on_host(self) -> WeightSolution:
@@ -103,6 +108,9 @@ def minimise_weights(
     -------
     solution : WeightSolution
     """
+    some = operator.thinned(_MAPS_OF_A_CHAIN)
+    if some.sum() < _WORTH_DROPPING * operator.is_map.sum():
+        return _minimise_some(operator, margins, some, start, tol, max_iter, progress)
     solution = _interior_start(operator, margins, start)
     screened = _iterate(operator, margins, solution, tol, max_iter, progress, may_screen=True)
     if screened is None:
@@ -117,6 +125,73 @@ def minimise_weights(
     if solution.gap > tol * solution.objective and small.gap <= tol * small.objective:
         _iterate(operator, margins, solution, tol, max_iter, progress, may_screen=False)
     return solution
+
+
+def _minimise_some(
+    operator, margins: Margins, kept: NDArray[np.bool_], start, tol, max_iter, progress
+) -> WeightSolution:
+    """Minimise over some of the maps, then over those that all maps show to be missing.
+
+    Neighbours in a long chain are nearly the same map: a few of each chain tell where the
+    others are needed.
+    """
+    if start is not None:
+        kept = kept | _is_likely(start.theta, operator.is_map)
+    n_iter, last_goal = 0, _LAST_GOAL * tol
+    for goal in (*(max(goal, last_goal) for goal in _GOALS), *_ROUNDS * (last_goal,)):
+        part = operator.keep_maps(kept)
+        small = _interior_start(part, margins, start and _at(start, operator, kept, part))
+        small.n_iter = n_iter
+        _iterate(part, margins, small, goal, max_iter, progress, may_screen=False)
+        solution, gradient = _for_all(operator, margins, kept, part, small)
+        n_iter = solution.n_iter
+        is_unfinished = small.gap > goal * small.objective
+        if solution.gap <= tol * solution.objective or is_unfinished:
+            return solution
+        if goal > last_goal:  # later on, what is dropped may be missed in the next round
+            kept = _is_likely(solution.theta, operator.is_map)
+        kept = kept | _is_missing(operator, gradient)
+        start = solution
+    solution = _interior_start(operator, margins, solution)
+    solution.n_iter = n_iter
+    _iterate(operator, margins, solution, tol, max_iter, progress, may_screen=False)
+    return solution
+
+
+def _is_likely(theta: Array, is_map: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Say which weights are not on their way to zero."""
+    return is_map & (theta > _UNLIKELY * theta[theta > 0].mean())
+
+
+def _is_missing(operator, gradient: Array) -> NDArray[np.bool_]:
+    """Say which maps would lower the objective most, of each run of neighbours."""
+    chained = operator.is_chained
+    best = operator.is_map & (gradient < _NEARLY_MISSING)
+    best[1:] &= ~chained[1:] | (gradient[1:] <= gradient[:-1])
+    best[:-1] &= ~chained[1:] | (gradient[:-1] < gradient[1:])
+    return best
+
+
+def _at(solution: WeightSolution, operator, kept: NDArray[np.bool_], part) -> WeightSolution:
+    """Return the weights of some of the maps."""
+    theta = np.zeros(part.n_columns)
+    theta[part.is_map] = solution.theta[kept & operator.is_map]
+    return WeightSolution(theta, theta, solution.intercept)
+
+
+def _for_all(operator, margins: Margins, kept, part, small) -> tuple[WeightSolution, Array]:
+    """Return the solution for some of the maps as one for all, and its gradient."""
+    solution = WeightSolution(
+        np.zeros(operator.n_columns), np.ones(operator.n_columns), small.intercept
+    )
+    own = kept & operator.is_map
+    solution.theta[own] = small.theta[part.is_map]
+    scores = part.forward(small.theta[:, None])
+    gradient = _assess(operator, margins, scores, solution)
+    solution.slack = np.where(operator.is_map, np.maximum(gradient, 0.0), 1.0)
+    solution.slack[own] = small.slack[part.is_map]
+    solution.n_iter = small.n_iter
+    return solution, gradient
 
 
 def _iterate(
