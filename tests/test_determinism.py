@@ -33,6 +33,15 @@ def all_bits(bits_of):
     return bits
 
 
+@pytest.mark.parametrize("maps", ["stumps", "ferns", "auto"])
+def test_float32_and_float64_rows_give_the_same_model(maps, make_data, all_bits):
+    X, y = make_data(300, 4)
+    X = np.round(X, 1) + 1e-12  # not float32 numbers, and often equal to thresholds if rounded
+    models = [MBKLClassifier(maps=maps, random_state=0).fit(rows, y) for rows in (X, np.float32(X))]
+    assert all_bits(models[0], X) == all_bits(models[1], X)
+    assert all_bits(models[0], X) == all_bits(models[0], np.float32(X))
+
+
 @pytest.fixture
 def threads_on_small_data(monkeypatch, make_numba_engine):
     """Make every fit use compiled kernels on as many threads as it is told."""

@@ -160,8 +160,8 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     C_ : float
         The cost of Step 2.
     stump_features_, stump_thresholds_ : ndarray of shape (n_stumps,)
-        Stump k is x[stump_features_[k]] > stump_thresholds_[k]; a threshold of -inf
-        asks whether the value is not missing. Stumps come first with maps="auto".
+        Stump k is x[stump_features_[k]] > stump_thresholds_[k], with x rounded to float32; a
+        threshold of -inf asks whether the value is not missing. Stumps come first with maps="auto".
     fern_features_, fern_thresholds_ : list of ndarray
         Stumps that each fern joins.
     feature_rates_ : ndarray of shape (n_features_in_,) or None

@@ -46,7 +46,7 @@ def test_main_effects_are_jumps_of_the_partial_dependence(games, mixed_scores):
         feature, threshold = tables.features[stump], tables.thresholds[stump]
         same = (tables.features == feature) & (tables.thresholds == threshold)
         below = np.nan if np.isneginf(threshold) else threshold
-        above = np.nextafter(threshold, np.inf)
+        above = np.nextafter(np.float32(threshold), np.float32(np.inf))
         change = [
             mixed_scores(model, np.full(X.shape[1], value), background, [feature])
             for value in (above, below)

@@ -32,8 +32,15 @@ def edges_of(*groups) -> BinEdges:
     return BinEdges(np.concatenate(groups).astype(np.float64), offsets.astype(np.int64))
 
 
+def sorted_float32(values):
+    """Return thresholds as they are drawn: numbers of float32."""
+    return np.sort(np.asarray(values, dtype=np.float32)).astype(float)
+
+
 def expected_codes(X, features, groups):
-    codes = np.array([np.searchsorted(g, X[:, f].astype(float)) for f, g in zip(features, groups)])
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32).astype(float)
+    codes = np.array([np.searchsorted(g, X[:, f]) for f, g in zip(features, groups)])
     return np.where(np.isnan(X[:, features].T), 0, codes)
 
 
@@ -41,6 +48,7 @@ def awkward_values(thresholds):
     """Return values on, just beside, between and far from the thresholds."""
     finite = np.array([value for value in thresholds if np.isfinite(value)] or [0.0])
     beside = [np.nextafter(finite, -np.inf), finite, np.nextafter(finite, np.inf)]
+    beside += [np.nextafter(np.float32(finite), np.float32(end)) for end in (-np.inf, np.inf)]
     between = (finite[1:] + finite[:-1]) / 2
     far = [-1.7e308, -LARGEST, -1.0, -0.0, 0.0, 1.0, LARGEST, 1.7e308, np.nan]
     return np.concatenate([*beside, between, far])
@@ -55,7 +63,7 @@ def numba_engine():
 
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_codes_count_thresholds_below_the_value(engine, name):
-    thresholds = np.sort(np.asarray(THRESHOLDS[name], dtype=float))
+    thresholds = sorted_float32(THRESHOLDS[name])
     X = awkward_values(thresholds)[:, None]
     codes = bin_columns(X, np.array([0]), edges_of(thresholds), engine)
     np.testing.assert_array_equal(codes.values, expected_codes(X, [0], [thresholds]))
@@ -63,7 +71,7 @@ def test_codes_count_thresholds_below_the_value(engine, name):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_groups_at_once(engine, dtype):
-    groups = [np.sort(np.asarray(values, dtype=float)) for values in THRESHOLDS.values()]
+    groups = [sorted_float32(values) for values in THRESHOLDS.values()]
     X = np.random.default_rng(0).normal(size=(90, len(groups) + 2)).astype(dtype)
     X[::7] = np.nan
     features = np.random.default_rng(1).permutation(len(groups) + 2)[: len(groups)]

@@ -48,7 +48,7 @@ def test_codes_count_thresholds_strictly_below(family):
     offsets = maps.edges.offsets
     for group, feature in enumerate(maps.features):
         thresholds = maps.edges.thresholds[offsets[group] : offsets[group + 1]]
-        expected = (X[:, [feature]] > thresholds).sum(axis=1)
+        expected = (X[:, [feature]].astype(np.float32) > thresholds).sum(axis=1)
         np.testing.assert_array_equal(codes.values[group], expected)
 
 
@@ -64,8 +64,8 @@ def test_a_tie_is_not_above():
     maps, _ = fit(Stumps(), X, n_maps=1)
     at_threshold = np.array([[maps.edges.thresholds[0]]])
     assert maps.codes(at_threshold, NumpyEngine()).values[0, 0] == 0
-    just_above = np.nextafter(at_threshold, np.inf)
-    assert maps.codes(just_above, NumpyEngine()).values[0, 0] == 1
+    above = np.nextafter(np.float32(at_threshold), np.float32(np.inf))
+    assert maps.codes(above, NumpyEngine()).values[0, 0] == 1
 
 
 @EVERY_FAMILY

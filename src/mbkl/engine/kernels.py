@@ -230,11 +230,8 @@ def _bin_block(X, feature, first, thresholds, low, scale, guide, values, codes):
 def _count_below(thresholds, values, codes):
     """OUT codes: compare each value with all thresholds, many values at a time."""
     codes[:] = 0
-    # Of the type of the values, in which thresholds are exact: no conversions inside.
-    same_type = np.empty(1, values.dtype)
     for position in range(thresholds.shape[0]):
-        same_type[0] = thresholds[position]
-        threshold = same_type[0]
+        threshold = np.float32(thresholds[position])  # exact
         for row in range(codes.shape[0]):
             codes[row] += values[row] > threshold
 
@@ -277,7 +274,7 @@ def bin_dense(
     """OUT codes[:, start:stop]: how many thresholds of its group lie below each value."""
     # A block of rows of a row-major X is read once from memory and then, feature
     # by feature, from the cache.
-    values = np.empty(_ROWS_BINNED, X.dtype)
+    values = np.empty(_ROWS_BINNED, np.float32)
     block = np.empty(_ROWS_BINNED, dtype=np.int32)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)
@@ -304,7 +301,7 @@ def score_dense(
 ):
     """OUT scores[start:stop]: bin_dense and gather in one, without storing codes."""
     n_columns = tables.shape[1]
-    values = np.empty(_ROWS_BINNED, X.dtype)
+    values = np.empty(_ROWS_BINNED, np.float32)
     block = np.empty(_ROWS_BINNED, dtype=np.int32)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)
@@ -362,9 +359,9 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
 def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop):
     """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
     one, zero = np.uint64(1), np.uint64(0)
-    same_type = thresholds.astype(X.dtype)  # exact
+    same_type = thresholds.astype(np.float32)  # exact
     # A block of rows, feature by feature: comparisons then run along the rows.
-    block = np.empty((X.shape[1], _ROWS_BINNED), X.dtype)
+    block = np.empty((X.shape[1], _ROWS_BINNED), np.float32)
     outcome = np.empty(_ROWS_BINNED, np.uint64)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)

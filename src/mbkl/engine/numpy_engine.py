@@ -246,7 +246,7 @@ class NumpyEngine:
         step = max(1, _VALUES_COMPARED // ferns.features.size)
         for start in range(0, X.shape[0], step):
             block = slice(start, start + step)
-            yes = X[block][:, ferns.features] > ferns.thresholds
+            yes = as_float32(X[block][:, ferns.features]) > ferns.thresholds
             outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
             out[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
 
@@ -264,12 +264,12 @@ class NumpyEngine:
         if X.shape[0] < _FEW_ROWS and features.size:
             # Few rows: all comparisons at once. NaN is greater than nothing.
             sizes = np.diff(edges.offsets)
-            right = X[:, np.repeat(features, sizes)].astype(np.float64) > edges.thresholds
+            right = as_float32(X[:, np.repeat(features, sizes)]) > edges.thresholds
             out[:] = np.add.reduceat(right, edges.offsets[:-1], axis=1, dtype=out.dtype).T
             return
         for group, feature in enumerate(features):
             thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
-            column = X[:, feature].astype(np.float64)
+            column = as_float32(X[:, feature])
             codes = np.searchsorted(thresholds, column, side="left")
             out[group] = np.where(np.isnan(column), 0, codes)
 
@@ -278,6 +278,24 @@ class NumpyEngine:
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
         self.bin(X, features, edges, values)
         return self.gather(DenseCodes(values, edges.cell_offsets), tables)
+
+
+def as_float32(values: NDArray) -> NDArray[np.float64]:
+    """Round values as they are compared with thresholds: as float32, whatever they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_float32(np.array([1.0, 1.0 + 1e-12])).tolist()
+    [1.0, 1.0]
+    """
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+def just_above(thresholds: NDArray) -> NDArray[np.float64]:
+    """Return the smallest values on the right side of thresholds."""
+    return np.nextafter(thresholds.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
 def score_of_zero(codes: SparseCodes, tables: NDArray[np.float64]) -> NDArray[np.float64]:

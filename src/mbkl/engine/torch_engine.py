@@ -335,12 +335,10 @@ class TorchEngine:
         place = np.arange(edges.thresholds.size) - np.repeat(edges.offsets[:-1], sizes)
         grid = np.full((features.size, int(sizes.max(initial=0))), np.inf)
         grid[np.repeat(np.arange(features.size), sizes), place] = edges.thresholds
-        columns = self.to_device(features)
+        columns, thresholds = self.to_device(features), self.to_device(grid, torch.float32)
         for rows, block in self._row_blocks(X, features.size):
-            # Thresholds are float32 values: nothing narrower than double needs double.
-            real = torch.float64 if block.dtype == torch.float64 else torch.float32
-            values = block[:, columns].t().to(real).contiguous()
-            found = torch.searchsorted(self.to_device(grid, real), values, out_int32=True)
+            values = block[:, columns].t().float().contiguous()
+            found = torch.searchsorted(thresholds, values, out_int32=True)
             out[:, rows] = found.masked_fill_(values.isnan(), 0).to(out.dtype)
 
     def bin_ferns(self, X, ferns, out: Tensor) -> None:
@@ -357,7 +355,7 @@ class TorchEngine:
             factor = int(ferns.factors[fern].astype(np.int64)) if hashed else 1
             shift, mask = 64 - int(n_bits[fern]), int(ferns.n_raw[fern]) - 1
             for rows, block in self._row_blocks(X, 4 * int(depths[fern])):
-                yes = block[:, features[part]] > thresholds[part]
+                yes = block[:, features[part]].float() > thresholds[part]
                 digits = 2 ** torch.arange(int(depths[fern]) - 1, -1, -1, device=self.device)
                 outcome = (yes * digits).sum(1)
                 if hashed:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.numpy_engine import just_above
 from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
@@ -67,7 +68,7 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     used, first = np.unique(stumps[:, 0], return_index=True)
     for feature, cuts in zip(used.astype(np.intp), np.split(stumps[:, 1], first[1:])):
         # An interval ends on its threshold; the last begins just above one.
-        values = np.append(cuts, np.nextafter(cuts[-1], np.inf))
+        values = np.append(cuts, just_above(cuts[-1:]))
         values[np.isneginf(values)] = np.nan
         place = np.arange(n_rows) * values.size // n_rows
         rows[:, feature] = generator.permutation(values[place])

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.numpy_engine import as_float32
 from mbkl.maps.ferns import FernMaps
 
 Array = NDArray[np.float64]
@@ -127,7 +128,7 @@ class FernTables:
 
     def pieces(self, X: NDArray) -> Numbers:
         """Return the pieces of the rows of X, of shape (n_rows, n_pieces)."""
-        yes = X[:, self.features] > self.thresholds
+        yes = as_float32(X[:, self.features]) > self.thresholds
         return np.add.reduceat(yes * self.digits, self.starts, axis=1)
 
     def blocks(self) -> Iterator[range]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.numpy_engine import as_float32
 from mbkl.explain.fern_games import FernTables, main_effects
 from mbkl.extras import require
 from mbkl.maps.ferns import FernMaps
@@ -109,7 +110,7 @@ def finite(values: Array) -> list[float | None]:
 
 def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
     """Return the interval of each value; missing ones are in the first."""
-    return np.where(np.isnan(x), 0, np.searchsorted(thresholds, x, side="left"))
+    return np.where(np.isnan(x), 0, np.searchsorted(thresholds, as_float32(x), side="left"))
 
 
 def shapes_of(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes, densify, smallest_code_dtype
+from mbkl.engine.numpy_engine import as_float32
 
 if TYPE_CHECKING:
     from mbkl.engine import Engine
@@ -114,7 +115,7 @@ def _bin_sparse(X, features: NDArray[np.intp], edges: BinEdges) -> Codes:
     for group, feature in enumerate(features):
         thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
         entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
-        data = columns.data[entries].astype(np.float64)
+        data = as_float32(columns.data[entries])
         entry_codes = np.searchsorted(thresholds, data, side="left")
         entry_codes[np.isnan(data)] = 0
         zeros[group] = np.searchsorted(thresholds, 0.0, side="left")

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.engine.hashing import scramble
+from mbkl.engine.numpy_engine import as_float32
 from mbkl.engine.row_blocks import row_blocks, take_rows
 
 _VALUES_HASHED_AT_ONCE = 1_000_000
@@ -78,11 +79,8 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     np.add.at(mass, place, integers[:, 0])
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else take_rows(X, rows)
-    # Rows that are equal in float32 are equal.
-    with np.errstate(over="ignore"):
-        part = part.astype(np.float32).astype(np.float64)
     labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
-    return Sample(part, labels, mass[:n_rows] * unit, distinct.size)
+    return Sample(as_float32(part), labels, mass[:n_rows] * unit, distinct.size)
 
 
 def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:

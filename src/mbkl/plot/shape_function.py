@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mbkl.engine.numpy_engine import just_above
 from mbkl.explain import FeatureShape, explain_global
 from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten, shorten
 
@@ -147,7 +148,7 @@ class ShapeFunctionDisplay:
         low, high = _range(shape)
         cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
         edges = np.concatenate([[low], cuts, [high]])
-        steps = shape.at(np.nextafter(edges, np.inf))
+        steps = shape.at(just_above(edges))
         has_missing = np.isneginf(shape.thresholds[0])
         ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
         lines = []

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.utils import _safe_indexing
 
+from mbkl.engine.numpy_engine import just_above
 from mbkl.explain import FeatureShape, GlobalExplanation
 from mbkl.explain.background import some_rows
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
@@ -134,7 +135,7 @@ def _shape(shape: FeatureShape) -> dict:
         "feature": shape.feature,
         "name": shape.name,
         "edges": rounded(edges, 7),
-        "values": rounded(shape.at(np.nextafter(edges[:-1], np.inf)).T),
+        "values": rounded(shape.at(just_above(edges[:-1])).T),
         "counts": counts.tolist(),
         "bins": rounded(shape.bins, 6),
         "density": shape.density.tolist(),

@@ -18,10 +18,11 @@ function unpackAll(part) {
 
 // How many thresholds from first to last - 1 lie below x; none for a missing value.
 function countBelow(thresholds, first, last, x) {
+  const value = Math.fround(x);
   let low = first, high = last;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (x > thresholds[middle]) low = middle + 1;
+    if (value > thresholds[middle]) low = middle + 1;
     else high = middle;
   }
   return low - first;
@@ -61,13 +62,14 @@ const families = {
 
 // The outcomes of a fern's stumps are the digits of a number; long ones are hashed.
 function cellOf(part, row, fern, first, last, bits) {
+  const isRight = (k) => Math.fround(row[part.features[k]]) > part.thresholds[k];
   if (last - first <= bits) {
     let number = 0;
-    for (let k = first; k < last; k += 1) number = 2 * number + (row[part.features[k]] > part.thresholds[k]);
+    for (let k = first; k < last; k += 1) number = 2 * number + isRight(k);
     return number;
   }
   let number = 0n;
-  for (let k = first; k < last; k += 1) number = 2n * number + (row[part.features[k]] > part.thresholds[k] ? 1n : 0n);
+  for (let k = first; k < last; k += 1) number = 2n * number + (isRight(k) ? 1n : 0n);
   return Number(BigInt.asUintN(64, number * part.factors[fern]) >> BigInt(64 - bits));
 }
 
