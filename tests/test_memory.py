@@ -1,8 +1,10 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -30,6 +32,14 @@ for theta in ("ones", "learned"):
     small = MBKLClassifier(maps=["stumps", "ferns"], n_maps=60, theta=theta, random_state=0)
     small.fit(warm, warm[:, 0] > 0)
 X, y = np.load(path + "/X.npy", mmap_mode="r"), np.load(path + "/y.npy")
+if settings.pop("parquet", False):
+    from mbkl.parquet import read_parquet
+
+    X, y = read_parquet(path + "/rows.parquet", "y")
+    next(X.blocks(10))  # what pyarrow loads once does not count
+weights = np.ones(len(y))
+if settings.pop("zero_weights", False):
+    weights[::50] = 0.0
 before, most, running = used(), [0], [True]
 
 def watch():
@@ -39,7 +49,7 @@ def watch():
 
 thread = threading.Thread(target=watch)
 thread.start()
-model = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y)
+model = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y, weights)
 running.clear()
 thread.join()
 print(json.dumps({"bytes": most[0], "coef": model.coef_.tobytes().hex()[:20000]}))
@@ -96,11 +106,37 @@ def test_codes_larger_than_the_memory_allowed(tmp_path):
     assert limited["bytes"] < limit < plain["bytes"]
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "settings"),
+    [
+        (10_000, 2_000, {"zero_weights": True}),
+        (50_000, 400, {"parquet": True}),
+        (50_000, 400, {"dtype": "uint8"}),
+        (30_000, 10, {"maps": ["stumps", "ferns"], "n_maps": 1_000}),
+    ],
+)
+def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, settings):
+    settings = {"maps": "stumps", "n_maps": 1_000, **settings}
+    write(tmp_path, n_rows, n_features)
+    X, y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.load(tmp_path / "y.npy")
+    if settings.get("parquet"):
+        pd.DataFrame(X).rename(columns=str).assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    if settings.pop("dtype", None):
+        np.save(tmp_path / "X.npy", (100 * X).astype(np.uint8))
+    own = {name: settings[name] for name in ("maps", "n_maps")}
+    estimate = estimate_memory(MBKLClassifier(n_jobs=2, **own), n_rows, n_features)
+    assert estimate.streamed < estimate.in_memory
+    taken = measure(tmp_path, max_memory=estimate.streamed, **settings)["bytes"]
+    assert taken < 1.1 * estimate.streamed
+
+
 def test_too_little_memory_is_refused_with_the_number_needed(make_data):
     X, y = make_data(5_000, 4)
     model = MBKLClassifier(maps="stumps", n_maps=100, max_memory=1_000)
     with pytest.raises(ValueError, match=r"max_memory=1,000 bytes is too little: about [\d,]+ are"):
         model.fit(X, y)
+    with pytest.raises(ValueError, match=r"max_memory=1,000 bytes is too little: about [\d,]+ are"):
+        model.fit(X[:100], y[:100])
 
 
 def test_more_of_anything_takes_more():
@@ -126,7 +162,7 @@ def test_sizes_that_are_none(size):
     [
         ({"max_memory": "much"}, "max_memory must be"),
         ({"max_memory": -5}, "max_memory"),
-        ({"max_memory": "1GB", "maps": "projections"}, "Projections need all rows"),
+        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows and projections"),
         ({"max_memory": "1GB", "device": "torch"}, "device='cpu'"),
     ],
 )
@@ -140,8 +176,20 @@ def test_settings_that_do_not_go_together(make_data, settings, message):
 
 def test_sparse_rows_are_refused(make_data):
     X, y = make_data(5_000, 4)
-    with pytest.raises(ValueError, match="dense rows"):
-        MBKLClassifier(maps="stumps", max_memory="1GB").fit(sparse.csr_array(X), y)
+    with pytest.raises(ValueError, match="sparse rows and projections"):
+        MBKLClassifier(maps="stumps", max_memory="1kB").fit(sparse.csr_array(X), y)
+    weights = np.arange(5_000) % 3
+    MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)
+
+
+def test_a_disk_that_is_too_small(make_data, monkeypatch):
+    X, y = make_data(5_000, 4)
+    model = MBKLClassifier(maps="stumps", n_maps=100)
+    estimate = estimate_memory(model, *X.shape)
+    monkeypatch.setattr(memory, "_BLOCKS", 0)
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda place: SimpleNamespace(free=10))
+    with pytest.raises(ValueError, match="has room for 10 bytes"):
+        model.set_params(max_memory=estimate.in_memory - 1).fit(X, y)
 
 
 def test_a_folder_that_is_not_there(make_data, tmp_path, monkeypatch):

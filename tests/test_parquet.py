@@ -2,7 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbkl import MBKLClassifier
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl.engine.row_blocks import in_memory
+from mbkl.maps import Stumps
 from mbkl.parquet import ParquetRows, read_parquet
 
 pytest.importorskip("pyarrow")
@@ -54,6 +56,58 @@ def test_the_model_is_that_of_the_same_rows_in_memory(folder, frame, bits_of):
     np.testing.assert_array_equal(model.predict(X), plain.predict(dense))
 
 
+CASES = {
+    "default": (MBKLClassifier, {"random_state": 0}),
+    "quantiles": (
+        MBKLClassifier,
+        {"maps": Stumps(thresholds="quantile"), "n_maps": 40, "random_state": 0},
+    ),
+    "ample memory": (MBKLClassifier, {"maps": "stumps", "max_memory": "4GB", "random_state": 0}),
+    "cross-validation": (
+        MBKLClassifierCV,
+        {"maps": "stumps", "n_maps": 40, "Cs": (0.1, 1.0), "cv": 3, "random_state": 0},
+    ),
+    "kernel": (MBKernel, {"maps": "stumps", "n_maps": 40, "random_state": 0}),
+}
+
+
+@pytest.mark.parametrize("n_rows", [100, 4_500])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_every_estimator_with_many_and_few_rows(name, weighted, n_rows, tmp_path, frame, bits_of):
+    frame = frame.head(n_rows)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    weights = np.random.default_rng(0).integers(0, 3, size=n_rows) * 1.0 if weighted else None
+    kind, settings = CASES[name]
+    X, y = read_parquet(tmp_path / "rows.parquet", "label")
+    model = kind(**settings).fit(X, y, weights)
+    plain = kind(**settings).fit(in_memory(X), frame["label"], weights)
+    assert bits_of(model) == bits_of(plain)
+
+
+def test_whole_numbers_beyond_float64(tmp_path):
+    frame = pd.DataFrame({"a": [2**60 + 1, 2**55 + 3], "y": [0, 1]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    X, _ = read_parquet(tmp_path / "rows.parquet", "y")
+    np.testing.assert_array_equal(in_memory(X).ravel(), [2.0**60, 2.0**55 + 3])
+
+
+def test_columns_that_are_not_there(folder):
+    with pytest.raises(ValueError, match="has no column 'price'"):
+        ParquetRows(folder, ["a", "price"])
+
+
+def test_no_rows(tmp_path):
+    frame = pd.DataFrame({"a": np.empty(0), "y": np.empty(0, int)})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    X, y = read_parquet(tmp_path / "rows.parquet", "y")
+    with pytest.raises(ValueError, match="X has no rows"):
+        MBKLClassifier().fit(X, y)
+    model = MBKLClassifier(maps="stumps").fit([[0.0], [1.0]], [0, 1])
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        assert model.predict(X).shape == (0,)
+
+
 def test_narrow_numbers_are_float32(tmp_path):
     frame = pd.DataFrame({"a": np.float32([1, 2]), "b": np.int16([1, 2]), "y": [0, 1]})
     frame.to_parquet(tmp_path / "rows.parquet")
@@ -93,5 +147,5 @@ def test_labels_of_another_length(folder):
 def test_other_columns_are_refused_at_prediction(folder):
     X, y = read_parquet(folder, "label")
     model = MBKLClassifier(maps="stumps", n_maps=50).fit(X, y)
-    with pytest.raises(ValueError, match="columns that fit saw"):
+    with pytest.raises(ValueError, match="in the same order as they were in fit"):
         model.predict(ParquetRows(folder, ["b", "a", "c", "flag"]))

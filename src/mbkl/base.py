@@ -14,16 +14,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from mbkl.engine import engine_on
 from mbkl.engine.fixed_point import exact_sum
 from mbkl.engine.namespace import Values, look_up, to_host
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.engine.row_blocks import SomeRows
+from mbkl.engine.row_blocks import BlockRows, FloatRows, SomeRows, in_memory
 from mbkl.engine.stream_engine import StreamEngine
 from mbkl.learn.algorithm import Kernel, Learner, Settings, warn_if_not_converged
-from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.limit_kernel import Choice, choose_kernel
 from mbkl.learn.stream_learner import StreamLearner
 from mbkl.maps.families import (
@@ -36,11 +40,9 @@ from mbkl.maps.families import (
     plans_of_choice,
 )
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import Projections
 from mbkl.maps.sample import draw_sample, sample_rows
 from mbkl.maps.stumps import StumpMaps
 from mbkl.memory import engine_within, estimate_memory, parse_bytes
-from mbkl.parquet import ParquetRows
 from mbkl.progress import Progress
 
 if TYPE_CHECKING:
@@ -51,6 +53,12 @@ _ACCEPTED = {
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": "allow-nan",
 }
+
+
+def _needs_copy(X) -> bool:
+    """Say whether an array has to be turned to floating point, for which there may be no room."""
+    is_matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return is_matrix and X.dtype not in (np.float32, np.float64)
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,10 @@ class BinaryMapsEstimator(BaseEstimator):
     verbose: int
     random_state: object
 
+    # Not all estimators have these as parameters.
+    max_memory: int | str | None = None
+    cache_folder: object = None
+
     # Rows on which `maps="auto"` learns what to draw.
     _SAMPLE_ROWS = 500
     # How many times the usual number of ferns it draws.
@@ -108,8 +120,10 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _validate_rows(self, X, y, sample_weight):
         """Return X, y and the sample weights as arrays."""
-        if isinstance(X, ParquetRows):
-            y = self._validate_file(X, y)
+        if self.max_memory is not None and _needs_copy(X):
+            X = FloatRows(X)
+        if hasattr(X, "blocks"):
+            y = self._validate_blocks(X, y)
         else:
             X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
         check_classification_targets(y)
@@ -118,13 +132,15 @@ class BinaryMapsEstimator(BaseEstimator):
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
         return X, y, weights
 
-    def _validate_file(self, X: ParquetRows, y) -> np.ndarray:
-        """Check labels of rows in a file, whose values are checked as they are read."""
+    def _validate_blocks(self, X: BlockRows, y) -> np.ndarray:
+        """Check labels of rows that are read block by block, and checked then."""
         y = column_or_1d(y, warn=True)
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y):,} labels, but X has {X.shape[0]:,} rows.")
+        if not len(y):
+            raise ValueError("X has no rows; at least one is needed.")
+        _check_feature_names(self, getattr(X, "names", X), reset=True)
         self.n_features_in_ = X.shape[1]
-        self.feature_names_in_ = np.array(X.columns, dtype=object)
         return y
 
     def _validate_new(self, X):
@@ -204,7 +220,8 @@ class BinaryMapsEstimator(BaseEstimator):
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         present = weights > 0
         if not present.all():
-            X = SomeRows(X, np.flatnonzero(present)) if self._is_limited(X) else X[present]
+            dense_in_parts = self._is_limited(X) and not sparse.issparse(X)
+            X = SomeRows(X, np.flatnonzero(present)) if dense_in_parts else X[present]
             y, weights = y[present], weights[present]
         y, weights = self._encode(y, weights)
         # Without a fixed seed, a fit that goes on has to use the one it began with.
@@ -238,6 +255,7 @@ class BinaryMapsEstimator(BaseEstimator):
         n_classes = self.classes_.size
         with progress.stage("binary maps"):
             engine = self._engine(X, plans, n_fits)
+            X = X if isinstance(engine, StreamEngine) else in_memory(X)
             engine.hold(X)
             kinds = [type(plan.family) for plan in plans]
             # Two families of a kind are not to be the same draw twice.
@@ -272,23 +290,17 @@ class BinaryMapsEstimator(BaseEstimator):
         n_columns = 1 if n_classes == 2 else n_classes
         device = getattr(self, "device", "cpu")
         engine = engine_on(device, n_codes * n_columns * n_fits, self.n_jobs)
-        if not self._is_limited(X) or X.shape[0] <= FEW_ROWS_GRAM:
+        if not self._is_limited(X):
             return engine
-        if not isinstance(engine, NumpyEngine) or sparse.issparse(X):
-            raise ValueError(
-                "max_memory and rows in files are for dense rows and device='cpu'; "
-                "set max_memory=None."
-            )
-        if any(isinstance(plan.family, Projections) for plan in plans):
-            raise ValueError("Projections need all rows in memory; use maps of other families.")
+        if not isinstance(engine, NumpyEngine):
+            raise ValueError("max_memory and rows in files need device='cpu'.")
         limit = None if self.max_memory is None else parse_bytes(self.max_memory)
         estimate = estimate_memory(self, X.shape[0], X.shape[1], n_classes)
         return engine_within(engine, estimate, limit, X, plans, self.cache_folder)
 
     def _is_limited(self, X) -> bool:
         """Say whether the rows may be too many for memory."""
-        in_file = not isinstance(X, np.ndarray) and not sparse.issparse(X)
-        return in_file or getattr(self, "max_memory", None) is not None
+        return hasattr(X, "blocks") or self.max_memory is not None
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

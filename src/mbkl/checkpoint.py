@@ -22,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 from mbkl import __version__
+from mbkl.engine.row_blocks import rows_at_once
 
 T = TypeVar("T")
 
 _IDENTITY = "identity"
-_ROWS_AT_ONCE = 10_000
 # These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
 _WITHOUT_EFFECT = {
     "cache_folder",
@@ -128,7 +128,7 @@ def _plain_arrays(arrays) -> Iterator[np.ndarray]:
             yield np.array([array.format, *map(str, array.shape)])
             yield from (array.data, array.indices, array.indptr)
         elif hasattr(array, "blocks"):
-            yield from (block for _, block in array.blocks(_ROWS_AT_ONCE))
+            yield from (block for _, block in array.blocks(rows_at_once(array.shape[1])))
         else:
             yield np.asarray(array)
 

@@ -10,21 +10,23 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_is_fitted,
+)
 
 from mbkl.base import BinaryMapsEstimator
 from mbkl.calibration import Temperature, calibrate
 from mbkl.checkpoint import open_checkpoint
+from mbkl.engine.row_blocks import rows_at_once
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, warn_if_not_converged
-from mbkl.parquet import ParquetRows
 from mbkl.predictor import TablePredictor
 from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.solvers.newton_cg import Solution
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
 DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
-# Rows of a file that are predicted at once.
-_ROWS_AT_ONCE = 10_000
 
 
 def _has_probabilities(estimator) -> bool:
@@ -477,12 +479,12 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         return explain_local(self, X, **options)
 
     def _scores(self, X) -> np.ndarray:
-        if isinstance(X, ParquetRows):
+        if hasattr(X, "blocks"):
             check_is_fitted(self)
-            if X.columns != list(self.feature_names_in_):
-                raise ValueError("X must have the columns that fit saw, in the same order.")
-            return np.concatenate(
-                [self.predictor_.scores(block) for _, block in X.blocks(_ROWS_AT_ONCE)]
-            )
+            _check_feature_names(self, getattr(X, "names", X), reset=False)
+            _check_n_features(self, X, reset=False)
+            blocks = X.blocks(rows_at_once(X.shape[1]))
+            nothing = np.empty((0, self.intercept_.size))
+            return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
         X = self._validate_new(X)
         return self.predictor_.scores(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy import sparse
 
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.engine.stream_engine import StreamEngine
@@ -17,6 +19,7 @@ from mbkl.learn.classifier_weights import FEW_ROWS_GRAM, ROWS_OF_A_PART
 from mbkl.learn.limit_kernel import Choice
 from mbkl.maps.families import Plan, families_of, plans_of, plans_of_choice
 from mbkl.maps.ferns import Ferns
+from mbkl.maps.projections import Projections
 
 if TYPE_CHECKING:
     from mbkl.base import BinaryMapsEstimator
@@ -152,8 +155,20 @@ def engine_within(
     folder : path or None
         For the files; None means that of the system.
     """
-    if limit is not None and estimate.in_memory <= limit:
+    fits = limit is None or estimate.in_memory <= limit
+    if X.shape[0] <= FEW_ROWS_GRAM or (fits and not hasattr(X, "blocks")):
+        if not fits:
+            raise ValueError(
+                f"max_memory={limit:,} bytes is too little: about {estimate.in_memory:,} are "
+                "needed. Allow more, or lower n_maps."
+            )
         return engine
+    if sparse.issparse(X) or any(isinstance(plan.family, Projections) for plan in plans):
+        raise ValueError(
+            f"max_memory={limit} is too little for codes in memory, for which about "
+            f"{estimate.in_memory:,} bytes are needed, and sparse rows and projections cannot have "
+            "theirs in files."
+        )
     if limit is not None and estimate.streamed > limit:
         raise ValueError(
             f"max_memory={limit:,} bytes is too little: about {estimate.streamed:,} are needed "
@@ -162,6 +177,12 @@ def engine_within(
     place = Path(gettempdir() if folder is None else folder)
     if not place.is_dir():
         raise ValueError(f"cache_folder={str(place)!r} is not a folder; create it first.")
+    free = shutil.disk_usage(place).free
+    if free < estimate.on_disk:
+        raise ValueError(
+            f"cache_folder={str(place)!r} has room for {free:,} bytes, but codes take about "
+            f"{estimate.on_disk:,}; name another folder."
+        )
     # A block is one of X, or of the codes of the largest family.
     sizes = [_groups(plan, X.shape[1]) for plan in plans]
     bytes_a_row = max(X.dtype.itemsize * X.shape[1], *sizes)

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from mbkl.base import Rows
 from mbkl.checkpoint import open_checkpoint
 from mbkl.classifier import MBKLClassifier, best_class
+from mbkl.engine.row_blocks import take_rows
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.limit_kernel import Choice
@@ -313,7 +314,9 @@ class MBKLClassifierCV(MBKLClassifier):
         """
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
+        # Rows in files are not for everyone to read; what matters is how many there are.
+        some = np.empty((y.size, 0)) if hasattr(X, "blocks") else X
+        splits = list(check_cv(self.cv, y, classifier=True).split(some, y, groups))
         progress = Progress(self, open_checkpoint(self, X, y, weights, *chain(*splits)))
         rows = self._rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
@@ -350,7 +353,8 @@ class MBKLClassifierCV(MBKLClassifier):
         if len(part.folds) < len(search.folds):  # folds of few rows: search on all of them
             chosen = np.arange(rows.y.size)
             part = search.on(chosen)
-        few = replace(rows, X=rows.X[chosen], y=rows.y[chosen], weights=rows.weights[chosen])
+        part_of_X = take_rows(rows.X, chosen)
+        few = replace(rows, X=part_of_X, y=rows.y[chosen], weights=rows.weights[chosen])
         tried: list[tuple] = []
         for factor in _DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:

@@ -40,6 +40,10 @@ class ParquetRows:
     def __init__(self, path, columns: Sequence[str]) -> None:
         self._files = _dataset(path)
         self.columns = list(columns)
+        known = set(self._files.schema.names)
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(f"{str(path)!r} has no column {name!r}; it has {sorted(known)}.")
         types = [self._files.schema.field(name).type for name in self.columns]
         for name, kind in zip(self.columns, types, strict=True):
             if not _is_number(kind):
@@ -50,14 +54,26 @@ class ParquetRows:
         self.shape = (self._files.count_rows(), len(self.columns))
         self.dtype = np.dtype(np.float32 if all(map(_fits_float32, types)) else np.float64)
 
+    @property
+    def names(self):
+        """The columns without rows, as a dataframe."""
+        return require("pandas", "cli").DataFrame(columns=self.columns)
+
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
         """Yield all rows in order, `step` at a time, with their numbers."""
         yield from blocks_of(self._pieces(step), step)
 
     def _pieces(self, step: int) -> Iterator[NDArray]:
-        # One batch ahead: the default is sixteen, and many files at once.
+        # One batch ahead, and no row group as a whole: the defaults are made for speed.
+        options = require("pyarrow.dataset", "cli").ParquetFragmentScanOptions(
+            use_buffered_stream=True, pre_buffer=False
+        )
         batches = self._files.to_batches(
-            columns=self.columns, batch_size=step, batch_readahead=1, fragment_readahead=1
+            columns=self.columns,
+            batch_size=step,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=options,
         )
         for batch in batches:
             block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
@@ -107,7 +123,7 @@ def _fits_float32(kind) -> bool:
 
 
 def _numbers(column, name: str) -> NDArray:
-    values = column.cast("float64").to_numpy(zero_copy_only=False)
+    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     if np.isinf(values).any():
         raise ValueError(f"Column {name!r} of X has infinite values; remove or clip them.")
     return values

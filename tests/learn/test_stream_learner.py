@@ -18,7 +18,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(stream_engine, "FEW_ROWS", 100)
     for module in (algorithm, classifier_weights, stream_learner, memory):
         monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr("mbkl.base.FEW_ROWS_GRAM", 100)
     monkeypatch.setattr("mbkl.model_selection.FEW_ROWS_GRAM", 300)
     monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
@@ -90,16 +89,29 @@ def test_same_bits(name, n_classes, make_data, bits_of, streams, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_zero_weights_are_absence(make_data, bits_of, streams):
+@pytest.mark.parametrize("ample", [False, True])
+@pytest.mark.parametrize("settings", [{}, {"maps": "stumps", "n_maps": 100}])
+def test_zero_weights_are_absence(make_data, bits_of, streams, settings, ample):
     X, y = make_data(600, 5)
     weights = np.random.default_rng(0).integers(0, 3, size=600).astype(float)
-    plain = MBKLClassifier(maps="stumps", n_maps=100, random_state=0)
-    limit = too_little(plain, X[weights > 0], 2)
-    limited = MBKLClassifier(maps="stumps", n_maps=100, random_state=0, max_memory=limit)
+    plain = MBKLClassifier(random_state=0, **settings)
+    limit = "4GB" if ample else too_little(plain, X[weights > 0], 2)
+    limited = MBKLClassifier(random_state=0, max_memory=limit, **settings)
     plain.fit(X, y, weights)
     limited.fit(X, y, weights)
     assert streams
     assert bits_of(plain) == bits_of(limited)
+
+
+def test_bytes_stay_bytes_until_they_are_read(make_data, bits_of, streams):
+    X, y = make_data(600, 5)
+    X = np.clip(100 * X, -120, 120).astype(np.int8)
+    plain = MBKLClassifier(maps="stumps", n_maps=100, random_state=0)
+    limited = MBKLClassifier(**plain.get_params()).set_params(max_memory=too_little(plain, X, 2))
+    assert bits_of(plain.fit(X, y)) == bits_of(limited.fit(X, y))
+    assert streams
+    with pytest.raises(ValueError, match="infinite"):
+        limited.fit(np.where(X > 100, np.inf, X).astype(np.float16), y)
 
 
 def test_cross_validation(make_data, bits_of, streams):

@@ -98,7 +98,7 @@ def test_entries_stored_twice_are_added_up():
 def test_single_precision_is_double_precision():
     X, y, weights = rows_with_repeats()
     same = draw_sample(X.astype(np.float32), y, weights, 50, 0)
-    assert same.X.dtype == np.float64
+    assert same.X.dtype == np.float32
     assert_same(same, draw_sample(X, y, weights, 50, 0))
 
 
@@ -148,7 +148,7 @@ def test_rows_are_drawn_without_preference():
 def test_keys_in_parts_are_the_same(monkeypatch):
     X, y, _ = rows_with_repeats()
     whole = row_keys(X, y, 0)
-    monkeypatch.setattr("mbkl.maps.sample._VALUES_HASHED_AT_ONCE", 10)
+    monkeypatch.setattr("mbkl.engine.row_blocks._VALUES_AT_ONCE", 10)
     np.testing.assert_array_equal(row_keys(X, y, 0), whole)
 
 

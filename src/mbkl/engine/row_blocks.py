@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+_VALUES_AT_ONCE = 1_000_000
+
 
 class BlockRows(Protocol):
     """A matrix whose rows can only be read from the first to the last."""
@@ -52,6 +54,33 @@ class SomeRows:
                 yield block[self._rows[first:last] - all_rows.start]
 
 
+class FloatRows:
+    """An array of integers, or of other numbers, turned to floating point where it is read.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [block.dtype for _, block in FloatRows(np.ones((3, 1), np.uint8)).blocks(3)]
+    [dtype('float32')]
+    """
+
+    def __init__(self, X: NDArray) -> None:
+        self._X, self.shape = X, X.shape
+        self.dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        """Yield all rows in order, `step` at a time, with their numbers."""
+        for rows, block in row_blocks(self._X, step):
+            values = block.astype(self.dtype)
+            if np.isinf(values).any():
+                raise ValueError("X has infinite values; remove or clip them.")
+            yield rows, values
+
+
 def blocks_of(pieces: Iterable[NDArray], step: int) -> Iterator[tuple[slice, NDArray]]:
     """Cut pieces of any lengths anew, into blocks of `step` rows.
 
@@ -91,7 +120,30 @@ def row_blocks(X, step: int) -> Iterator[tuple[slice, NDArray]]:
         yield rows, X[rows]
 
 
-def take_rows(X, rows: NDArray[np.intp], step: int = 10_000) -> NDArray:
+def rows_at_once(n_features: int) -> int:
+    """Return how many rows of a file to read at a time: a few megabytes.
+
+    Examples
+    --------
+    >>> rows_at_once(10), rows_at_once(10_000_000)
+    (100000, 1)
+    """
+    return max(1, _VALUES_AT_ONCE // max(n_features, 1))
+
+
+def in_memory(X):
+    """Return a matrix as an array; a sparse one as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> in_memory(SomeRows(np.eye(3), np.array([0, 2]))).shape
+    (2, 3)
+    """
+    return take_rows(X, np.arange(X.shape[0])) if hasattr(X, "blocks") else X
+
+
+def take_rows(X, rows: NDArray[np.intp]) -> NDArray:
     """Return some rows of a matrix, in the given order.
 
     Examples
@@ -104,6 +156,6 @@ def take_rows(X, rows: NDArray[np.intp], step: int = 10_000) -> NDArray:
         return X[rows]
     order = np.argsort(rows, kind="stable")
     taken = np.empty((rows.size, X.shape[1]), dtype=X.dtype)
-    for own, block in SomeRows(X, rows[order]).blocks(step):
+    for own, block in SomeRows(X, rows[order]).blocks(rows_at_once(X.shape[1])):
         taken[order[own]] = block
     return taken

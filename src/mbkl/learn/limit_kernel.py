@@ -264,10 +264,10 @@ def positions(sample: Sample) -> tuple[Array, Array]:
         below all, and a threshold parts it from the others as often as values are
         missing.
     """
-    ranks, ranges = np.zeros_like(sample.X), np.zeros_like(sample.X)
+    ranks, ranges = np.zeros(sample.X.shape), np.zeros(sample.X.shape)
     total = sample.weights.sum()
     for feature in range(sample.X.shape[1]):
-        column = sample.X[:, feature]
+        column = sample.X[:, feature].astype(np.float64)
         present = ~np.isnan(column)
         missing = 1.0 - sample.weights[present].sum() / total
         values, place = np.unique(column[present], return_inverse=True)

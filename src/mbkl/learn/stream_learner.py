@@ -38,7 +38,7 @@ class StreamLearner(Learner):
             return super().canonical()
         rows, weights = self.merged_rows()
         if rows.size <= FEW_ROWS_GRAM:
-            return super().canonical()
+            return replace(Learner.take(self, rows), weights=weights)
         # Row rows[order[i]] is the i-th on the disk, and was the order[i]-th when sorted.
         order = np.argsort(rows)
         merged = self if rows.size == self.y.size else self.take(rows[order])
@@ -49,7 +49,10 @@ class StreamLearner(Learner):
         """The pairs of Step 1, in the order in which a `Learner` would have them."""
         if not self.rank.size:
             return super()._pairs
-        ordered = self.take(self._rows_of_pairs())
+        rows = self._rows_of_pairs()
+        # From the file in its order, in one pass; then in that of the pairs.
+        order = np.argsort(rows)
+        ordered = self.take(rows[order]).take(np.argsort(order))
         part = Learner(**{each.name: getattr(ordered, each.name) for each in fields(Learner)})
         part.__dict__["signs"] = self.signs
         return part._pairs

@@ -10,10 +10,8 @@ from scipy import sparse
 
 from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.engine.hashing import scramble
-from mbkl.engine.numpy_engine import as_float32
-from mbkl.engine.row_blocks import row_blocks, take_rows
+from mbkl.engine.row_blocks import row_blocks, rows_at_once, take_rows
 
-_VALUES_HASHED_AT_ONCE = 1_000_000
 # Differences of two values: so many take about a second.
 _DIFFERENCES = 4e8
 
@@ -31,7 +29,7 @@ class Sample:
         Number of different rows among which these were drawn.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[np.floating]
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
     n_different: int = 0
@@ -80,7 +78,7 @@ def draw_sample(X, y, weights: NDArray[np.float64], n_rows: int, seed: int) -> S
     rows = first[:n_rows]
     part = X[rows].toarray() if sparse.issparse(X) else take_rows(X, rows)
     labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
-    return Sample(as_float32(part), labels, mass[:n_rows] * unit, distinct.size)
+    return Sample(_to_float32(part), labels, mass[:n_rows] * unit, distinct.size)
 
 
 def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
@@ -118,15 +116,19 @@ def row_keys(X, y, seed: int) -> NDArray[np.uint64]:
         terms = _bits(rows.data) * factors[rows.indices]
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])
         return scramble(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
-    step = max(1, _VALUES_HASHED_AT_ONCE // max(X.shape[1], 1))
-    for rows, block in row_blocks(X, step):
+    for rows, block in row_blocks(X, rows_at_once(X.shape[1])):
         keys[rows] += _bits(block) @ factors[:-1]
     return scramble(keys)
 
 
+def _to_float32(values: NDArray) -> NDArray[np.float32]:
+    """Round values as they are compared; beyond the range of float32 they are infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
 def _bits(values: NDArray) -> NDArray[np.uint64]:
     """Return the bits of the values as float32; zero has none, of either sign."""
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32) + np.float32(0.0)
+    single = _to_float32(values) + np.float32(0.0)
     single[np.isnan(single)] = np.float32(np.nan)
     return single.view(np.uint32).astype(np.uint64)

@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from mbkl.engine.codes import Codes, coarsening
-from mbkl.engine.row_blocks import row_blocks
+from mbkl.engine.numpy_engine import as_float32
+from mbkl.engine.row_blocks import row_blocks, rows_at_once
 from mbkl.learn.tables import Ladder
 from mbkl.maps.binning import BinEdges, bin_columns
 from mbkl.maps.sample import draw_sample
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # A sample of so many rows and values gives quantiles to less than a percent.
 _QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
-_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, ND
             missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
     else:
         # An array is one block: only files are read piece by piece.
-        step = X.shape[0] if isinstance(X, np.ndarray) else _ROWS_AT_ONCE
+        step = X.shape[0] if isinstance(X, np.ndarray) else rows_at_once(X.shape[1])
         low, high, missing = ranges_of_blocks(block for _, block in row_blocks(X, step))
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_float32_range(low, high)
@@ -266,10 +266,10 @@ def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def rows_of_quantiles(X, weights: NDArray, seed: int) -> tuple[NDArray, NDArray]:
-    """Return rows and weights from which quantiles are taken: a sample of very many."""
+    """Return different rows and their weights, from which quantiles are taken: some of many."""
+    if sparse.issparse(X):
+        return X, weights
     n_rows = min(max(_QUANTILE_VALUES // max(X.shape[1], 1), _FEWEST_ROWS), _QUANTILE_ROWS)
-    if X.shape[0] <= n_rows or sparse.issparse(X):
-        return X.collect(weights) if hasattr(X, "collect") else (X, weights)
     sample = draw_sample(X, None, weights, n_rows, seed)
     return sample.X, sample.weights
 
@@ -307,7 +307,7 @@ def _column(columns, feature: int, weights) -> tuple[NDArray, NDArray]:
     else:
         values, mass = columns[:, feature], weights
         present = ~np.isnan(values)
-    return values[present].astype(np.float64), mass[present]
+    return as_float32(values[present]), mass[present]
 
 
 def _sort(features: NDArray, thresholds: NDArray) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
