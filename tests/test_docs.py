@@ -25,6 +25,7 @@ def listed_names(module):
     [
         "mbkl",
         "mbkl.maps",
+        "mbkl.dask",
         "mbkl.explain",
         "mbkl.plot",
         "mbkl.report",

@@ -171,8 +171,8 @@ class BinaryMapsEstimator(BaseEstimator):
             )
         if self.class_weight is None:
             return weights
-        own_class = codes[:, None] == np.arange(classes.size)
         if self.class_weight == "balanced":
+            own_class = codes[:, None] == np.arange(classes.size)
             totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
             factors = totals.sum() / (totals.size * totals)
         else:

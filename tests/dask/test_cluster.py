@@ -5,11 +5,14 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import mbkl
 from mbkl.dask import MBKLClassifier, WorkerLostError
@@ -105,19 +108,25 @@ def test_empty_and_unbalanced_partitions_and_weights(client, rows, bits_of):
     assert bits_of(model) == bits_of(mbkl.MBKLClassifier(**OWN).fit(X, y, weights))
 
 
+def nothing_is_left(client) -> bool:
+    """Say whether the scheduler forgets all tasks and data of fits."""
+
+    def left(dask_scheduler):
+        return [key for key in dask_scheduler.tasks if "mbkl" in str(key)]
+
+    for _ in range(200):
+        if not client.run_on_scheduler(left):
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def test_the_workers_forget_the_rows(client, rows):
     X, y = rows
     MBKLClassifier(**LEARNED).fit(
         da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
     )
-
-    def left(dask_scheduler):
-        return [key for key in dask_scheduler.tasks if str(key).startswith("mbkl")]
-
-    for _ in range(100):
-        if not client.run_on_scheduler(left):
-            break
-    assert client.run_on_scheduler(left) == []
+    assert nothing_is_left(client)
 
 
 def test_tasks_have_names_that_a_person_can_read(client, rows):
@@ -166,6 +175,83 @@ def test_a_worker_that_is_killed_gives_an_error_that_names_it(rows, monkeypatch,
             MBKLClassifier(client=client, **OWN).fit(*parts)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="There is no SIGKILL.")
+@pytest.mark.timeout(120)
+def test_a_worker_whose_loss_is_known_before_the_next_call(rows, monkeypatch):
+    X, y = rows
+    with cluster(2) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pids = client.run(os.getpid)
+        original, calls = DaskCrew._run_all, []
+
+        def killing(self, *arguments):
+            calls.append(1)
+            if len(calls) == 8:
+                os.kill(pids[self._addresses[0]], signal.SIGKILL)
+                while self._addresses[0] in client.scheduler_info(n_workers=-1)["workers"]:
+                    time.sleep(0.05)
+            return original(self, *arguments)
+
+        monkeypatch.setattr(DaskCrew, "_run_all", killing)
+        with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
+            MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
+
+
+@pytest.mark.timeout(120)
+def test_a_cluster_without_workers(rows, monkeypatch):
+    monkeypatch.setattr("mbkl.dask.partitions._PATIENCE", 1)
+    X, y = rows
+    with (
+        cluster(0) as client,
+        pytest.raises(WorkerLostError, match="The cluster has no workers"),
+    ):
+        MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
+
+
+def test_clones_and_copies_leave_the_client_alone(client, rows):
+    X, y = rows
+    model = MBKLClassifier(client=client, **LEARNED)
+    assert clone(model).client is client
+    model.fit(da.from_array(X, chunks=(2_000, 6)), y)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.client is None
+    np.testing.assert_array_equal(copied.predict(X), model.predict(X))
+
+
+def test_names_are_checked_at_prediction(client, rows):
+    X, y = rows
+    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=2, sort=False)
+    labels = dd.from_pandas(pd.Series(y), npartitions=2, sort=False)
+    model = MBKLClassifier(**LEARNED).fit(table, labels)
+    with pytest.raises(ValueError, match="in the same order as they were in fit"):
+        model.predict(table[list("fedcba")])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[list("abc")])
+    assert 0.5 < model.score(table, labels) <= 1.0
+    model.fit(da.from_array(X, chunks=(2_000, 6)), y)
+    assert not hasattr(model, "feature_names_in_")
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        model.predict(da.from_array(X[:, :3], chunks=(2_000, 3)))
+
+
+def test_unfitted_models_say_so(client, rows):
+    X = da.from_array(rows[0], chunks=(2_000, 6))
+    for method in ("predict", "decision_function"):
+        with pytest.raises(NotFittedError):
+            getattr(MBKLClassifier(), method)(X)
+    assert not hasattr(MBKLClassifier(), "predict_proba")
+
+
+def test_columns_with_null_values(client, rows, bits_of):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(a=np.round(X[:, 0]))
+    frame["a"] = frame["a"].astype("Int32")
+    table = dd.from_pandas(frame, npartitions=3, sort=False)
+    labels = dd.from_pandas(pd.Series(y), npartitions=3, sort=False)
+    model = MBKLClassifier(**LEARNED).fit(table, labels)
+    assert bits_of(model) == bits_of(mbkl.MBKLClassifier(**LEARNED).fit(frame, y))
+
+
 BAD = {
     "labels of another length": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), y[:-1]),
@@ -176,8 +262,26 @@ BAD = {
         r"Partition \d+ of X has infinite values",
     ),
     "text": (
-        lambda X, y: (dd.from_pandas(pd.DataFrame({"a": ["x"] * 5_000}), npartitions=2), y),
-        "no numbers|same partitions",
+        lambda X, y: (
+            dd.from_pandas(pd.DataFrame({"a": ["x"] * 5_000}), npartitions=2),
+            dd.from_pandas(pd.Series(y), npartitions=2),
+        ),
+        "no numbers",
+    ),
+    "labels without partitions": (
+        lambda X, y: (dd.from_pandas(pd.DataFrame(X), npartitions=2), y),
+        r"must have the same partitions: make y a Dask series",
+    ),
+    "numbers that are no classes": (
+        lambda X, y: (da.from_array(X, chunks=(500, 6)), y + 0.5),
+        "Unknown label type",
+    ),
+    "missing text": (
+        lambda X, y: (
+            da.from_array(X, chunks=(500, 6)),
+            np.where(y > 1, None, "known").astype(object),
+        ),
+        r"Partition \d+ of y has missing labels",
     ),
     "one class": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), np.zeros(5_000)),
@@ -199,6 +303,7 @@ def test_bad_input(client, rows, name):
     make, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         MBKLClassifier(**LEARNED).fit(*make(*rows))
+    assert nothing_is_left(client)
 
 
 def test_negative_weights_are_refused(client, rows):

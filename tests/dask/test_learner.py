@@ -49,10 +49,10 @@ def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:
     masses = [None] * (len(cuts) + 1) if weights is None else np.split(weights, cuts)
     pieces = zip(np.split(X, cuts), np.split(y, cuts), masses, strict=True)
     model = MBKLClassifier(random_state=0, **own)
-    model._crew = local_crew(list(pieces))
+    crew = local_crew(list(pieces))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model._fit_stores(model._crew)
+        model._fit_stores(crew)
     return model
 
 
@@ -109,7 +109,6 @@ def test_stores_that_are_empty(make_data, bits_of):
 
 def test_columns_that_do_not_match(make_data):
     X, y = make_data(40, 3)
-    model = MBKLClassifier()
-    model._crew = local_crew([(X, y, None), (X[:, :2], y, None)])
+    crew = local_crew([(X, y, None), (X[:, :2], y, None)])
     with pytest.raises(ValueError, match="different numbers of columns"):
-        model._fit_stores(model._crew)
+        MBKLClassifier()._fit_stores(crew)

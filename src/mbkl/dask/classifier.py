@@ -6,9 +6,13 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
 from mbkl.base import Rows
+from mbkl.classifier import _has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.engine import DaskEngine
 from mbkl.dask.learner import DaskLearner
@@ -135,15 +139,14 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
             isinstance(family, Projections) for family in families_of(self.maps)
         ):
             raise ValueError("maps of projections are not available on a cluster.")
-        names = getattr(X, "columns", None)
-        self._crew = spread(self._client(), X, y, sample_weight)
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
+        _check_feature_names(self, _names_of(X), reset=True)
+        crew = spread(self._client(), X, y, sample_weight)
         try:
-            self._fit_stores(self._crew)
+            self._fit_stores(crew)
         finally:
-            self._crew.close()
-            del self._crew
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+            crew.close()
         return self
 
     def _client(self):
@@ -172,17 +175,29 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
         self._learn_canonical(learner)
 
     def _engine(self, X, plans, n_fits: int):
-        return DaskEngine(self._crew, choose_engine(X.shape[0] * X.shape[1], self.n_jobs))
+        return DaskEngine(X.crew, choose_engine(X.shape[0] * X.shape[1], self.n_jobs))
 
     def _learner_of(self, engine):
-        return partial(DaskLearner, crew=self._crew)
+        return partial(DaskLearner, crew=engine.crew)
+
+    def __sklearn_clone__(self):
+        # A client cannot be copied, and need not be.
+        return type(self)(**self.get_params(deep=False))
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "client": None}
+
+    def save(self, path, *, extra=None) -> None:
+        """Save the fitted model; `mbkl.load` brings it back, without Dask."""
+        self.local_.save(path, extra=extra)
 
     @property
     def local_(self) -> mbkl.classifier.MBKLClassifier:
         """The fitted model without Dask."""
+        check_is_fitted(self)
         names = mbkl.classifier.MBKLClassifier._get_param_names()
         model = mbkl.classifier.MBKLClassifier(**{name: getattr(self, name) for name in names})
-        own = {*self._get_param_names(), "_crew"}
+        own = self._get_param_names()
         model.__dict__.update(
             {name: value for name, value in vars(self).items() if name not in own}
         )
@@ -190,22 +205,45 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
 
     def decision_function(self, X):
         """Return the scores of the classes, lazily for an array or dataframe of Dask."""
-        n_columns = None if self.classes_.size == 2 else self.classes_.size
-        return self._lazily("decision_function", X, np.float64, n_columns)
+        n_classes = self.local_.classes_.size
+        return self._lazily(
+            "decision_function", X, np.float64, None if n_classes == 2 else n_classes
+        )
 
     def predict(self, X):
         """Return the class of each sample, lazily for an array or dataframe of Dask."""
-        return self._lazily("predict", X, self.classes_.dtype, None)
+        return self._lazily("predict", X, self.local_.classes_.dtype, None)
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities; needs loss="logistic"."""
-        return self._lazily("predict_proba", X, np.float64, self.classes_.size)
+        return self._lazily("predict_proba", X, np.float64, self.local_.classes_.size)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array-like of shape (n_samples, n_features)
+        y, sample_weight
+            Of the same kind; sample_weight may be None.
+        """
+        computed = require("dask", "dask").compute(self.predict(X), y, sample_weight)
+        predicted, labels, weights = computed
+        return float(accuracy_score(labels, predicted, sample_weight=weights))
 
     def _lazily(self, method: str, X, dtype, n_columns: int | None):
         model = self.local_
-        apply = getattr(model, method)
         if not hasattr(X, "to_delayed"):
-            return apply(X)
+            return getattr(model, method)(X)
+        _check_feature_names(model, _names_of(X), reset=False)
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the model was fitted with {model.n_features_in_}."
+            )
+        # Names are checked once, here: blocks have none.
+        model.__dict__.pop("feature_names_in_", None)
+        apply = getattr(model, method)
         values = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         shape: dict = {"drop_axis": 1}
         if n_columns is not None:
@@ -214,6 +252,11 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
         return values.rechunk({1: -1}).map_blocks(
             partial(_apply_to_block, apply), dtype=dtype, meta=meta, **shape
         )
+
+
+def _names_of(X):
+    """Return what scikit-learn finds the names of the features in."""
+    return getattr(X, "_meta", X) if hasattr(X, "columns") else X
 
 
 def _apply_to_block(apply, block):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mbkl.dask.store import Instruction, Store
+from mbkl.extras import require
 
 if TYPE_CHECKING:
     from distributed import Client
 
-# Seconds after which to look whether all workers are still there.
-_PATIENCE = 1.0
+# Seconds after which to look whether all workers are still there; how often after an error.
+_PATIENCE, _LOOKS = 1.0, 20
 
 
 class WorkerLostError(RuntimeError):
@@ -118,13 +120,19 @@ class DaskCrew(Crew):
     def __init__(self, client: Client, pieces: dict[str, list]) -> None:
         self._client = client
         self._addresses = list(pieces)
-        threads = {
-            address: worker["nthreads"]
-            for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
-        }
+        self._futures: list = []
+        threads = {address: worker["nthreads"] for address, worker in workers_of(client).items()}
         # A name of its own for each fit: a name that is known already is not run again.
         self._name = uuid4().hex
         super().__init__([])
+        try:
+            self._start(pieces, threads)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, pieces: dict[str, list], threads: dict[str, int]) -> None:
+        """Make the stores, and hand them their partitions."""
         self._futures = [
             self._submit("store", Store, threads.get(address, 1), place=place, actor=True)
             for place, address in enumerate(pieces)
@@ -141,7 +149,8 @@ class DaskCrew(Crew):
             )
 
     def close(self) -> None:
-        """Let the workers forget the stores."""
+        """Let the workers forget the stores, also where an error still refers to them."""
+        self._client.cancel(self._futures)
         self._futures.clear()
         self._stores.clear()
 
@@ -192,53 +201,72 @@ class DaskCrew(Crew):
         )
 
     def _run_all(self, calls: Sequence[tuple]) -> list:
-        waiting = [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
-        return [self._result(future) for future in waiting]
+        with self._naming_lost_workers():
+            waiting = [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
+            return [self._result(future) for future in waiting]
 
     def _result(self, future) -> Any:
-        """Return the answer of a store, or say that it is gone."""
+        """Return the answer of a store; look now and then whether all are still there."""
         while True:
             try:
                 return future.result(timeout=_PATIENCE)
             except TimeoutError:
                 self._check_workers()
-            except (OSError, RuntimeError) as error:
-                self._check_workers(error)
-                raise
 
     def _gather(self, futures: list) -> list:
         self._wait(futures)
-        try:
+        with self._naming_lost_workers():
             return self._client.gather(futures)
-        except (OSError, RuntimeError) as error:
-            self._check_workers(error)
-            raise
 
     def _wait(self, futures: list) -> None:
         """Wait for tasks; those of a worker that is gone would wait for it forever."""
-        from distributed import wait
+        wait_for(futures, self._check_workers)
 
-        while True:
-            try:
-                wait(futures, timeout=_PATIENCE)
-                return
-            except TimeoutError:
-                self._check_workers()
+    @contextmanager
+    def _naming_lost_workers(self) -> Iterator[None]:
+        """Turn errors that come of a lost worker into one that says so."""
+        try:
+            yield
+        except WorkerLostError:
+            raise
+        except (OSError, RuntimeError) as error:
+            # A closed connection is known here a moment before the scheduler takes note.
+            for _ in range(_LOOKS):
+                self._check_workers(error)
+                time.sleep(_PATIENCE / 4)
+            raise
 
     def _check_workers(self, error: Exception | None = None) -> None:
-        """Raise an error that names a worker that is gone."""
-        # A closed connection is known here a moment before the scheduler takes note.
-        for _ in range(20 if error is not None else 1):
-            there = self._client.scheduler_info(n_workers=-1)["workers"]
-            gone = [address for address in self._addresses if address not in there]
-            if gone:
-                raise WorkerLostError(
-                    f"The worker {gone[0]} that held a part of the rows was lost during fit, and "
-                    "what it held with it. Call fit again: the data are loaded anew, onto the "
-                    "workers that are there."
-                ) from error
-            if error is not None:
-                time.sleep(0.25)
+        """Raise an error that names a worker that is gone, or was and is back without rows."""
+        there = workers_of(self._client)
+        states = [future.status for future in self._futures] or ["pending"] * len(self._addresses)
+        for address, state in zip(self._addresses, states, strict=True):
+            if address not in there or state not in ("pending", "finished"):
+                raise lost(address) from error
+
+
+def workers_of(client: Client) -> dict:
+    """Return what the scheduler knows of its workers; nothing if it is gone too."""
+    return client.scheduler_info(n_workers=-1).get("workers", {})
+
+
+def wait_for(futures: list, check: Callable[[], None]) -> None:
+    """Wait for tasks, and check now and then that there is something to wait for."""
+    wait = require("distributed", "dask").wait
+    while True:
+        try:
+            wait(futures, timeout=_PATIENCE)
+            return
+        except TimeoutError:
+            check()
+
+
+def lost(address: str) -> WorkerLostError:
+    """Return the error that says that a worker is gone."""
+    return WorkerLostError(
+        f"The worker {address} that held a part of the rows was lost during fit, and what it held "
+        "with it. Call fit again: the data are loaded anew, onto the workers that are there."
+    )
 
 
 def _hold(store, piece: tuple) -> None:

@@ -47,15 +47,15 @@ class DaskEngine(NumpyEngine):
     """
 
     def __init__(self, crew: Crew, inner: NumpyEngine) -> None:
-        self._crew, self._inner = crew, inner
+        self.crew, self._inner = crew, inner
         self.n_threads = inner.n_threads
 
     def gather(self, codes: AnyCodes, tables: NDArray[np.float64]):
         node = _node(codes)
         if node is None:
             return self._inner.gather(codes, tables)
-        scores = Node(self._crew, "gather", (node, tables))
-        return RemoteRows(self._crew, scores, np.empty((0, tables.shape[1])), codes.n_rows)
+        scores = Node(self.crew, "gather", (node, tables))
+        return RemoteRows(self.crew, scores, np.empty((0, tables.shape[1])), codes.n_rows)
 
     def histogram(self, codes: AnyCodes, residuals) -> NDArray[np.int64]:
         node = _node(codes)
@@ -67,7 +67,7 @@ class DaskEngine(NumpyEngine):
         node = _node(codes)
         if node is None:
             return self._inner.counts(codes)
-        return np.sum(self._crew.call("counts", node.key), axis=0)
+        return np.sum(self.crew.call("counts", node.key), axis=0)
 
     def bundle(self, codes: AnyCodes) -> AnyCodes:
         node = _node(codes)
@@ -77,8 +77,8 @@ class DaskEngine(NumpyEngine):
         if plan is None:
             return codes
         shape = (plan.members.size - 1, codes.n_rows)
-        values = RemoteCodes(Node(self._crew), shape, plan.dtype)
-        self._crew.call("bundle", node.key, plan, values.node.key)
+        values = RemoteCodes(Node(self.crew), shape, plan.dtype)
+        self.crew.call("bundle", node.key, plan, values.node.key)
         return plan.codes(values)
 
     def take(self, codes, rows):
@@ -94,10 +94,10 @@ class DaskEngine(NumpyEngine):
 
     def _taken(self, node: Node, values: RemoteCodes, rows: RowSet) -> Any:
         if rows.order is not None:
-            parts = self._crew.call("pick_codes", node.key, rows.node.key)
+            parts = self.crew.call("pick_codes", node.key, rows.node.key)
             return np.concatenate(parts, axis=1)[:, rows.order]
-        taken = RemoteCodes(Node(self._crew), (values.shape[0], rows.size), values.dtype)
-        self._crew.call("take", node.key, rows.node.key, taken.node.key)
+        taken = RemoteCodes(Node(self.crew), (values.shape[0], rows.size), values.dtype)
+        self.crew.call("take", node.key, rows.node.key, taken.node.key)
         return taken
 
     def renumbered(self, codes, groups, numbers: NDArray, offsets) -> DenseCodes:
@@ -106,15 +106,15 @@ class DaskEngine(NumpyEngine):
             return self._inner.renumbered(codes, groups, numbers, offsets)
         values = self.empty_codes(groups.size, codes.n_rows, numbers.dtype)
         arguments = (node.key, groups, numbers, offsets, values.node.key)
-        self._crew.work("number-cells", "renumber", *arguments)
+        self.crew.work("number-cells", "renumber", *arguments)
         return DenseCodes(values, offsets)
 
     def keep_groups(self, codes, groups: NDArray[np.intp]) -> DenseCodes:
         node = _node(codes)
         if node is None:
             return self._inner.keep_groups(codes, groups)
-        values = RemoteCodes(Node(self._crew), (groups.size, codes.n_rows), codes.values.dtype)
-        self._crew.call("keep_groups", node.key, groups, values.node.key)
+        values = RemoteCodes(Node(self.crew), (groups.size, codes.n_rows), codes.values.dtype)
+        self.crew.call("keep_groups", node.key, groups, values.node.key)
         return DenseCodes(values, offsets_of(codes, groups))  # type: ignore[arg-type]
 
     def densify(self, codes) -> DenseCodes:
@@ -127,19 +127,17 @@ class DaskEngine(NumpyEngine):
         return self._inner.city_block(positions, others)
 
     def let_go(self) -> None:
-        self._crew.call("release_rows")
+        self.crew.call("release_rows")
 
     def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype):
         """Return room for codes, on the workers."""
-        return RemoteCodes(Node(self._crew), (n_groups, n_rows), np.dtype(dtype))
+        return RemoteCodes(Node(self.crew), (n_groups, n_rows), np.dtype(dtype))
 
     def bin(self, X, features, edges, out) -> None:
-        self._crew.work("bin", "bin", out.node.key, features, edges, edges.cell_offsets, out.dtype)
+        self.crew.work("bin", "bin", out.node.key, features, edges, edges.cell_offsets, out.dtype)
 
     def bin_ferns(self, X, ferns, out) -> None:
-        self._crew.work(
-            "bin-ferns", "bin_ferns", out.node.key, ferns, ferns.cell_offsets, out.dtype
-        )
+        self.crew.work("bin-ferns", "bin_ferns", out.node.key, ferns, ferns.cell_offsets, out.dtype)
 
 
 def _node(codes: AnyCodes) -> Node | None:

@@ -30,7 +30,7 @@ class RemoteMatrix:
     """
 
     def __init__(self, crew: Crew) -> None:
-        self._crew = crew
+        self.crew = crew
         shapes = crew.call("shape")
         widths = {width for _, width in shapes if width is not None}
         if len(widths) > 1:
@@ -39,45 +39,43 @@ class RemoteMatrix:
 
     def classes(self) -> NDArray:
         """Return all labels that occur, sorted."""
-        found = [labels for store in self._crew.call("classes") for labels in store]
+        found = [labels for store in self.crew.call("classes") for labels in store]
         return np.unique(np.concatenate(found)) if found else np.empty(0)
 
     def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
         """Return classes as numbers, and weights, of all rows."""
-        y, weights = Node(self._crew), Node(self._crew)
-        self._crew.call("encode", classes, y.key, weights.key)
+        y, weights = Node(self.crew), Node(self.crew)
+        self.crew.call("encode", classes, y.key, weights.key)
         n_rows = self.shape[0]
         return (
-            RemoteRows(self._crew, y, np.empty(0, np.intp), n_rows),
-            RemoteRows(self._crew, weights, np.empty(0), n_rows),
+            RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
+            RemoteRows(self.crew, weights, np.empty(0), n_rows),
         )
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""
-        found = [part for part in self._crew.work("ranges", "ranges") if part[0] is not None]
+        found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
         low, high, missing = zip(*found, strict=True)
         return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
 
-    def collect(self, weights: RemoteRows) -> tuple[NDArray, NDArray]:
-        """Return all rows, of which there are few, and their weights."""
-        parts = self._crew.call("all_rows", weights.compute_now())
-        X = np.concatenate([block for blocks, _ in parts for block in blocks])
-        return X, np.concatenate([mass for _, mass in parts])
-
     def draw_sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
         """Draw rows by a hash of their values; see `mbkl.maps.sample.draw_sample`."""
-        keys = Node(self._crew)
+        keys = Node(self.crew)
         labels = None if y is None else y.compute_now()
-        self._crew.work("hash-rows", "hash_rows", labels, seed, keys.key)
-        candidates = np.concatenate(self._crew.call("smallest_keys", keys.key, n_rows))
+        self.crew.work("hash-rows", "hash_rows", labels, seed, keys.key)
+        candidates = np.concatenate(self.crew.call("smallest_keys", keys.key, n_rows))
         chosen = np.unique(candidates)[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
-        parts = self._crew.call("rows_of_keys", keys.key, chosen, labels, integers.compute_now())
-        X, y_of_sample = np.empty((chosen.size, self.shape[1])), np.empty(chosen.size, np.intp)
+        parts = self.crew.call("rows_of_keys", keys.key, chosen, labels, integers.compute_now())
+        X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
+        y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
         for place, rows, own_labels, own_mass in parts:
             if place.size:
                 X[place], y_of_sample[place] = rows, own_labels
             mass += own_mass
-        _, counts = self._crew.exchange("count", "split_keys", (keys.key,), count_different)
-        return Sample(X, y_of_sample, mass * unit, sum(counts))
+        n_different = 0
+        if y is not None:  # only the choice of maps asks for it, and of labelled rows
+            _, counts = self.crew.exchange("count", "split_keys", (keys.key,), count_different)
+            n_different = sum(counts)
+        return Sample(X, y_of_sample, mass * unit, n_different)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
-from mbkl.dask.crew import DaskCrew
+from mbkl.dask.crew import DaskCrew, WorkerLostError, wait_for, workers_of
 from mbkl.extras import require
 
 if TYPE_CHECKING:
     from distributed import Client
+
+# Seconds without any worker after which loading is given up.
+_PATIENCE = 10
 
 
 def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
@@ -33,8 +40,8 @@ def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
     labels, weights = aligned(y, X, "y"), aligned(sample_weight, X, "sample_weight")
     if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
         raise ValueError(
-            "X, y and sample_weight must have the same partitions; repartition or persist them "
-            "alike."
+            "X, y and sample_weight must have the same partitions: make y a Dask series or array "
+            "with those of X, or X an array of known lengths, X.to_dask_array(lengths=True)."
         )
     check, name = require("dask", "dask").delayed(partition), uuid4().hex
     pieces = [
@@ -42,9 +49,24 @@ def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
         for number, each in enumerate(zip_longest(blocks, labels, weights))
     ]
     futures = client.compute(pieces)
-    # An error of a partition is told as it is.
-    client.gather(client.map(len, futures, pure=False))
-    return DaskCrew(client, _by_worker(client, futures))
+    try:
+        wait_for(futures, partial(_check_any_worker, client))
+        for future in futures:
+            if future.status == "error":
+                raise future.exception()
+        return DaskCrew(client, _by_worker(client, futures))
+    finally:
+        # Also where an error still refers to them.
+        client.cancel(futures)
+
+
+def _check_any_worker(client: Client) -> None:
+    """Raise an error if there is no worker to wait for, for a while."""
+    for _ in range(_PATIENCE):
+        if workers_of(client):
+            return
+        time.sleep(1.0)
+    raise WorkerLostError("The cluster has no workers; start some, then call fit again.")
 
 
 def _by_worker(client: Client, futures: list) -> dict[str, list]:
@@ -52,8 +74,12 @@ def _by_worker(client: Client, futures: list) -> dict[str, list]:
     held: dict[str, list] = {}
     homes = client.who_has(futures)
     for future in futures:
-        address = sorted(homes[future.key])[0]
-        held.setdefault(address, []).append(future)
+        if not homes.get(future.key):
+            raise WorkerLostError(
+                "A worker was lost while the data were loaded. Call fit again, with the workers "
+                "that are there."
+            )
+        held.setdefault(sorted(homes[future.key])[0], []).append(future)
     return held
 
 
@@ -92,19 +118,23 @@ def aligned(values, X, name: str) -> list:
 def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
     """Return one partition as arrays, or say what is wrong with it."""
     where = f"Partition {number}"
+    dtype = np.dtype(np.float32 if _is_float32(X) else np.float64)
     try:
-        values = np.asarray(X, dtype=None if _is_float32(X) else np.float64)
+        is_frame = hasattr(X, "to_numpy")
+        values = X.to_numpy(dtype, na_value=np.nan) if is_frame else np.asarray(X, dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where} of X has values that are no numbers: {error}") from error
     if values.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {values.ndim}.")
     if np.isinf(values).any():
         raise ValueError(f"{where} of X has infinite values; remove or clip them.")
-    labels = np.asarray(y)
+    labels = column_or_1d(y)
     if len(labels) != len(values):
         raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
+    if pandas_isna(labels).any():
         raise ValueError(f"{where} of y has missing labels.")
+    if len(labels):
+        check_classification_targets(labels)
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
         if len(weights) != len(values):
@@ -114,6 +144,11 @@ def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
         if not (weights >= 0).all() or np.isinf(weights).any():
             raise ValueError(f"{where} of sample_weight has entries that are no weights.")
     return np.ascontiguousarray(values), labels, weights
+
+
+def pandas_isna(labels: NDArray) -> NDArray[np.bool_]:
+    """Say which labels are missing, of any type."""
+    return require("pandas", "dask").isna(labels)
 
 
 def _is_float32(X) -> bool:

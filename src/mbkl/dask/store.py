@@ -114,10 +114,6 @@ class Store:
         """Return smallest and largest values of the columns, and which ones have NaN."""
         return ranges_of_blocks(self._X) if self._X else (None, None, None)
 
-    def all_rows(self, weights: int) -> tuple:
-        """Return all rows and their weights."""
-        return self._X, self._objects[weights]
-
     def release_rows(self) -> None:
         """Forget X: the codes are all that is needed from now on."""
         self._X = []

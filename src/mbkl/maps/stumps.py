@@ -225,7 +225,7 @@ def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, ND
         low, high, missing = ranges_of_blocks(block for _, block in row_blocks(X, step))
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_float32_range(low, high)
-    return low, high, missing
+    return as_float32(low), as_float32(high), missing
 
 
 def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:

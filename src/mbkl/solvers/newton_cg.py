@@ -275,7 +275,11 @@ class PartPreconditioner:
         centred = part.gram[np.ix_(rows, rows)]
         with one_blas_thread():
             mean = centred @ self._share
-            centred = centred - mean - mean[:, None] + self._share @ mean
+            level = self._share @ mean
+            # In place: of thousands of rows the matrix is large.
+            centred -= mean
+            centred -= mean[:, None]
+            centred += level
             self._factor = factor_of(centred, weights)
 
     def solve(self, right: Values) -> Values:

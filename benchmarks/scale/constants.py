@@ -1,0 +1,258 @@
+"""The constants of the cost model: what one unit of each operation costs on this machine."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import n_cores, seconds
+from benchmarks.scale.cluster import local_cluster
+from benchmarks.scale.dask_overhead import crew_of, curvature_on
+from benchmarks.scale.problems import Shape, rows_of
+from mbkl.engine.codes import DenseCodes
+from mbkl.engine.disk_array import DiskArray
+from mbkl.engine.numba_engine import NumbaEngine
+from mbkl.learn.algorithm import merge_equal_rows
+from mbkl.learn.losses import smoothing_path
+from mbkl.learn.margins import Margins
+from mbkl.maps import Ferns
+from mbkl.maps.stumps import Stumps
+from mbkl.solvers.blas import one_blas_thread
+from mbkl.solvers.gram_newton import factor_of
+
+# Cells of a stump's feature that is bundled with others, and of a fern.
+BUNDLED_CELLS, FERN_CELLS, COLUMNS = 10, 128, 10
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much to measure."""
+
+    n_rows: int = 200_000
+    many_rows: int = 5_000_000
+    n_groups: int = 200
+    n_ferns: int = 100
+    few_rows: int = 3_000
+    matrix: int = 2_000
+    file_bytes: int = 400_000_000
+    tasks: int = 1_000
+    transfer: int = 4_000_000
+    repeats: int = 7
+
+
+QUICK = Sizes(4_000, 8_000, 20, 10, 200, 100, 1_000_000, 20, 100_000, 2)
+
+
+@dataclass
+class Constants:
+    """Seconds of one unit of each operation, on one core.
+
+    Parameters
+    ----------
+    unit : dict
+        Seconds for each operation that `counting` counts.
+    on_all_cores : dict
+        The same with all cores, where the operation is shared by threads.
+    bandwidth : float
+        Bytes that one core copies in a second, read and written.
+    cold_read : float
+        Seconds to read a byte that is not in the page cache.
+    large_row_state : float
+        Seconds for a number of arrays of rows that no cache holds.
+    message : float
+        Seconds by which a call to all workers takes longer for each one more.
+    """
+
+    unit: dict[str, float] = field(default_factory=dict)
+    on_all_cores: dict[str, float] = field(default_factory=dict)
+    bandwidth: float = np.nan
+    cold_read: float = np.nan
+    large_row_state: float = np.nan
+    message: float = np.nan
+
+    def round_trip(self, n_workers: int) -> float:
+        """Return the seconds of a call to all workers, without any array."""
+        return self.unit["round trips"] + (n_workers - 1) * self.message
+
+
+def measure(sizes: Sizes) -> Constants:
+    """Measure all constants."""
+    found = Constants()
+    _measure_passes(found, sizes)
+    _measure_binning(found, sizes)
+    _measure_rows(found, sizes)
+    _measure_few_rows(found, sizes)
+    _measure_files(found, sizes)
+    _measure_dask(found, sizes)
+    return found
+
+
+def _median(work: Callable[[], object], sizes: Sizes) -> float:
+    work()
+    return statistics.median(seconds(work) for _ in range(sizes.repeats))
+
+
+def _codes(n_cells: int, sizes: Sizes) -> DenseCodes:
+    generator = np.random.default_rng(0)
+    values = generator.integers(n_cells, size=(sizes.n_groups, sizes.n_rows), dtype=np.uint8)
+    return DenseCodes(values, n_cells * np.arange(sizes.n_groups + 1))
+
+
+def _measure_passes(found: Constants, sizes: Sizes) -> None:
+    generator = np.random.default_rng(0)
+    few = replace(sizes, n_groups=max(sizes.n_groups // COLUMNS, 1))
+    for kind, n_cells, n_columns, own in (
+        ("bundles", BUNDLED_CELLS, 1, sizes),
+        ("one column", FERN_CELLS, 1, sizes),
+        ("many columns", BUNDLED_CELLS, COLUMNS, few),
+    ):
+        plain = _codes(n_cells, own)
+        tables = generator.normal(size=(plain.n_cells, n_columns))
+        residuals = generator.integers(-1000, 1000, size=(own.n_rows, n_columns))
+        for n_threads, target in ((1, found.unit), (n_cores(), found.on_all_cores)):
+            engine = NumbaEngine(n_threads)
+            codes = engine.bundle(plain) if kind == "bundles" else plain
+            work = codes.n_stored * n_columns
+            gather = _median(lambda: engine.gather(codes, tables), own)  # noqa: B023
+            histogram = _median(lambda: engine.histogram(codes, residuals), own)  # noqa: B023
+            target[f"gather, {kind}"] = gather / work
+            target[f"histogram, {kind}"] = histogram / work
+
+
+def _measure_binning(found: Constants, sizes: Sizes) -> None:
+    engine, seed = NumbaEngine(1), 0
+    X, _ = rows_of(Shape(sizes.n_rows // 2, 100))
+    weights = np.ones(len(X))
+    stumps, codes = Stumps().fit_codes(X, weights, 6_400, seed, engine)
+    out = np.empty((stumps.features.size, len(X)), dtype=codes.values.dtype)
+    work = _median(lambda: engine.bin(X, stumps.features, stumps.edges, out), sizes)
+    found.unit["bin"] = work / out.size
+    ferns, codes = Ferns().fit_codes(X, weights, sizes.n_ferns, seed, engine)
+    out = np.empty((ferns.n_maps, len(X)), dtype=codes.values.dtype)
+    work = _median(lambda: engine.bin_ferns(X, ferns, out), sizes)
+    found.unit["bin ferns"] = work / (ferns.features.size * len(X))
+
+
+def _row_state(n_rows: int, sizes: Sizes) -> float:
+    """Return the seconds that a number of each row takes: its loss, rounded and summed."""
+    generator = np.random.default_rng(0)
+    labels = np.where(generator.random((n_rows, 1)) < 0.5, 1, -1).astype(np.int8)
+    (loss,) = smoothing_path("squared_hinge")
+    margins, scores = (
+        Margins(labels, np.ones((n_rows, 1)), loss),
+        generator.normal(size=(n_rows, 1)),
+    )
+    return _median(lambda: margins.value(scores), sizes) / n_rows
+
+
+def _measure_rows(found: Constants, sizes: Sizes) -> None:
+    generator, n_rows = np.random.default_rng(0), sizes.n_rows
+    found.unit["row state"] = _row_state(n_rows, sizes)
+    found.large_row_state = _row_state(sizes.many_rows, replace(sizes, repeats=3))
+    hashes = generator.integers(2**63, size=(n_rows, 2)).astype(np.uint64)
+    y, integers = generator.integers(2, size=n_rows), np.ones(n_rows, dtype=np.int64)
+
+    def order() -> None:
+        np.unique(y, return_inverse=True)
+        merge_equal_rows(hashes, y, integers)
+
+    found.unit["order"] = _median(order, sizes) / n_rows
+    codes, engine = _codes(BUNDLED_CELLS, sizes), NumbaEngine(1)
+    rows = generator.permutation(n_rows)
+    found.unit["take"] = _median(lambda: engine.take(codes, rows), sizes) / codes.n_stored
+    source = np.ones(sizes.file_bytes // 8)
+    target = np.empty_like(source)
+    found.bandwidth = 2 * source.nbytes / _median(lambda: np.copyto(target, source), sizes)
+
+
+def _measure_few_rows(found: Constants, sizes: Sizes) -> None:
+    few = replace(sizes, n_rows=sizes.few_rows)
+    codes, engine = _codes(FERN_CELLS, few), NumbaEngine(1)
+    weights = np.ones(codes.n_groups)
+    work = _median(lambda: engine.agreement(codes, codes, weights), few)
+    found.unit["agreement"] = work / (0.5 * codes.n_stored * codes.n_rows)
+    positions = codes.values.astype(np.float64)
+    work = _median(lambda: engine.city_block(positions, positions), few)
+    found.unit["city block"] = work / (0.5 * codes.n_stored * codes.n_rows)
+    gram, curvature = np.eye(sizes.matrix), np.ones(sizes.matrix)
+    rows, mean = np.arange(sizes.matrix), np.zeros(sizes.matrix)
+
+    def centre() -> None:
+        _ = gram[np.ix_(rows, rows)] - mean - mean[:, None] + 0.0
+
+    found.unit["centre"] = _median(centre, sizes) / gram.size
+    with one_blas_thread():
+        work = _median(lambda: factor_of(gram.copy(), curvature), sizes)
+    found.unit["factor"] = work / (sizes.matrix**3 / 3)
+
+
+def _measure_files(found: Constants, sizes: Sizes) -> None:
+    n_rows = sizes.file_bytes // 100
+    block = np.zeros((100, 40_000), dtype=np.uint8)
+    with tempfile.TemporaryDirectory() as folder:
+        array = DiskArray(Path(folder), (100, n_rows), np.dtype(np.uint8), 40_000)
+
+        def write() -> None:
+            for rows in array.block_slices():
+                array.write(rows, block[:, : rows.stop - rows.start])
+
+        def read() -> None:
+            for _ in array.blocks():
+                pass
+
+        found.unit["write"] = seconds(write) / array.nbytes
+        found.unit["read"] = _median(read, sizes) / array.nbytes
+        if hasattr(os, "posix_fadvise"):
+            file = array._file.fileno()
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            found.cold_read = seconds(read) / array.nbytes
+
+
+def _measure_dask(found: Constants, sizes: Sizes) -> None:
+    """Time calls to one worker and to four."""
+    calls = {}
+    for n_workers in (1, 4):
+        with local_cluster(n_workers) as client:
+            crew = crew_of(client, n_workers)
+            calls[n_workers] = _call(crew, sizes)
+            if n_workers == 1:
+                found.unit["byte sent"] = _byte_sent(crew, sizes)
+                found.unit["tasks"] = _task(client, sizes)
+            crew.close()
+    found.unit["round trips"] = calls[1]
+    found.message = max(calls[4] - calls[1], 0.0) / 3
+
+
+def _call(crew, sizes: Sizes) -> float:
+    """Return the seconds of a call that lets the workers compute something for few rows."""
+    few = curvature_on(crew)
+    (loss,) = smoothing_path("squared_hinge")
+    margins = Margins(few, few, loss)
+    often = replace(sizes, repeats=5 * sizes.repeats)
+    # The loss of all rows takes two: the largest one, to round them, and their sum.
+    return _median(lambda: margins.value(few), often) / 2
+
+
+def _byte_sent(crew, sizes: Sizes) -> float:
+    small, large = np.zeros(1), np.zeros(sizes.transfer // 8)
+    times = [_median(lambda: crew.call("set_rows", 0, each), sizes) for each in (small, large)]  # noqa: B023
+    return max(times[1] - times[0], 0.0) / large.nbytes
+
+
+def _task(client, sizes: Sizes) -> float:
+    rounds = itertools.count()
+
+    def work() -> None:
+        # Numbers that are new each time: what is known already is not computed again.
+        first = next(rounds) * sizes.tasks
+        client.gather(client.map(abs, range(first, first + sizes.tasks)))
+
+    return _median(work, sizes) / sizes.tasks

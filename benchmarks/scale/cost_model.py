@@ -1,0 +1,249 @@
+"""A model of the time of a fit: its constants, its check, and what it says of a billion rows.
+
+Counts what fits do, predicts their time from the cost of each operation, and compares. One
+command:
+
+    python -m benchmarks.scale.cost_model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.common import markdown_table, n_cores, number, parse, record, say, start
+from benchmarks.scale import billion, constants
+from benchmarks.scale.cluster import local_cluster
+from benchmarks.scale.constants import Constants
+from benchmarks.scale.counting import Tally
+from benchmarks.scale.fits import N_WORKERS, Fit, count_and_time
+from benchmarks.scale.model import PASSES, pass_names, predict
+from benchmarks.scale.problems import Shape
+
+COMMAND = "python -m benchmarks.scale.cost_model"
+FEW_STUMPS = {"maps": "stumps", "n_maps": 200}
+FERNS = {"maps": ["stumps", "ferns"], "n_maps": 500}
+CHECKS = (
+    Fit("in memory", Shape(50_000, 20), FEW_STUMPS),
+    Fit("in memory", Shape(200_000, 20), FEW_STUMPS),
+    Fit("in memory", Shape(800_000, 20), FEW_STUMPS),
+    Fit("in memory", Shape(100_000, 100), {"maps": "stumps"}),
+    Fit("in memory", Shape(50_000, 50, 10), {"maps": "stumps"}),
+    Fit("in memory", Shape(60_000, 10), FERNS),
+    Fit("in memory", Shape(120_000, 10), FERNS),
+    Fit("in memory", Shape(60_000, 20)),
+    Fit("in files", Shape(100_000, 1_000), {"maps": "stumps", "n_maps": 3_000}),
+    Fit("in files", Shape(60_000, 10), FERNS),
+    Fit("Dask", Shape(200_000, 20), {"maps": "stumps", "n_maps": 2_000}),
+    Fit("Dask", Shape(60_000, 10), FERNS),
+)
+QUICK_CHECKS = (
+    Fit("in memory", Shape(5_000, 10), {"maps": "stumps", "n_maps": 50}),
+    Fit("Dask", Shape(5_000, 10), {"maps": "stumps", "n_maps": 50}),
+)
+UNITS = {
+    "bin": "value of X into one of 65 cells",
+    "bin ferns": "stump of a fern and row",
+    "row state": "number: loss, rounding and sum",
+    "order": "row: class looked up, sorted by hash, equal ones merged",
+    "take": "code copied, in any order",
+    "agreement": "code compared, for a kernel matrix of ferns",
+    "city block": "place compared, for a kernel matrix of stumps",
+    "centre": "entry of a kernel matrix picked and centred",
+    "factor": "multiplication of a Cholesky factor",
+    "read": "byte of a file in the page cache",
+    "write": "byte of a file",
+    "byte sent": "byte to a worker on this machine",
+    "tasks": "task of the scheduler",
+    "round trips": "call to one worker, for a sum over few rows",
+}
+
+
+# ---------------------------------------------------------------- predicted and measured
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A fit, what it does, and how long it takes."""
+
+    fit: Fit
+    tally: Tally
+    taken: float
+
+    def parts(self, found: Constants) -> dict[str, float]:
+        """Return the predicted seconds of each part."""
+        return predict(self.tally, found, N_WORKERS if self.fit.where == "Dask" else 1)
+
+    @property
+    def passes(self) -> float:
+        """Passes over all rows and problems; those of fewer rows count as their share."""
+        shape = self.fit.shape
+        n_problems = 1 if shape.n_classes == 2 else shape.n_classes
+        both = (self.tally.here, self.tally.on_workers)
+        rows = sum(work[f"rows of {name}"] for work in both for name in PASSES)
+        return rows / (2 * self.fit.n_families * n_problems * shape.n_rows)
+
+    def line(self, found: Constants) -> dict:
+        """Return a line: predicted against measured."""
+        expected = sum(self.parts(found).values())
+        return {
+            "where": self.fit.where,
+            "fit": str(self.fit),
+            "passes": self.passes,
+            "predicted, s": expected,
+            "measured, s": self.taken,
+            "measured / predicted": self.taken / expected,
+        }
+
+
+def check(fit: Fit, client, found: Constants, repeats: int) -> Checked:
+    """Count and time a fit."""
+    checked = Checked(fit, *count_and_time(fit, client, repeats))
+    line = checked.line(found)
+    say(f"{fit.where}, {fit}: {line['predicted, s']:.2f} s predicted, {checked.taken:.2f} s")
+    return checked
+
+
+def check_tables(all_checked: list[Checked], found: Constants) -> str:
+    """Return predicted against measured, and what the predictions are made of."""
+    first = [checked.line(found) for checked in all_checked]
+    second = [
+        {"seconds predicted for": f"{checked.fit.where}: {checked.fit}", **checked.parts(found)}
+        for checked in all_checked
+    ]
+    return "\n\n".join([markdown_table(first), markdown_table(second)])
+
+
+# ---------------------------------------------------------------- tables and a plot
+
+
+def duration(value: float) -> str:
+    """Write seconds in a unit that suits them.
+
+    Examples
+    --------
+    >>> duration(0.00123), duration(4.5e-10)
+    ('1.23 ms', '0.45 ns')
+    """
+    for factor, unit in ((1e3, "ms"), (1e6, "µs")):
+        if value * factor >= 1:
+            return f"{number(value * factor)} {unit}"
+    return f"{number(value * 1e9)} ns"
+
+
+def constants_table(found: Constants) -> str:
+    """Return all constants; passes also with all threads, and with the bytes they read."""
+    threads = f"a second, {n_cores()} threads"
+    lines = []
+    for name in pass_names():
+        # Codes of bundles have two bytes, and the columns of many share one byte.
+        n_bytes = {"bundles": 2.0, "one column": 1.0}.get(name.split(", ")[1], 0.1)
+        line = _constant(f"{name}: code looked up", found.unit[name])
+        line[threads] = f"{1 / found.on_all_cores[name]:.2e}"
+        line["codes read, GB/s"] = n_bytes / found.unit[name] / 1e9
+        lines.append(line)
+    others = {f"{name}: {text}": found.unit[name] for name, text in UNITS.items()}
+    others |= {
+        "row state: number of an array that no cache holds": found.large_row_state,
+        "read: byte of a file that is not in the page cache": found.cold_read,
+        "round trips: each further worker": found.message,
+    }
+    lines += [
+        {**_constant(name, value), threads: "-", "codes read, GB/s": "-"}
+        for name, value in sorted(others.items())
+    ]
+    return markdown_table(lines)
+
+
+def _constant(name: str, value: float) -> dict:
+    rate = f"{1 / value:.2e}" if value else "-"
+    return {"operation": name, "time": duration(value), "a second": rate}
+
+
+def _plot(all_checked: list[Checked], found: Constants) -> Figure:
+    figure = Figure(figsize=(9, 1.4 + 0.5 * len(all_checked)), layout="constrained")
+    axes = figure.subplots()
+    places, left = np.arange(len(all_checked)), np.zeros(len(all_checked))
+    parts = [checked.parts(found) for checked in all_checked]
+    for name in parts[0]:
+        pairs = zip(parts, all_checked, strict=True)
+        share = np.array([own[name] / checked.taken for own, checked in pairs])
+        axes.barh(places, share, left=left, height=0.6, label=name)
+        left += share
+    axes.axvline(1.0, color="k", ls=":", lw=1)
+    labels = [
+        f"{checked.fit.where}: {checked.fit}\n{number(checked.taken)} s measured"
+        for checked in all_checked
+    ]
+    axes.set_yticks(places, labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("predicted time, by parts, as a share of the measured time")
+    figure.legend(loc="outside upper center", ncols=4, fontsize=8)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, predict, compare and record."""
+    quick = parse(__doc__ or "", arguments).quick
+    found = constants.measure(constants.QUICK if quick else constants.Sizes())
+    say("constants measured")
+    checks, repeats = (QUICK_CHECKS, 1) if quick else (CHECKS, 3)
+    size = (5_000, 10) if quick else (100_000, billion.FEATURES)
+    with local_cluster(N_WORKERS) as client:
+        all_checked = [check(fit, client, found, repeats) for fit in checks]
+        counted_cases = {case.name: (case, case.count(client)) for case in billion.cases(*size)}
+    record(
+        "cost_constants",
+        COMMAND,
+        constants_table(found),
+        [
+            "Medians, one core. 'One column' are codes of ferns with "
+            f"{constants.FERN_CELLS} cells, 'bundles' join stumps of features with "
+            f"{constants.BUNDLED_CELLS} cells each, 'many columns' are {constants.COLUMNS} of "
+            "them, each counted as a look-up.",
+            f"One core copies memory at {found.bandwidth / 1e9:.1f} GB/s, read and written.",
+            "Calls go by way of the scheduler; all workers are on this machine.",
+        ],
+        title="Cost model: constants",
+        quick=quick,
+    )
+    record(
+        "cost_check",
+        COMMAND,
+        check_tables(all_checked, found),
+        [
+            "A pass is a gather and a histogram of all rows and problems; those of fewer rows "
+            "count as their share. Counted by wrapping the engines while a fit runs.",
+            f"One thread, or {N_WORKERS} workers of one thread each; measured is the median of "
+            f"{repeats} fits that are not counted.",
+            "Not in the model: the choice of maps, drawing them, and what the solvers do with "
+            "tables.",
+        ],
+        _plot(all_checked, found),
+        title="Cost model: predicted and measured",
+        quick=quick,
+    )
+    shape = next(iter(counted_cases.values()))[0].fit.shape
+    record(
+        "cost_cluster",
+        COMMAND,
+        billion.cluster_tables(found, counted_cases),
+        [
+            f"Not measured: {billion.ROWS:.0e} rows of {billion.FEATURES} features on "
+            f"{billion.MACHINES} machines with {billion.CORES} of the cores of this one each, a "
+            "worker on each machine, and a network of "
+            f"{8 * billion.NETWORK / 1e9:g} gigabits a second.",
+            f"Counted with {N_WORKERS} workers on {shape.n_rows:,} rows of "
+            f"{shape.n_features} features; the number of passes is taken to be the same. The "
+            "default has the 200 ferns that a billion rows get.",
+        ],
+        title="Cost model: a billion rows",
+        quick=quick,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(start(main))
