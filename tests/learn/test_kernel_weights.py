@@ -293,7 +293,8 @@ def test_rows_of_the_operator_are_signed_for_their_class(
 
 @pytest.fixture
 def rounds(monkeypatch):
-    """Count the maps of each round."""
+    """Count the maps of each round, which chains of any length are worth."""
+    monkeypatch.setattr(interior_point, "_WORTH_THINNING", 0.9)
     sizes = []
     original = interior_point._iterate
 
@@ -315,7 +316,7 @@ def test_long_chains_are_solved_from_some_of_their_maps(make_problem, rounds, n_
     assert solution.relative_gap <= 1e-4
     assert solution.objective == pytest.approx(expected.objective, rel=2e-4)
     assert len(rounds) > 1
-    assert max(rounds) < 0.5 * operator.is_map.sum()
+    assert max(rounds) < operator.is_map.sum()
     again = learn("matrix-free", operator, pairs, "squared_hinge", 1.3 * cost, start=solution)
     expected = learn("dense", operator, pairs, "squared_hinge", 1.3 * cost)
     assert again.objective == pytest.approx(expected.objective, rel=2e-4)
@@ -331,7 +332,7 @@ def test_where_rounds_do_not_suffice_all_maps_are_used(make_problem, rounds, mon
     assert solution.relative_gap <= 1e-4
 
 
-def test_a_callback_stops_the_rounds(make_problem):
+def test_a_callback_stops_the_rounds(make_problem, rounds):
     operator, pairs = make_problem(2, n_rows=150, n_maps=400)
     margins = margins_of(pairs, "squared_hinge", useful_cost(operator, pairs, "squared_hinge", 10))
     solution = minimise_weights(operator, margins, None, 1e-9, 100, lambda s: s.n_iter >= 3)
