@@ -102,7 +102,7 @@ def test_quantiles_of_repeated_values_are_used_once():
 
 
 def test_neighbouring_numbers_are_told_apart():
-    X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    X = np.array([[1.0], [np.nextafter(np.float32(1), np.float32(2))]])
     assert AdaBoostStumps(n_rounds=1).fit(X, [0, 1]).score(X, [0, 1]) == 1.0
 
 

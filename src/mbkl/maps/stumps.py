@@ -168,7 +168,8 @@ class Stumps(BaseEstimator):
         if self.thresholds == "uniform":
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
         else:
-            thresholds = quantiles(*rows_of_quantiles(X, weights, seed), features, shares)
+            rows = rows_of_quantiles(X, weights, n_maps, seed)
+            thresholds = quantiles(*rows, features, shares)
         if self.thresholds == "mixed":
             uniform = low[features] * (1.0 - shares) + high[features] * shares
             # Stratified draws take all features in turn: every other round is uniform.
@@ -265,11 +266,14 @@ def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
     return result
 
 
-def rows_of_quantiles(X, weights: NDArray, seed: int) -> tuple[NDArray, NDArray]:
+def rows_of_quantiles(X, weights: NDArray, n_maps: int, seed: int) -> tuple[NDArray, NDArray]:
     """Return different rows and their weights, from which quantiles are taken: some of many."""
     if sparse.issparse(X):
         return X, weights
-    n_rows = min(max(_QUANTILE_VALUES // max(X.shape[1], 1), _FEWEST_ROWS), _QUANTILE_ROWS)
+    n_features = max(X.shape[1], 1)
+    # Several rows for each threshold of a feature, if there are so many.
+    enough = max(_QUANTILE_ROWS, 4 * n_maps // n_features)
+    n_rows = min(max(_QUANTILE_VALUES // n_features, _FEWEST_ROWS), enough)
     sample = draw_sample(X, None, weights, n_rows, seed)
     return sample.X, sample.weights
 
