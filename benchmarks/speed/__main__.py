@@ -7,12 +7,9 @@ python -m benchmarks.speed --quick          tiny sizes, nothing recorded
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
 from collections.abc import Sequence
 
-from benchmarks.common import FOLDER, say
+from benchmarks.package import run_package
 
 NAMES = (
     "startup",
@@ -28,24 +25,7 @@ NAMES = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks that the command line names; return how many failed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(NAMES)}")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing recorded")
-    chosen = parser.parse_args(arguments)
-    unknown = sorted(set(chosen.names) - set(NAMES))
-    if unknown:
-        parser.error(f"unknown benchmark {unknown[0]!r}; choose of {', '.join(NAMES)}")
-    failed = [name for name in chosen.names or NAMES if _run(name, chosen.quick) != 0]
-    if failed:
-        say(f"failed: {', '.join(failed)}")
-    return len(failed)
-
-
-def _run(name: str, quick: bool) -> int:
-    say(f"===== {name}")
-    command = [sys.executable, "-m", f"benchmarks.speed.{name}", *(["--quick"] if quick else [])]
-    return subprocess.run(command, cwd=FOLDER.parent, check=False).returncode
+    return run_package("benchmarks.speed", NAMES, __doc__, arguments)
 
 
 if __name__ == "__main__":
