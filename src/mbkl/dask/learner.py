@@ -6,10 +6,11 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows, RowSet
-from mbkl.dask.store import merge_parts
+from mbkl.dask.store import merge_parts, own_order
 from mbkl.engine.fixed_point import to_fixed_point
 from mbkl.learn.algorithm import Learner
 from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
@@ -81,16 +82,13 @@ class DaskLearner(Learner):
         if self.y.size <= n_rows:
             return self.all_rows()
         quota = equal_quota(self._class_counts(), n_rows)
-        parts = self.crew.call("smallest_hashes", *self._hash_names(), quota)
-        hashes = np.concatenate([part[0] for part in parts])
-        labels = np.concatenate([part[1] for part in parts])
-        chosen = np.zeros(hashes.size, dtype=bool)
-        for label in np.unique(labels):
-            rows = np.flatnonzero(labels == label)
-            chosen[rows[np.argsort(hashes[rows], kind="stable")[:quota]]] = True
-        bounds = np.cumsum([part[0].size for part in parts])[:-1]
-        own = [part[2][mask] for part, mask in zip(parts, np.split(chosen, bounds), strict=True)]
-        return self._in_order(own)
+        answers = self.crew.call("smallest_hashes", *self._hash_names(), quota)
+        hashes, labels = _joined(answers)
+        chosen = [
+            rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
+            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+        ]
+        return self._row_set(answers, np.concatenate(chosen))
 
     def _class_counts(self):
         own_class = (self.y[:, None] == np.arange(self.n_classes)).astype(np.int64)
@@ -98,23 +96,30 @@ class DaskLearner(Learner):
 
     def _first(self, n_rows: int) -> RowSet:
         """Return the first rows in the order of their own."""
-        parts = self.crew.call("first_hashes", *self._hash_names(), n_rows)
-        order = _order(parts)[:n_rows]
-        starts = np.cumsum([0] + [part[1].size for part in parts])
-        own = [
-            part[2][np.sort(order[(order >= start) & (order < stop)]) - start]
-            for part, start, stop in zip(parts, starts[:-1], starts[1:], strict=True)
-        ]
-        return self._in_order(own)
+        answers = self.crew.call("first_hashes", *self._hash_names(), n_rows)
+        return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
 
-    def _in_order(self, own: list) -> RowSet:
-        """Return some rows of each store, to be collected in the order of all."""
+    def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
+        """Return rows of which the stores have told, to be collected in the order of their own.
+
+        Parameters
+        ----------
+        answers : list of (hashes, y, rows)
+            Of each store.
+        chosen : ndarray
+            Places among all of these, one store after the other.
+        """
+        chosen = np.sort(chosen)
+        starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
+        places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
         node = Node(self.crew)
-        self.crew.call_each("set_rows", [(node.key, rows) for rows in own])
-        names = self._hash_names()
-        parts = self.crew.call("hashes_of_rows", *names, node.key)
-        order = _order(parts)
-        return RowSet(node, order.size, order)
+        own = [
+            (node.key, rows[place - start])
+            for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
+        ]
+        self.crew.call_each("set_rows", own)
+        hashes, labels = _joined(answers)
+        return RowSet(node, chosen.size, own_order(hashes[chosen], labels[chosen]))
 
     def _hash_names(self) -> tuple:
         assert self.sums is not None
@@ -124,8 +129,7 @@ class DaskLearner(Learner):
         return self.y.compute_now()
 
 
-def _order(parts: list):
-    """Return the order in which a learner in memory would sort rows of several stores."""
-    hashes = np.concatenate([part[0] for part in parts])
-    labels = np.concatenate([part[1] for part in parts])
-    return np.lexsort((labels, hashes[:, 0], hashes[:, 1]))
+def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return the hashes and classes of which all stores have told."""
+    hashes, labels, _ = zip(*answers, strict=True)
+    return np.concatenate(hashes), np.concatenate(labels)

@@ -272,14 +272,9 @@ class Store:
 
     def first_hashes(self, sums: int, seed: int, y: int, n_rows: int) -> tuple:
         """Return hashes and classes of the first rows in the order of their own."""
-        order = _order(hashes_of(self._objects[sums], seed), self._objects[y])[:n_rows]
-        hashes = hashes_of(self._objects[sums][order], seed)
-        return hashes, self._objects[y][order], order
-
-    def hashes_of_rows(self, sums: int, seed: int, y: int, rows: int) -> tuple:
-        """Return hashes and classes of some rows."""
-        chosen = self._objects[rows]
-        return hashes_of(self._objects[sums][chosen], seed), self._objects[y][chosen]
+        hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
+        rows = own_order(hashes, labels)[:n_rows]
+        return hashes[rows], labels[rows], rows
 
     def set_rows(self, key: int, rows: NDArray[np.intp]) -> None:
         """Keep numbers of rows."""
@@ -287,10 +282,9 @@ class Store:
 
     def smallest_hashes(self, sums: int, seed: int, y: int, quota: int) -> tuple:
         """Return the rows of each class with the smallest hashes, as many as the quota."""
-        hashes = hashes_of(self._objects[sums], seed)[:, 0]
-        labels = self._objects[y]
+        hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
         chosen = [
-            rows[np.argsort(hashes[rows], kind="stable")[:quota]]
+            rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
             for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
         ]
         rows = np.concatenate([np.empty(0, np.intp), *chosen])
@@ -329,7 +323,7 @@ def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
     return [None] * len(parts), np.unique(np.concatenate(parts)).size
 
 
-def _order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
+def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the order of rows that a learner in memory sorts them in."""
     return np.lexsort((y, hashes[:, 0], hashes[:, 1]))
 
