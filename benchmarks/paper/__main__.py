@@ -103,7 +103,8 @@ def _tables(problems: Iterable[Problem], systems: Sequence[str]) -> list[Task]:
     tasks = []
     for problem in problems:
         forms = problem.settings.variants if MBKL.name in systems else ()
-        named = [SYSTEMS[name] for name in systems]
+        only = problem.settings.systems or systems
+        named = [SYSTEMS[name] for name in systems if name in only]
         tasks += plan(problem, [*named, *(VARIANTS[form] for form in forms)])
     return tasks
 
