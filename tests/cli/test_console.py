@@ -65,6 +65,7 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
     shown = sys.stderr.getvalue()
     assert "learning" in shown or "tables" in shown
     assert "0:00:0" in shown  # the time since the beginning
+    assert "s left" in shown
 
 
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])

@@ -14,6 +14,8 @@ import typer
 
 # Of what is left of a step, the part that one of unknown many parts is taken to do.
 _PART_OF_A_STEP = 0.2
+# Share of the work that has to be done before a time left means anything.
+_ENOUGH_TO_TELL = 0.05
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,12 @@ class Console:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         shown = not self.quiet and sys.stderr.isatty()
-        # Shares are rough, and a time left that is made from them would mislead.
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
         with Progress(
             *columns, console=Screen(stderr=True), transient=True, disable=not shown
         ) as bar:
@@ -93,7 +99,7 @@ class Steps:
 
     def __init__(self, bar: Any, shares: Mapping[str, float]) -> None:
         self._bar, self._shares = bar, shares
-        self._task = bar.add_task("", total=sum(shares.values()))
+        self._task = bar.add_task("", total=sum(shares.values()), left="")
         self._step, self._done, self._end = "", 0.0, 0.0
 
     def begin(self, step: str, detail: str = "") -> None:
@@ -102,7 +108,8 @@ class Steps:
         before = names[: names.index(step)]
         self._done = sum(self._shares[name] for name in before)
         self._step, self._end = step, self._done + self._shares[step]
-        self._bar.update(self._task, description=detail or step, completed=self._done)
+        self._bar.update(self._task, description=detail or step)
+        self._move()
 
     def part(self, detail: str) -> None:
         """Say that one of the parts of this step, nobody knows how many, begins."""
@@ -111,7 +118,13 @@ class Steps:
     def part_is_done(self) -> None:
         """Move on by a fifth of what is left of this step."""
         self._done += _PART_OF_A_STEP * (self._end - self._done)
-        self._bar.update(self._task, completed=self._done)
+        self._move()
+
+    def _move(self) -> None:
+        """Draw the bar as far as it is, with the time left if all goes on as so far."""
+        task = self._bar.tasks[self._task]
+        left = time_left(task.elapsed or 0.0, self._done / task.total)
+        self._bar.update(self._task, completed=self._done, left=left)
 
     def watch(self, estimator: Any) -> Any:
         """Return an estimator whose stages will be parts of this step."""
@@ -141,6 +154,20 @@ class _Stages:
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Move on."""
         self._steps.part_is_done()
+
+
+def time_left(elapsed: float, done: float) -> str:
+    """Say about how long the rest takes; nothing as long as too little is done to tell.
+
+    Examples
+    --------
+    >>> time_left(30.0, 0.5), time_left(100.0, 0.1), time_left(1.0, 0.0)
+    ('about 30 s left', 'about 15 min left', '')
+    """
+    if done < _ENOUGH_TO_TELL:
+        return ""
+    seconds = elapsed * (1.0 - done) / done
+    return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 
 def _figure(value: Any) -> str:
