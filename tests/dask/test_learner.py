@@ -44,6 +44,12 @@ def few_rows_are_many(monkeypatch):
     monkeypatch.setattr("mbkl.learn.kernel_weights._DENSE_WORK", 1e6)
 
 
+@pytest.fixture
+def rows_change_sides(monkeypatch):
+    """Let the method for high costs have its turn."""
+    monkeypatch.setattr("mbkl.solvers.interior_point._SHORT", np.inf)
+
+
 def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:
     """Fit with a store for each piece."""
     masses = [None] * (len(cuts) + 1) if weights is None else np.split(weights, cuts)
@@ -61,6 +67,15 @@ def data(make_data, n_rows=400, n_classes=2):
     X[::17, 2] = np.nan
     X[200:250], y[200:250] = X[:50], y[:50]  # equal rows in different parts
     return X, y
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_same_bits_with_supports(loss, make_data, bits_of, few_rows_are_many, rows_change_sides):
+    own = {"maps": "stumps", "theta": "learned", "n_maps": 100, "loss": loss}
+    X, y = data(make_data)
+    expected = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
+    model = fit_pieces(X, y, None, [3, 150], own)
+    assert bits_of(model) == bits_of(expected)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

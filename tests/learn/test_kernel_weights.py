@@ -18,12 +18,16 @@ from mbkl.solvers.interior_point import minimise_weights
 LOSSES = {"squared_hinge": SquaredHinge(), "hinge": Hinge(), "logistic": Logistic()}
 MULTIPLES = [1.5, 10.0, 300.0]
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
-EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", "matrix-free"])
-# The matrix-free solver needs a smooth loss.
+EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", "matrix-free", "with supports"])
+# The matrix-free solvers need a smooth loss.
 EVERY_SOLVER_AND_LOSS = pytest.mark.parametrize(
     ("solver", "loss"),
     [("dense", loss) for loss in LOSSES]
-    + [("matrix-free", "squared_hinge"), ("matrix-free", "logistic")],
+    + [
+        (solver, loss)
+        for solver in ("matrix-free", "with supports")
+        for loss in ("squared_hinge", "logistic")
+    ],
 )
 
 
@@ -48,7 +52,10 @@ def learn(solver, operator, pairs, loss, cost, tol=1e-4, start=None, max_iter=10
     margins = margins_of(pairs, loss, cost)
     if solver == "dense":
         return solve_densely(DenseProblem(operator.dense(), margins), tol, max_iter)
-    return minimise_weights(operator, margins, start, tol, max_iter)
+    with pytest.MonkeyPatch.context() as patch:
+        if solver == "with supports":
+            patch.setattr(interior_point, "_SHORT", np.inf)
+        return minimise_weights(operator, margins, start, tol, max_iter)
 
 
 def margins_of(pairs, loss, cost):

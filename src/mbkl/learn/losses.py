@@ -48,7 +48,7 @@ class SquaredHinge:
         return support / (2.0 * costs)
 
     def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        return np.asarray(0.5 / costs)
+        return 0.5 / costs
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Logistic:
         return -module.xlogy(support, support) - module.xlog1py(1.0 - support, -support)
 
     def conjugate_slope(self, support: Values, costs: Values) -> Values:
-        return np.log(support / (costs - support))
+        return namespace(support).log(support / (costs - support))
 
     def conjugate_curvature(self, support: Values, costs: Values) -> Values:
         return 1.0 / support + 1.0 / (costs - support)

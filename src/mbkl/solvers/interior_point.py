@@ -25,13 +25,17 @@ from mbkl.learn.losses import positive_part
 from mbkl.learn.margins import Margins
 from mbkl.solvers.conjugate_gradient import dot
 from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
+from mbkl.solvers.primal_dual import advance, assess, start_at
 
 Array = NDArray[np.float64]
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
 # in ten times less work beats an exact one (measured on HOG and pixel data).
 _CG_ACCURACY = 0.1
+# Steps shorter than this tell of rows that change sides (measured: all others are far longer).
+_SHORT = 0.1
 _TO_BOUNDARY = 0.99
+_INSIDE = 0.01
 # Maps with a weight far below the mean and a slack far from zero will most likely end
 # at zero; leaving them out pays once they are this many (measured).
 _UNLIKELY = 0.03
@@ -48,7 +52,7 @@ _PATIENCE = 30
 
 @dataclass
 class WeightSolution:
-    """Where the solver stands."""
+    """Where the solver stands; `support` are those of the rows, where it has its own."""
 
     theta: Array
     slack: Array
@@ -56,6 +60,7 @@ class WeightSolution:
     objective: float = np.inf
     gap: float = np.inf
     n_iter: int = 0
+    support: Array | None = None
 
     @property
     def relative_gap(self) -> float:
@@ -73,9 +78,10 @@ class WeightSolution:
         return positive if positive.any() else self.theta > 0
 
     def on_host(self) -> WeightSolution:
-        """Return the solution as arrays of NumPy."""
+        """Return the solution as arrays of NumPy, without what rows have."""
         return replace(
             self,
+            support=None,
             theta=to_host(self.theta),
             slack=to_host(self.slack),
             intercept=to_host(self.intercept),
@@ -177,7 +183,7 @@ def _at(solution: WeightSolution, operator, kept: NDArray[np.bool_], part) -> We
     """Return the weights of some of the maps."""
     theta = np.zeros(part.n_columns)
     theta[part.is_map] = solution.theta[kept & operator.is_map]
-    return WeightSolution(theta, theta, solution.intercept)
+    return WeightSolution(theta, theta, solution.intercept, support=solution.support)
 
 
 def _for_all(operator, margins: Margins, kept, part, small) -> tuple[WeightSolution, Array]:
@@ -185,6 +191,7 @@ def _for_all(operator, margins: Margins, kept, part, small) -> tuple[WeightSolut
     solution = WeightSolution(
         np.zeros(operator.n_columns), np.ones(operator.n_columns), small.intercept
     )
+    solution.support = small.support
     own = kept & operator.is_map
     solution.theta[own] = small.theta[part.is_map]
     scores = part.forward(small.theta[:, None])
@@ -199,6 +206,9 @@ def _iterate(
     operator, margins: Margins, solution: WeightSolution, tol, max_iter, progress, may_screen
 ) -> NDArray[np.bool_] | None:
     """Improve `solution` in place; return the maps to keep when it is worth dropping the rest."""
+    if solution.support is not None:
+        _iterate_with_supports(operator, margins, solution, tol, max_iter, progress)
+        return None
     scores = operator.forward(solution.theta[:, None])
     centring = 0.1
     history: list[float] = []
@@ -236,7 +246,32 @@ def _iterate(
         solution.slack = slack + slack_length * slack_step
         solution.n_iter += 1
         scores += length * change
+        if length < _SHORT:
+            _iterate_with_supports(operator, margins, solution, tol, max_iter, progress)
+            return None
         centring = _next_centring(min(length, slack_length))
+
+
+def _iterate_with_supports(
+    operator, margins: Margins, solution: WeightSolution, tol, max_iter, progress
+) -> None:
+    """Improve `solution` in place by steps that rows which change sides do not shorten."""
+    inside = solution.theta + _INSIDE * solution.theta.mean()
+    point = start_at(operator, margins, inside, solution.intercept)
+    centring = 0.1
+    history: list[float] = []
+    while True:
+        solution.theta, solution.slack, solution.support = point.weights, point.slack, point.alpha
+        quality = assess(operator, margins, point)
+        solution.intercept = quality.intercept
+        solution.objective, solution.gap = quality.objective, quality.gap
+        finished = solution.gap <= tol * solution.objective
+        history.append(solution.objective)
+        stuck = len(history) > _PATIENCE and _stagnates(history)
+        if progress(solution) or finished or stuck or solution.n_iter >= max_iter:
+            return
+        centring = _next_centring(advance(operator, margins, point, centring))
+        solution.n_iter += 1
 
 
 def _restrict(operator, solution: WeightSolution, kept: NDArray[np.bool_]):
@@ -264,6 +299,7 @@ def _extend(operator, small_operator, solution: WeightSolution, small: WeightSol
     large, little = _places(operator, small_operator, kept, solution.theta)
     solution.theta[large], solution.slack[large] = small.theta[little], small.slack[little]
     solution.intercept, solution.n_iter = small.intercept, small.n_iter
+    solution.support = small.support
 
 
 def _interior_start(operator, margins: Margins, start: WeightSolution | None) -> WeightSolution:
@@ -279,6 +315,7 @@ def _interior_start(operator, margins: Margins, start: WeightSolution | None) ->
         scores = operator.forward(theta[:, None])
         intercept = margins.best_intercept(scores, operator.to_device(start.intercept))
     solution = WeightSolution(theta, 0.0 * theta + 1.0, intercept)
+    solution.support = None if start is None else start.support
     gradient = _assess(operator, margins, scores, solution)
     solution.slack = positive_part(gradient) + 0.1 * max(1.0, -float(gradient.min()))
     return solution
@@ -302,7 +339,7 @@ def best_scale(margins: Margins, scores: Array) -> tuple[float, Array]:
 def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution) -> Array:
     """Update objective and duality gap; return the gradient."""
     shifted = scores + solution.intercept
-    support = margins.support(shifted)
+    support = margins.support(shifted) if solution.support is None else solution.support
     pull = operator.adjoint(margins.labels * support)[:, 0]
     # Shrunk until no map pulls by more than its unit cost, the supports are
     # feasible for the dual problem and bound the optimum from below.
