@@ -35,7 +35,9 @@ _CG_ACCURACY = 0.1
 # Steps shorter than this tell of rows that change sides (measured: all others are far longer).
 _SHORT = 0.1
 _TO_BOUNDARY = 0.99
-_INSIDE = 0.01
+# Where to start from the solution of a similar problem: weights above zero by this share of
+# their mean, slacks by this share of the price; closer ones end at the boundary (measured).
+_INSIDE, _SLACK_INSIDE = 0.01, 0.03
 # Maps with a weight far below the mean and a slack far from zero will most likely end
 # at zero; leaving them out pays once they are this many (measured).
 _UNLIKELY = 0.03
@@ -43,7 +45,7 @@ _WORTH_DROPPING = 0.4
 # From so many maps a chain the first round is made, and later ones from those that the gradient
 # shows to be missing, with tolerances that fall; which pays where that leaves out most maps
 # (measured on HOG).
-_MAPS_OF_A_CHAIN, _NEARLY_MISSING, _WORTH_THINNING = 16, 0.05, 0.2
+_MAPS_OF_A_CHAIN, _WORTH_THINNING = 16, 0.2
 _GOALS, _LAST_GOAL, _ROUNDS = (0.05, 0.01), 0.7, 8
 # At very high costs the rows on the margin change with every step and progress
 # can end before the gap closes.
@@ -173,7 +175,7 @@ def _is_likely(theta: Array, is_map: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _is_missing(operator, gradient: Array) -> NDArray[np.bool_]:
     """Say which maps would lower the objective most, of each run of neighbours."""
     chained = operator.is_chained
-    best = operator.is_map & (gradient < _NEARLY_MISSING)
+    best = operator.is_map & (gradient < 0.0)
     best[1:] &= ~chained[1:] | (gradient[1:] <= gradient[:-1])
     best[:-1] &= ~chained[1:] | (gradient[:-1] < gradient[1:])
     return best
@@ -305,19 +307,20 @@ def _extend(operator, small_operator, solution: WeightSolution, small: WeightSol
 def _interior_start(operator, margins: Margins, start: WeightSolution | None) -> WeightSolution:
     """Return a point well inside: equal weights at their best scale, or near `start`."""
     n = operator.n_columns
+    distance = 0.1 if start is None else _SLACK_INSIDE
     if start is None:
         theta = operator.to_device(np.full(n, 1.0 / n))
         scores = operator.forward(theta[:, None])
         scale, intercept = best_scale(margins, scores)
         theta, scores = scale * theta, scale * scores
     else:
-        theta = operator.to_device(start.theta + 0.01 * start.theta.mean())
+        theta = operator.to_device(start.theta + _INSIDE * start.theta.mean())
         scores = operator.forward(theta[:, None])
         intercept = margins.best_intercept(scores, operator.to_device(start.intercept))
     solution = WeightSolution(theta, 0.0 * theta + 1.0, intercept)
     solution.support = None if start is None else start.support
     gradient = _assess(operator, margins, scores, solution)
-    solution.slack = positive_part(gradient) + 0.1 * max(1.0, -float(gradient.min()))
+    solution.slack = positive_part(gradient) + distance * max(1.0, -float(gradient.min()))
     return solution
 
 
