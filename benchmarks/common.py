@@ -246,7 +246,8 @@ def median_seconds(
 ) -> dict[str, float]:
     """Return the median time of each contestant.
 
-    They take turns, so that noise of the machine hits all of them.
+    They take turns, so that noise of the machine hits all of them, and each one's threads
+    rest before the next begins: those of OpenBLAS wait busily for a tenth of a second.
 
     Parameters
     ----------
@@ -260,8 +261,18 @@ def median_seconds(
     for _ in range(repeats):
         for name, work in contestants.items():
             if sum(taken[name]) < limit:
+                _let_threads_rest()
                 taken[name].append(seconds(work))
     return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def _let_threads_rest(pause: float = 0.01, longest: float = 1.0) -> None:
+    """Wait until no thread of this process is busy."""
+    for _ in range(round(longest / pause)):
+        before = time.process_time()
+        time.sleep(pause)
+        if time.process_time() - before < 0.1 * pause:
+            return
 
 
 # ---------------------------------------------------------------- memory
