@@ -149,7 +149,7 @@ def measure(name: str, model: MBKLClassifier, data: Dataset, sizes: Sizes) -> li
         singles = {what: _one_row_at_a_time(predict, X) for what, (predict, _) in found.items()}
         for work in (*batches.values(), *singles.values()):
             work()
-        batch = median_seconds(batches, sizes.batch_repeats, sizes.seconds_each)
+        batch = median_seconds(batches, sizes.batch_repeats, sizes.seconds_each, is_short=True)
         single = median_seconds(singles, sizes.turns, sizes.seconds_each)
         expected = model.predict(X)
         return [
