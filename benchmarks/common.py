@@ -260,8 +260,8 @@ def median_seconds(
     limit : float
         A contestant that has used this many seconds gets no further turn.
     is_short : bool
-        Begin each turn with a call that does not count, which wakes the threads: until
-        they are awake they may have to share a core.
+        Begin each turn with calls that do not count, for a tenth of a second: threads that
+        have just woken may share a core until the system notices.
     """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
@@ -269,9 +269,16 @@ def median_seconds(
             if sum(taken[name]) < limit:
                 _let_threads_rest()
                 if is_short:
-                    work()
+                    _wake_threads(work)
                 taken[name].append(seconds(work))
     return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def _wake_threads(work: Callable[[], object], longest: float = 0.1) -> None:
+    """Call until the threads have had time to spread over the cores."""
+    began = time.perf_counter()
+    while time.perf_counter() - began < longest:
+        work()
 
 
 def _let_threads_rest(pause: float = 0.01, longest: float = 1.0) -> None:

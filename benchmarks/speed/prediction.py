@@ -260,9 +260,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{data.name}, {data.X_train.shape[1]} features; batches of {len(X):,} rows. mbkl has "
         f"theta='ones' and {models[OURS].n_maps_:,} maps; forests and boosting have "
         f"{sizes.trees} trees, EBM {sizes.rounds} rounds.",
-        "Medians of turns, in which the classifiers follow each other, each beginning with a batch "
-        "that does not count. Batches may use all cores, single rows one. LinearSVC reads "
-        "float64 rows unless stated, others float32.",
+        "Medians of turns, in which the classifiers follow each other, each beginning with a tenth "
+        "of a second that does not count. Batches may use all cores, single rows one. LinearSVC "
+        "reads float64 rows unless stated, others float32.",
         "Accuracies are not a comparison: SVC and EBM learned from "
         f"{sizes.few:,} rows, the chi2 map and boosting from {sizes.more:,}, without tuning.",
         "predictor_.scores is the fast path of mbkl for single rows: scores, without the checks "
