@@ -25,7 +25,7 @@ from mbkl.learn.losses import positive_part
 from mbkl.learn.margins import Margins
 from mbkl.solvers.conjugate_gradient import dot
 from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
-from mbkl.solvers.primal_dual import advance, assess, start_at
+from mbkl.solvers.primal_dual import TO_BOUNDARY, advance, assess, longest, start_at
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,6 @@ Array = NDArray[np.float64]
 _CG_ACCURACY = 0.1
 # Steps shorter than this tell of rows that change sides (measured: all others are far longer).
 _SHORT = 0.1
-_TO_BOUNDARY = 0.99
 # Where to start from the solution of a similar problem: weights above zero by this share of
 # their mean, slacks by this share of the price; closer ones end at the boundary (measured).
 _INSIDE, _SLACK_INSIDE = 0.01, 0.03
@@ -217,10 +216,7 @@ def _iterate(
     while True:
         solution.intercept = margins.best_intercept(scores, solution.intercept)
         gradient = _assess(operator, margins, scores, solution)
-        finished = solution.gap <= tol * solution.objective
-        history.append(solution.objective)
-        stuck = len(history) > _PATIENCE and _stagnates(history)
-        if progress(solution) or finished or stuck or solution.n_iter >= max_iter:
+        if _is_over(solution, history, tol, max_iter, progress):
             return None
         theta, slack = solution.theta, solution.slack
         if may_screen:
@@ -237,8 +233,8 @@ def _iterate(
         slack_step = barrier / theta - slack - penalty * step
         # Weights that would become negative stop short of zero, each by itself: one of
         # thousands should not shorten the step of all.
-        slack_length = _longest(slack, slack_step)
-        step = namespace(step).maximum(step, -_TO_BOUNDARY * theta)
+        slack_length = longest(slack, slack_step)
+        step = namespace(step).maximum(step, -TO_BOUNDARY * theta)
         change = operator.forward(step[:, None])
         shift = -weighted_means(change, curvature)
         slope = float(dot(reduced, step))
@@ -267,10 +263,7 @@ def _iterate_with_supports(
         quality = assess(operator, margins, point)
         solution.intercept = quality.intercept
         solution.objective, solution.gap = quality.objective, quality.gap
-        finished = solution.gap <= tol * solution.objective
-        history.append(solution.objective)
-        stuck = len(history) > _PATIENCE and _stagnates(history)
-        if progress(solution) or finished or stuck or solution.n_iter >= max_iter:
+        if _is_over(solution, history, tol, max_iter, progress):
             return
         centring = _next_centring(advance(operator, margins, point, centring))
         solution.n_iter += 1
@@ -352,15 +345,17 @@ def _assess(operator, margins: Margins, scores: Array, solution: WeightSolution)
     return 1.0 - pull
 
 
+def _is_over(solution: WeightSolution, history: list[float], tol, max_iter, progress) -> bool:
+    """Note the objective; say whether it is good enough, asked to stop, or not going to improve."""
+    history.append(solution.objective)
+    finished = solution.gap <= tol * solution.objective
+    stuck = len(history) > _PATIENCE and _stagnates(history)
+    return progress(solution) or finished or stuck or solution.n_iter >= max_iter
+
+
 def _stagnates(history: list[float]) -> bool:
     """Tell whether the objective has hardly changed for many iterations."""
     return abs(history[-_PATIENCE] - history[-1]) < 1e-5 * history[-1]
-
-
-def _longest(values: Array, step: Array) -> float:
-    """Return the longest step, at most one, that keeps all values positive."""
-    shrink = float((-step / values).max())
-    return 1.0 if shrink <= _TO_BOUNDARY else _TO_BOUNDARY / shrink
 
 
 def _line_search(margins, theta, step, slope, barrier, scores, change) -> float:

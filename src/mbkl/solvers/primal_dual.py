@@ -27,7 +27,7 @@ from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
 # Steps of all variables have one length, so that an inaccurate one of a single row would
 # hold up all (measured: with 0.1 up to twice the iterations).
 _CG_ACCURACY = 0.01
-_TO_BOUNDARY = 0.99
+TO_BOUNDARY = 0.99
 
 
 @dataclass
@@ -116,12 +116,12 @@ def advance(operator, margins: Margins, point: Point, centring: float) -> float:
     shift = level - weighted_means(change, curvature)
     alpha_step = curvature * (row - labels * (change + shift))
     slack_step = aim / weights - slack - slack / weights * step
-    length = min(_longest(weights, step), _longest(slack, slack_step), _longest(alpha, alpha_step))
+    length = min(longest(weights, step), longest(slack, slack_step), longest(alpha, alpha_step))
     if loss.support_is_limited:
-        length = min(length, _longest(costs - alpha, -alpha_step))
+        length = min(length, longest(costs - alpha, -alpha_step))
     if low is not None:
         low_step = aim / alpha - low - low / alpha * alpha_step
-        length = min(length, _longest(low, low_step))
+        length = min(length, longest(low, low_step))
         point.low = low + length * low_step
     point.weights, point.slack = weights + length * step, slack + length * slack_step
     point.alpha, point.scores = alpha + length * alpha_step, point.scores + length * change
@@ -129,7 +129,7 @@ def advance(operator, margins: Margins, point: Point, centring: float) -> float:
     return length
 
 
-def _longest(values: Values, step: Values) -> float:
+def longest(values: Values, step: Values) -> float:
     """Return the longest step, at most one, that keeps all values positive."""
     shrink = float((-step / values).max())
-    return 1.0 if shrink <= _TO_BOUNDARY else _TO_BOUNDARY / shrink
+    return 1.0 if shrink <= TO_BOUNDARY else TO_BOUNDARY / shrink
