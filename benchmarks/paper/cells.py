@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,15 +59,7 @@ class Cell(Result):
 class CellStore(Store):
     """The file of cells."""
 
-    def _read(self, path: Path) -> None:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for line in lines:
-            try:
-                fields = json.loads(line)
-                unit = Unit(**{name: fields.pop(name) for name in Unit.__dataclass_fields__})
-                self._results[unit] = Cell(**fields)
-            except (ValueError, KeyError, TypeError):
-                say(f"ignored an unreadable line of {path.name}, as a killed run leaves")
+    kind = Cell
 
     def latest(self) -> dict[Unit, tuple[Unit, Cell]]:
         """Return the last unit and cell that were kept, by the unit without its source."""

@@ -123,6 +123,7 @@ _VARIANTS = (
     "Step 2 as printed",
     "θ selects only",
     "thresholds at quantiles",
+    "stopped early",
     "θ reweighted",
 )
 _HOG = partial(_vision, "HOG", contrast="log")

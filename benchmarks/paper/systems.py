@@ -134,6 +134,7 @@ VARIANTS = {
         ("thresholds at quantiles", {"maps": Stumps(thresholds="quantile")}, {}),
         ("100,000 maps", {"n_maps": 100_000}, {}),
         ("C_kernel up to 10", {}, {"C_kernels": (0.01, 0.1, 1.0, 10.0)}),
+        ("stopped early", {"tol": 0.9}, {}),
         ("θ reweighted", {"theta": "reweighted"}, {"C_kernels": COSTS[:5]}),
     )
 }

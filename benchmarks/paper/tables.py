@@ -34,9 +34,21 @@ def data_sets(collection: Collection) -> list[Row]:
                 "features": beside(ours.n_features, printed.n_features),
                 "descriptor, printed": printed.descriptor,
                 "splits": len(problem.splits),
+                "all systems, min": number(minutes(collection, name)),
             }
         )
     return rows
+
+
+def minutes(collection: Collection, name: str) -> float:
+    """Return how long the systems of the tables took on a set, with the choice of their costs.
+
+    Splits that share their training rows have one fit, which counts once.
+    """
+    of_set = {system: cells for (found, system), cells in collection.cells.items() if found == name}
+    tables = [cells for system, cells in of_set.items() if system in SYSTEMS]
+    fits = sum(sum({cell.choice_seconds + cell.fit_seconds for cell in cells}) for cells in tables)
+    return (fits + sum(cell.predict_seconds for cells in tables for cell in cells)) / 60
 
 
 def accuracy(collection: Collection, field: str = "accuracy") -> list[Row]:

@@ -76,6 +76,8 @@ class Store:
         File of the results; None keeps them in memory only.
     """
 
+    kind: type[Result] = Result
+
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._results: dict[Unit, Result] = {}
@@ -105,7 +107,7 @@ class Store:
             try:
                 fields = json.loads(line)
                 unit = Unit(**{name: fields.pop(name) for name in Unit.__dataclass_fields__})
-                self._results[unit] = Result(**fields)
+                self._results[unit] = self.kind(**fields)
             except (ValueError, KeyError, TypeError):
                 n_unreadable += 1
         if n_unreadable:

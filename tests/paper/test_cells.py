@@ -26,7 +26,7 @@ def test_cells_come_back_and_killed_lines_are_ignored(tmp_path, problem, capsys)
     with path.open("a") as file:
         file.write('{"data_set": "quick_ce')
     store = CellStore(path)
-    assert "ignored an unreadable line" in capsys.readouterr().out
+    assert "ignored 1 unreadable line" in capsys.readouterr().out
     assert store.get(first.unit) == cell
     store.add(second.unit, cell)
     assert CellStore(path).get(second.unit) == cell

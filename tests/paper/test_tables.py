@@ -125,3 +125,9 @@ def test_no_report_without_cells(made_up, tmp_path, capsys):
     assert report.write(made_up({}), tmp_path / "report", "the command", None) is None
     assert "nothing is measured yet" in capsys.readouterr().out
     assert not (tmp_path / "report").exists()
+
+
+def test_splits_of_the_same_training_rows_count_one_fit(made_up):
+    # Two systems of one fit of 2 s each, and four predictions of 0.1 s.
+    taken = tables.minutes(made_up({"mbkl": _both(90), "linear": _both(80)}), "quick_cells")
+    assert taken == pytest.approx((2 * 2.0 + 4 * 0.1) / 60)
