@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import combinations
 
+from benchmarks.common import number
 from benchmarks.paper.collection import Collection
 from benchmarks.paper.printed import ACCURACY, ORDERINGS, TARGETS
 from benchmarks.paper.systems import DEFAULT, MBKL, ONES, PAPER, SYSTEMS, VARIANTS, System
@@ -83,6 +84,20 @@ def _share(collection: Collection, name: str, pairs: Sequence[tuple[str, str]]) 
         for one, other in pairs
     )
     return f"{n_alike} of {len(pairs)}"
+
+
+def descriptors(collection: Collection) -> list[Row]:
+    """Return what a linear SVM makes of each descriptor of the Daimler images."""
+    printed = ACCURACY["daimler", "linear"]
+    return [
+        {
+            "descriptor": problem.title,
+            "numbers an image": number(collection.cells[name, "linear"][0].n_features),
+            "Linear SVM": f"{accuracy_text(collection, name, 'linear')} ({printed})",
+        }
+        for name, problem in collection.problems.items()
+        if name.startswith("daimler") and collection.has(name, "linear")
+    ]
 
 
 def tried(collection: Collection) -> list[Row]:

@@ -131,3 +131,9 @@ def test_splits_of_the_same_training_rows_count_one_fit(made_up):
     # Two systems of one fit of 2 s each, and four predictions of 0.1 s.
     taken = tables.minutes(made_up({"mbkl": _both(90), "linear": _both(80)}), "quick_cells")
     assert taken == pytest.approx((2 * 2.0 + 4 * 0.1) / 60)
+
+
+def test_the_descriptors_of_daimler_stand_beside_the_printed_accuracy(made_up):
+    (row,) = shortfall.descriptors(made_up({"linear": _both(91)}, "daimler"))
+    assert row["Linear SVM"] == "91.0 ± 1.4 (94.1)"
+    assert shortfall.descriptors(made_up({"linear": _both(91)}, "liver")) == []
