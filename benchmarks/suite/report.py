@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -162,10 +163,31 @@ def _summary_notes(collection: Collection, names: Sequence[str]) -> list[str]:
             f"Left out, because a method has no result there: {', '.join(left_out)}. The table "
             "of all data sets shows which."
         )
+        notes += _notes_on_all_sets(collection)
     if collection.others:
         left = ", ".join(collection.others)
         notes.append(f"Methods not measured yet, or on few data sets: {left}.")
     return [*notes, *_failure_notes(collection), *_version_notes(collection)]
+
+
+def _notes_on_all_sets(collection: Collection) -> list[str]:
+    """Return ranks and accuracies over all data sets, of the methods that have them all."""
+    everywhere = [
+        method
+        for method in collection.methods
+        if all((name, method) in collection.results for name in collection.names)
+    ]
+    if len(everywhere) < 2:
+        return []
+    part = replace(collection, methods=everywhere)
+    accuracy = part.matrix(part.names, accuracy_of).mean(axis=0)
+    mean_ranks = _mean_ranks(part, part.names)
+    figures = "; ".join(
+        f"{everywhere[position]} {mean_ranks[position]:.2f}, {percent(accuracy[position])}"
+        for position in np.argsort(mean_ranks, kind="stable")
+    )
+    missing = ", ".join(method for method in collection.methods if method not in everywhere)
+    return [f"Mean rank and accuracy on all {len(part.names)} sets, without {missing}: {figures}."]
 
 
 def _failure_notes(collection: Collection) -> list[str]:
