@@ -263,9 +263,9 @@ _TRIED = (
 _METHOD = (
     f"C is one of {', '.join(f'{cost:g}' for cost in COSTS)} for every system, by accuracy in "
     "stratified cross-validation on training rows alone (5 folds; 3 for a-PASCAL and sets of "
-    "images), the smallest of equals. At most 2,000 training rows take part in the choice, drawn "
-    "by class; all are fitted with it. Kernel matrices and explicit maps are computed once for all "
-    "costs.",
+    "images), the smallest of equals. At most 2,000 training rows (1,000 for ImageNet) take part "
+    "in the choice, drawn by class; all are fitted with it. Kernel matrices and explicit maps are "
+    "computed once for all costs.",
     "C does not mean the same everywhere: in liblinear and libsvm it is the cost of a row. In MBKL "
     "losses are averaged and θ sums to one, so that the same grid reaches other strengths; its C "
     "is the usual one at 1,000 rows. C_kernel, the cost of Step 1, is chosen with it among 0.01, "
