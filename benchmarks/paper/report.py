@@ -249,8 +249,9 @@ _TARGETS = (
 _DESCRIPTORS = (
     "The length of 558 is that of the 31-channel HOG with cells of 6 pixels; its other parameters "
     "are in a supplement that we do not have, and no choice of them that we tried on training sets "
-    "brings the linear SVM to the printed accuracy. Several HOGs, which do, have cells of 6, 9 and "
-    "12 pixels, differences over 1, 2 and 4 pixels, and the logarithm of the grey values."
+    "brings the linear SVM to the printed accuracy. Several HOGs, which come close to it, have "
+    "cells of 6, 9 and 12 pixels, differences over 1, 2 and 4 pixels, and the logarithm of the "
+    "grey values."
 )
 _TRIED = (
     "Each has its costs chosen on training rows; 'choice' is the accuracy in that "

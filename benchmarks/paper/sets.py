@@ -157,7 +157,7 @@ SETS = {
     "caltech_nsq": _images(
         "ImageNet, quantised", "caltech101", 21_000, 2, _QUANTIZED, **_OF_IMAGENET
     ),
-    # Not in the paper: the descriptor with which a linear SVM reaches its printed accuracy.
+    # Not in the paper: a descriptor with which a linear SVM comes close to its printed accuracy.
     "daimler_hogs": _images(
         "Daimler, several HOGs",
         "daimler",
