@@ -259,7 +259,7 @@ _TRIED = (
     "test rows have no part in it. 'Stopped early' ends both steps at a relative gap of 0.9: on "
     "OSR, a-PASCAL and ImageNet the paper keeps more maps than there are samples, and a minimum "
     "with an l1 penalty needs no more than one a sample, so that its Step 1 must have ended "
-    "before."
+    "before. On Flowers17 this form comes near the printed accuracy and number of maps."
 )
 _METHOD = (
     f"C is one of {', '.join(f'{cost:g}' for cost in COSTS)} for every system, by accuracy in "
