@@ -57,6 +57,14 @@ class Collection:
         found = [other.partition("@") for set_name, other in self.cells if set_name == name]
         return sorted(int(size) for base, _, size in found if base == system and size)
 
+    def n_swept_splits(self, name: str) -> int:
+        """Return how many splits every number of initial maps has been measured on."""
+        return min(
+            len(cells)
+            for (found, other), cells in self.cells.items()
+            if found == name and "@" in other
+        )
+
 
 def collect(tasks: Iterable[Task], store: CellStore) -> Collection:
     """Gather the cells of tasks; of mbkl the last ones, whatever its source was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -151,9 +152,14 @@ def figure_3(collection: Collection, name: str) -> Figure:
 def _draw_curves(
     axes: Axes, collection: Collection, name: str, field: str, factor: float = 1.0
 ) -> None:
+    n_splits = collection.n_swept_splits(name)
     for system in SWEPT:
         sizes = collection.sizes(name, system)
-        values = [factor * collection.mean(name, f"{system}@{size}", field) for size in sizes]
+        if not sizes:
+            continue
+        # A point of more splits than its neighbours would not compare with them.
+        swept = [collection.values(name, f"{system}@{size}", field)[:n_splits] for size in sizes]
+        values = [factor * statistics.fmean(splits) for splits in swept]
         mark = STYLES[system][1]
         style = {"marker": mark, "color": _CURVES[system], "markersize": 10 if mark == "*" else 6}
         axes.plot(sizes, values, label=SYSTEMS[system].label, linewidth=1.5, **style)

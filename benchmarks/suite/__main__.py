@@ -2,7 +2,7 @@
 
 python -m benchmarks.suite                         all methods and sets, then the report
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
-python -m benchmarks.suite --sets usps mnist       with EBM, which takes hours there
+python -m benchmarks.suite --sets usps mnist       with EBM, which takes very long there
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
 

@@ -204,7 +204,7 @@ METHODS: dict[str, Factory] = {
     "LightGBM tuned": _lightgbm_tuned,
     "EBM": _ebm,
 }
-# Data sets on which a fit of a method takes an hour or more; measured when --sets names them.
+# Data sets on which a fit of a method takes very long; measured when --sets names them.
 LEFT_OUT = {"EBM": ("mnist", "usps")}
 QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
 NOTES = (
@@ -220,7 +220,8 @@ NOTES = (
     f"LightGBM tuned chooses among its defaults and {LIGHTGBM_CONFIGURATIONS - 1} random "
     "configurations of trees, rate, leaves, rows per leaf, columns, rows and penalty. EBM has "
     f"{EBM_BAGS} outer bags in place of 14, for the time it takes, and else its defaults; "
-    f"{' and '.join(LEFT_OUT['EBM'])} would take it an hour or more and are left to --sets.",
+    f"{' and '.join(LEFT_OUT['EBM'])} take it very long and are left to --sets."
+    " A fit of usps, beside other work on two cores, had not ended after 75 minutes.",
     "All choices are made by 3-fold cross-validation (5-fold for mbkl) of accuracy inside the "
     f"training rows. SVC-RBF tuned, Nystroem and LightGBM tuned search on {SEARCH_ROWS:,} rows at "
     "most, drawn by class, and fit the best on all.",

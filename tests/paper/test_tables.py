@@ -1,7 +1,7 @@
 """Tables and verdicts, from made-up cells."""
 
 import pytest
-from benchmarks.paper import quick, report, sets, shortfall, tables
+from benchmarks.paper import figures, quick, report, sets, shortfall, tables
 from benchmarks.paper.cells import Cell
 from benchmarks.paper.collection import Collection
 from benchmarks.paper.systems import VARIANTS
@@ -137,3 +137,16 @@ def test_the_descriptors_of_daimler_stand_beside_the_printed_accuracy(made_up):
     (row,) = shortfall.descriptors(made_up({"linear": _both(91)}, "daimler"))
     assert row["Linear SVM"] == "91.0 ± 1.4 (94.1)"
     assert shortfall.descriptors(made_up({"linear": _both(91)}, "liver")) == []
+
+
+def test_figure_3_has_the_same_splits_at_every_point(made_up):
+    swept = {"mbkl@300": _both(60), "mbkl@1000": [(70, 50)], "mbkl_ones@300": _both(50)}
+    collection = made_up(swept)
+    assert collection.n_swept_splits("quick_cells") == 1
+    accuracy = figures.figure_3(collection, "quick_cells").axes[0]
+    curves = {line.get_label(): line.get_ydata().tolist() for line in accuracy.lines}
+    # The first split alone; systems without a point have no curve.
+    assert curves == {
+        "MBKL": pytest.approx([59.0, 70.0]),
+        "MBKL, θ = 1": pytest.approx([49.0]),
+    }

@@ -99,7 +99,7 @@ def test_methods_that_have_all_sets_are_compared_on_all():
     assert note.endswith("MBKLClassifier 1.00, 90.00; LightGBM default 2.00, 80.00.")
 
 
-def test_sets_that_take_hours_are_measured_only_when_named(monkeypatch):
+def test_sets_that_take_very_long_are_measured_only_when_named(monkeypatch):
     planned = []
     monkeypatch.delenv("MBKL_DATA", raising=False)
     monkeypatch.setattr(suite_command, "LEFT_OUT", {"EBM": ("wine",)})
