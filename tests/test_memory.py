@@ -14,8 +14,8 @@ from mbkl.memory import parse_bytes
 if not sys.platform.startswith("linux"):
     pytest.skip("Memory is measured as Linux tells it.", allow_module_level=True)
 
-# Fits one model after a small one (so that what is loaded once does not count) and prints how
-# many bytes of memory, beyond files that are mapped, it took at most.
+# Fits one model after a small one (so that what is loaded once does not count), or reads rows
+# alone, and prints how many bytes of memory, beyond files that are mapped, it took at most.
 MEASURE = """
 import json, sys, threading, time
 import numpy as np
@@ -36,7 +36,7 @@ if settings.pop("parquet", False):
     from mbkl.parquet import read_parquet
 
     X, y = read_parquet(path + "/rows.parquet", "y")
-    next(X.blocks(10))  # what pyarrow loads once does not count
+only_read = settings.pop("only_read", False)
 weights = np.ones(len(y))
 if settings.pop("zero_weights", False):
     weights[::50] = 0.0
@@ -49,10 +49,15 @@ def watch():
 
 thread = threading.Thread(target=watch)
 thread.start()
-model = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y, weights)
+coef = np.empty(0)
+if only_read:
+    for _ in X.blocks(1_000_000 // X.shape[1]):
+        pass
+else:
+    coef = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y, weights).coef_
 running.clear()
 thread.join()
-print(json.dumps({"bytes": most[0], "coef": model.coef_.tobytes().hex()[:20000]}))
+print(json.dumps({"bytes": most[0], "coef": coef.tobytes().hex()[:20000]}))
 """
 
 
@@ -110,7 +115,6 @@ def test_codes_larger_than_the_memory_allowed(tmp_path):
     ("n_rows", "n_features", "settings"),
     [
         (10_000, 2_000, {"zero_weights": True}),
-        (50_000, 400, {"parquet": True}),
         (50_000, 400, {"dtype": "uint8"}),
         (30_000, 10, {"maps": ["stumps", "ferns"], "n_maps": 1_000}),
     ],
@@ -118,16 +122,38 @@ def test_codes_larger_than_the_memory_allowed(tmp_path):
 def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, settings):
     settings = {"maps": "stumps", "n_maps": 1_000, **settings}
     write(tmp_path, n_rows, n_features)
-    X, y = np.load(tmp_path / "X.npy", mmap_mode="r"), np.load(tmp_path / "y.npy")
-    if settings.get("parquet"):
-        pd.DataFrame(X).rename(columns=str).assign(y=y).to_parquet(tmp_path / "rows.parquet")
     if settings.pop("dtype", None):
+        X = np.load(tmp_path / "X.npy", mmap_mode="r")
         np.save(tmp_path / "X.npy", (100 * X).astype(np.uint8))
     own = {name: settings[name] for name in ("maps", "n_maps")}
     estimate = estimate_memory(MBKLClassifier(n_jobs=2, **own), n_rows, n_features)
     assert estimate.streamed < estimate.in_memory
     taken = measure(tmp_path, max_memory=estimate.streamed, **settings)["bytes"]
     assert taken < 1.1 * estimate.streamed
+
+
+def write_parquet(folder, rows_a_group) -> None:
+    frame = pd.DataFrame(np.load(folder / "X.npy")).rename(columns=str)
+    frame = frame.assign(y=np.load(folder / "y.npy"))
+    frame.to_parquet(folder / "rows.parquet", row_group_size=rows_a_group)
+
+
+def test_the_limit_holds_for_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    write(tmp_path, n_rows := 100_000, n_features := 400)
+    write_parquet(tmp_path, rows_a_group=2_000)
+    settings = {"maps": "stumps", "n_maps": 1_000}
+    estimate = estimate_memory(MBKLClassifier(n_jobs=2, **settings), n_rows, n_features)
+    taken = measure(tmp_path, parquet=True, max_memory=estimate.streamed, **settings)["bytes"]
+    assert taken < 1.1 * estimate.streamed < 0.5 * estimate.in_memory
+
+
+def test_row_groups_are_not_read_as_a_whole(tmp_path):
+    pytest.importorskip("pyarrow")
+    write(tmp_path, n_rows := 4_000_000, n_features := 5)
+    write_parquet(tmp_path, rows_a_group=n_rows)
+    reading = measure(tmp_path, parquet=True, only_read=True)["bytes"]
+    assert reading < 0.75 * n_rows * n_features * 4
 
 
 def test_too_little_memory_is_refused_with_the_number_needed(make_data):

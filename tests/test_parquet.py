@@ -97,6 +97,22 @@ def test_columns_that_are_not_there(folder):
         ParquetRows(folder, ["a", "price"])
 
 
+def test_every_file_has_all_columns(folder, frame):
+    frame.drop(columns="b").to_parquet(folder / "part-9.parquet")
+    with pytest.raises(ValueError, match=r"part-9.parquet' has no column 'b'"):
+        read_parquet(folder, "label")
+    frame.assign(b="text").to_parquet(folder / "part-9.parquet")
+    with pytest.raises(ValueError, match=r"Column 'b' of .*part-9.parquet' holds"):
+        read_parquet(folder, "label")
+
+
+def test_columns_of_a_file_may_have_another_order(folder, frame):
+    frame.head(10)[["label", "flag", "c", "b", "a"]].to_parquet(folder / "part-9.parquet")
+    X, _ = read_parquet(folder, "label")
+    rows = in_memory(X)
+    np.testing.assert_array_equal(rows[-10:], rows[:10])
+
+
 def test_no_rows(tmp_path):
     frame = pd.DataFrame({"a": np.empty(0), "y": np.empty(0, int)})
     frame.to_parquet(tmp_path / "rows.parquet")

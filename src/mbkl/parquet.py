@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from mbkl.engine.row_blocks import blocks_of
 from mbkl.extras import require
 
+# Bytes of a column that are read at once.
+_BUFFER = 16_384
+
 
 class ParquetRows:
     """The numbers of a Parquet file, or of a folder of them, as a matrix for `fit`.
 
     Values that are null are missing, NaN. Every pass reads the files anew, from the first
-    row to the last.
+    row to the last. Reading holds a page and a dictionary of every column in memory, beside
+    the rows of a block: some three megabytes a column at most, where pages have the usual size.
 
     Parameters
     ----------
@@ -40,17 +44,11 @@ class ParquetRows:
     def __init__(self, path, columns: Sequence[str]) -> None:
         self._files = _dataset(path)
         self.columns = list(columns)
-        known = set(self._files.schema.names)
-        for name in self.columns:
-            if name not in known:
-                raise ValueError(f"{str(path)!r} has no column {name!r}; it has {sorted(known)}.")
-        types = [self._files.schema.field(name).type for name in self.columns]
-        for name, kind in zip(self.columns, types, strict=True):
-            if not _is_number(kind):
-                raise ValueError(
-                    f"Column {name!r} of {str(path)!r} holds {kind}, no numbers; leave it out "
-                    "of the columns, or encode it as numbers first."
-                )
+        types = [
+            kind
+            for file in self._files.get_fragments()
+            for kind in _types(file.path, file.physical_schema, self.columns)
+        ]
         self.shape = (self._files.count_rows(), len(self.columns))
         self.dtype = np.dtype(np.float32 if all(map(_fits_float32, types)) else np.float64)
 
@@ -64,22 +62,21 @@ class ParquetRows:
         yield from blocks_of(self._pieces(step), step)
 
     def _pieces(self, step: int) -> Iterator[NDArray]:
-        # One batch ahead, and no row group as a whole: the defaults are made for speed.
-        options = require("pyarrow.dataset", "cli").ParquetFragmentScanOptions(
-            use_buffered_stream=True, pre_buffer=False
-        )
-        batches = self._files.to_batches(
-            columns=self.columns,
-            batch_size=step,
-            batch_readahead=1,
-            fragment_readahead=1,
-            fragment_scan_options=options,
-        )
-        for batch in batches:
+        for batch in self._batches(step):
             block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
             for position, name in enumerate(self.columns):
-                block[:, position] = _numbers(batch.column(position), name)
+                block[:, position] = _numbers(batch.column(name), name)
             yield block
+
+    def _batches(self, step: int) -> Iterator:
+        # File by file, since a scan of the data set would hold whole row groups, often all
+        # rows, and several at a time. Nothing is read ahead: the defaults are made for speed.
+        parquet = require("pyarrow.parquet", "cli")
+        for file in self._files.get_fragments():
+            with parquet.ParquetFile(
+                file.path, filesystem=file.filesystem, buffer_size=_BUFFER, pre_buffer=False
+            ) as rows:
+                yield from rows.iter_batches(step, columns=self.columns, use_threads=False)
 
 
 def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
@@ -111,6 +108,19 @@ def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
 
 def _dataset(path):
     return require("pyarrow.dataset", "cli").dataset(path, format="parquet")
+
+
+def _types(path: str, schema, columns: Sequence[str]) -> list:
+    """Return the types of columns of a file, all of them of numbers."""
+    for name in columns:
+        if name not in schema.names:
+            raise ValueError(f"{path!r} has no column {name!r}; it has {sorted(schema.names)}.")
+        if not _is_number(kind := schema.field(name).type):
+            raise ValueError(
+                f"Column {name!r} of {path!r} holds {kind}, no numbers; leave it out "
+                "of the columns, or encode it as numbers first."
+            )
+    return [schema.field(name).type for name in columns]
 
 
 def _is_number(kind) -> bool:
