@@ -2,7 +2,6 @@
 
 python -m benchmarks.suite                         all methods and sets, then the report
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
-python -m benchmarks.suite --sets usps mnist       with EBM, which takes very long there
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
 
@@ -21,7 +20,7 @@ from benchmarks.common import FOLDER, say, start
 from benchmarks.data import has_data
 from benchmarks.suite import datasets, report, runner
 from benchmarks.suite.collection import collect
-from benchmarks.suite.methods import LEFT_OUT, METHODS, QUICK_METHODS
+from benchmarks.suite.methods import METHODS, QUICK_METHODS
 from benchmarks.suite.protocol import ALL_ROWS, QUICK, STANDARD, Protocol
 from benchmarks.suite.store import Store
 
@@ -77,8 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = chosen.sets or (list(datasets.BUNDLED) if chosen.quick else datasets.names())
     methods = chosen.methods or (QUICK_METHODS if chosen.quick else list(METHODS))
     units = runner.plan(names, methods, protocol)
-    if not chosen.sets:
-        units = [unit for unit in units if unit.data_set not in LEFT_OUT.get(unit.method, ())]
     store = Store(chosen.results or (None if chosen.quick else RESULTS))
     if not chosen.report_only:
         runner.run(units, store, protocol, chosen.retry)

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks import common
-from benchmarks.suite import __main__ as suite_command
-from benchmarks.suite import methods, plots, ranking, report, runner
+from benchmarks.suite import methods, plots, ranking, report
 from benchmarks.suite.__main__ import main
 from benchmarks.suite.collection import Collection, collect
 from benchmarks.suite.protocol import STANDARD
@@ -97,19 +96,6 @@ def test_methods_that_have_all_sets_are_compared_on_all():
     (note,) = report._notes_on_all_sets(collect([*units, *ebm], store))
     assert "on all 2 sets, without EBM" in note
     assert note.endswith("MBKLClassifier 1.00, 90.00; LightGBM default 2.00, 80.00.")
-
-
-def test_sets_that_take_very_long_are_measured_only_when_named(monkeypatch):
-    planned = []
-    monkeypatch.delenv("MBKL_DATA", raising=False)
-    monkeypatch.setattr(suite_command, "LEFT_OUT", {"EBM": ("wine",)})
-    monkeypatch.setattr(runner, "run", lambda units, *_: planned.append(units))
-    main(["--quick", "--methods", "EBM", "LinearSVC"])
-    main(["--quick", "--methods", "EBM", "--sets", "wine"])
-    by_default, named = ({(unit.data_set, unit.method) for unit in units} for units in planned)
-    assert {("wine", "LinearSVC"), ("breast-cancer", "EBM")} <= by_default
-    assert ("wine", "EBM") not in by_default
-    assert named == {("wine", "EBM")}
 
 
 def test_equal_means_of_folds_share_a_rank():

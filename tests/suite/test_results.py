@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from benchmarks.suite import methods, report, runner
 from benchmarks.suite.collection import collect
@@ -100,3 +101,10 @@ def test_estimate_prefers_the_same_set_then_the_same_method():
     assert runner.estimate_left([same_method], known) == 6.0
     assert runner.estimate_left([other], known) == pytest.approx(24.0)
     assert runner.estimate_left([other], {}) == 0.0
+
+
+@pytest.mark.parametrize(("n_features", "has_pairs"), [(200, True), (201, False)])
+def test_ebm_learns_no_pairs_of_many_features(n_features, has_pairs):
+    pytest.importorskip("interpret")
+    rows = np.zeros((2, n_features), dtype=np.float32)
+    assert (methods.METHODS["EBM"](rows, 0, 1).interactions != 0) == has_pairs
