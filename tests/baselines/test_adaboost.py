@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.baselines import AdaBoostStumps
+from mbkl.baselines import AdaBoostStumps, adaboost
 from mbkl.baselines.adaboost import candidates
 
 VARIANTS = ["gentle", "real", "modest"]
@@ -67,14 +67,22 @@ def test_many_classes_are_one_against_the_rest(make_data, variant):
         np.testing.assert_allclose(model.decision_function(X)[:, number], expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_the_engine_and_the_parts_do_not_matter(make_data, monkeypatch, n_jobs):
+def test_compiled_is_plain(make_data, monkeypatch, variant, n_jobs):
     X, y = make_data(300, 4, 3)
-    expected = AdaBoostStumps(n_rounds=8).fit(X, y).decision_function(X)
+    X[:, 3] = X[:, 0]  # of equal stumps the first is taken
     monkeypatch.setattr("mbkl.engine.SMALL", 0)
-    monkeypatch.setattr("mbkl.baselines.adaboost._MOST_NUMBERS", 1)
-    found = AdaBoostStumps(n_rounds=8, n_jobs=n_jobs).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    monkeypatch.setattr("mbkl.baselines.adaboost._SMALLEST_SHARE", 1)
+    models = []
+    for search in (adaboost.plain_search, adaboost._compiled_search):
+        monkeypatch.setattr("mbkl.baselines.adaboost._compiled_search", search)
+        models.append(AdaBoostStumps(variant, n_rounds=30, n_jobs=n_jobs).fit(X, y))
+    plain, compiled = models
+    np.testing.assert_array_equal(compiled.stump_thresholds_, plain.stump_thresholds_)
+    np.testing.assert_array_equal(compiled.stump_features_, plain.stump_features_)
+    np.testing.assert_array_equal(compiled.coef_, plain.coef_)
+    assert 3 not in compiled.stump_features_
 
 
 @pytest.mark.parametrize("variant", ["gentle", "real"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import gen_even_slices
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -12,16 +14,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mbkl.baselines.base import AT_LEAST_ONE, Array, Rival
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import DenseCodes, densify
-from mbkl.engine.fixed_point import to_fixed_point
+from mbkl.engine.fixed_point import to_fixed_point, total_of
+from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.learn.classifier_weights import one_vs_rest_labels
+from mbkl.learn.tables import Ladder
 from mbkl.maps.binning import BinEdges, bin_columns
 from mbkl.maps.families import MapSet
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
-# Numbers in the histograms of the problems that are boosted side by side.
-_MOST_NUMBERS = 20_000_000
 _FEW_ROUNDS = 20
+# Sums of a pass that take as long as handing them to a thread.
+_SMALLEST_SHARE = 3_000_000
 
 
 class AdaBoostStumps(Rival):
@@ -93,68 +97,91 @@ class AdaBoostStumps(Rival):
     def _learn(self, X, numbers) -> None:
         labels = one_vs_rest_labels(numbers, self.classes_.size)
         maps = candidates(X, self.n_bins)
-        # Many passes over few rows are worth the compiled engine too.
+        # Many passes over few rows are worth compiled kernels too.
         n_passes = max(1, self.n_rounds // _FEW_ROUNDS)
         engine = choose_engine(2 * X.size * labels.shape[1] * n_passes, self.n_jobs)
         codes = densify(bin_columns(X, maps.features, maps.edges, engine))
-        n_parts = -(-2 * maps.cells.n_cells * labels.shape[1] // _MOST_NUMBERS)
-        parts = gen_even_slices(labels.shape[1], max(1, min(n_parts, labels.shape[1])))
-        boosted = [self._boost(maps, codes, labels[:, part], engine) for part in parts]
-        jumps, intercept, n_rounds = zip(*boosted, strict=True)
-        self._finish(maps, np.hstack(jumps), np.concatenate(intercept), max(n_rounds))
+        search = plain_search if type(engine) is NumpyEngine else _compiled_search
+        self._boost(maps, codes, labels, partial(search, maps.cells, codes, engine))
 
-    def _boost(self, maps: StumpMaps, codes: DenseCodes, labels: NDArray, engine):
-        """Return the weight of each stump, the intercepts, and the rounds done."""
-        n_problems = labels.shape[1]
-        cells = maps.cells
-        jumps, intercept = np.zeros((cells.n_cells, n_problems)), np.zeros(n_problems)
-        scores = np.zeros(labels.shape)
-        first_cells = cells.offsets[:-1]
-        n_round = 0
-        while n_round < self.n_rounds and maps.n_maps:
+    def _boost(self, maps: StumpMaps, codes: DenseCodes, labels: NDArray, search) -> None:
+        cells, scores = maps.cells, np.zeros(labels.shape)
+        intercept = np.zeros(labels.shape[1])
+        stumps: list[NDArray] = []
+        jumps: list[Array] = []
+        while len(stumps) < self.n_rounds and maps.n_maps:
             D = np.exp(-labels * scores - (-labels * scores).max(axis=0))
             D /= D.sum(axis=0)
-            chosen = self._best_stumps(cells, codes, labels, D, engine)
+            chosen = search(*to_fixed_point(np.hstack([D * (labels > 0), D * (labels < 0)])))
             group = cells.group[chosen]
-            right = chosen - first_cells[group] <= codes.values[group].T
+            right = chosen - cells.offsets[group] <= codes.values[group].T
             left_value, right_value = (
                 _VALUES[self.variant](D, labels, side) for side in (~right, right)
             )
             if not (left_value.any() or right_value.any()):
                 break
             scores += np.where(right, right_value, left_value)
-            jumps[chosen, np.arange(n_problems)] += (right_value - left_value) / 2.0
+            stumps.append(chosen)
+            jumps.append((right_value - left_value) / 2.0)
             intercept += (right_value + left_value) / 2.0
-            n_round += 1
-        return jumps[cells.is_map], intercept, n_round
+        self._finish(maps, np.array(stumps), np.array(jumps), intercept)
 
-    def _best_stumps(self, cells, codes: DenseCodes, labels, D: Array, engine) -> NDArray:
-        """Return the cell at whose left edge the best stump of each problem is."""
-        n_problems = labels.shape[1]
-        weights, unit = to_fixed_point(np.hstack([D * (labels > 0), D * (labels < 0)]))
-        sums = engine.histogram(codes, weights)
-        right = cells.mass(sums) * unit
-        left = weights.sum(axis=0) * unit - right
-        # The squared error is 1 - the sum over both sides of (W+ - W-)^2 / (W+ + W-).
-        fit = np.zeros((cells.n_cells, n_problems))
-        for side in (left, right):
-            positive, negative = side[:, :n_problems], side[:, n_problems:]
-            fit += (positive - negative) ** 2 / np.maximum(positive + negative, 1e-300)
-        fit[~cells.is_map] = -1.0
-        return fit.argmax(axis=0)
-
-    def _finish(self, maps: StumpMaps, jumps: Array, intercept: Array, n_rounds: int) -> None:
-        used = np.asarray(jumps.any(axis=1))
-        kept, jumps = maps.select(used), jumps[used]
+    def _finish(self, maps: StumpMaps, stumps: NDArray, jumps: Array, intercept: Array) -> None:
+        used, place = np.unique(stumps.astype(np.int64), return_inverse=True)
+        sums = np.zeros((used.size, intercept.size))
+        np.add.at(sums, (place.reshape(jumps.shape), np.arange(intercept.size)), jumps)
+        is_used = np.zeros(maps.cells.n_cells, dtype=bool)
+        is_used[used[sums.any(axis=1)]] = True
+        kept, jumps = maps.select(is_used[maps.cells.is_map]), sums[sums.any(axis=1)]
         self.coef_, self.intercept_ = jumps.T, intercept
         self.stump_features_, self.stump_thresholds_ = kept.stump_features, kept.edges.thresholds
-        self.n_rounds_ = n_rounds
+        self.n_rounds_ = len(stumps)
         everything = MapSet((kept,))
         tables = everything.tables(jumps)
         self._predictor = TablePredictor(everything, tables, intercept, self.n_jobs)
 
     def _scores(self, X) -> Array:
         return self._predictor.scores(X)
+
+
+def plain_search(cells: Ladder, codes: DenseCodes, engine, weights: NDArray, unit) -> NDArray:
+    """Return the cell at whose left edge the best stump of each problem is.
+
+    Parameters
+    ----------
+    cells, codes, engine
+        The stumps, the rows and what sums over them.
+    weights : ndarray of shape (n_rows, 2 * n_problems)
+        Fixed-point numbers: those of the rows of the class, then of the others.
+    unit : ndarray of shape (2 * n_problems,)
+        What one is worth.
+    """
+    n_problems = unit.size // 2
+    right = cells.mass(engine.histogram(codes, weights)) * unit
+    left = total_of(weights, unit) - right
+    # The squared error is 1 - the sum over both sides of (W+ - W-)^2 / (W+ + W-).
+    fit = np.zeros((cells.n_cells, n_problems))
+    for side in (left, right):
+        positive, negative = side[:, :n_problems], side[:, n_problems:]
+        fit += (positive - negative) ** 2 / np.maximum(positive + negative, 1e-300)
+    fit[~cells.is_map] = -1.0
+    return fit.argmax(axis=0)
+
+
+def _compiled_search(cells: Ladder, codes: DenseCodes, engine, weights, unit) -> NDArray:
+    """Do the same, group by group: no histogram of all cells is ever stored."""
+    from mbkl.baselines.kernels import best_stumps
+
+    n_problems = unit.size // 2
+    fits = np.empty((codes.n_groups, n_problems))
+    stumps = np.empty((codes.n_groups, n_problems), dtype=np.int64)
+    n_shares = min(engine.n_threads, 1 + codes.n_stored * unit.size // _SMALLEST_SHARE)
+    arguments = (codes.values, codes.offsets, weights, unit, total_of(weights, unit), fits, stumps)
+    Parallel(n_jobs=n_shares, prefer="threads")(
+        delayed(best_stumps)(*arguments, part.start, part.stop)
+        for part in gen_even_slices(codes.n_groups, min(n_shares, codes.n_groups))
+    )
+    return stumps[fits.argmax(axis=0), np.arange(n_problems)]
 
 
 def candidates(X: Array, n_bins: int) -> StumpMaps:

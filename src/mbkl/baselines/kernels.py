@@ -1,7 +1,7 @@
-"""Numba kernels of the rivals: all pairs of rows, and sweeps of coordinate descent.
+"""Numba kernels of the rivals: all pairs of rows, sweeps of coordinate descent, best stumps.
 
 Flat functions that release the interpreter lock. Small data do without them, by the
-twins in `additive_kernels` and `power_mean`. Arguments marked OUT are written.
+twins in `additive_kernels`, `power_mean` and `adaboost`. Arguments marked OUT are written.
 """
 
 from __future__ import annotations
@@ -84,3 +84,37 @@ def power_mean_sweep(
             weight[1] += step * update[1]
             weight[2] += step * update[2]
     return largest, smallest
+
+
+@_jit
+def best_stumps(codes, offsets, weights, unit, totals, fits, stumps, start, stop):
+    """OUT fits, stumps[start:stop]: the best stump of each group and problem.
+
+    See `adaboost.plain_search`.
+    """
+    n_columns = unit.size
+    n_problems = n_columns // 2
+    sums = np.empty((np.diff(offsets).max(), n_columns), dtype=np.int64)
+    for group in range(start, stop):
+        n_cells = offsets[group + 1] - offsets[group]
+        sums[:n_cells] = 0
+        for row in range(codes.shape[1]):
+            cell, weight = sums[codes[group, row]], weights[row]
+            for column in range(n_columns):
+                cell[column] += weight[column]
+        fits[group] = -1.0
+        for cell in range(n_cells - 1, 0, -1):
+            for problem in range(n_problems):
+                other = problem + n_problems
+                positive = sums[cell, problem] * unit[problem]
+                negative = sums[cell, other] * unit[other]
+                far_positive, far_negative = totals[problem] - positive, totals[other] - negative
+                near, far = positive + negative, far_positive + far_negative
+                fit = (far_positive - far_negative) ** 2 / max(far, _TINY)
+                fit += (positive - negative) ** 2 / max(near, _TINY)
+                # Of equal ones the first, and cells come from the last to the first.
+                if fit >= fits[group, problem]:
+                    fits[group, problem] = fit
+                    stumps[group, problem] = offsets[group] + cell
+            for column in range(n_columns):
+                sums[cell - 1, column] += sums[cell, column]
