@@ -103,8 +103,7 @@ def _tables(problems: Iterable[Problem], systems: Sequence[str]) -> list[Task]:
     tasks = []
     for problem in problems:
         forms = problem.settings.variants if MBKL.name in systems else ()
-        only = problem.settings.systems or systems
-        named = [SYSTEMS[name] for name in systems if name in only]
+        named = [SYSTEMS[name] for name in systems if not problem.settings.leaves_out(name)]
         tasks += plan(problem, [*named, *(VARIANTS[form] for form in forms)])
     return tasks
 

@@ -135,7 +135,8 @@ def _accuracy(page: Page, collection: Collection) -> None:
     notes = [
         "Per cent of the test rows, mean ± standard deviation over splits, and the printed figure; "
         "our best in bold, - where it is not measured yet. Stand-ins do not compare with the "
-        "printed figures.",
+        "printed figures. Empty cells are left out on purpose: on ImageNet there are the systems "
+        "that the paper has there, and on Daimler with several HOGs those that scale.",
         "MBKL is the paper's form: stumps, θ learned. MBKL (default) is this library's "
         "MBKLClassifierCV() without any choice by the user, which the paper does not have: it "
         "joins stumps with ferns and does not learn θ. MBKL proj. has 10,000 maps at most.",

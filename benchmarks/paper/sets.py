@@ -81,6 +81,10 @@ class PaperSet:
         protocol = (self.squash, dict(self.repeats), self.n_folds, self.choice_rows)
         return joblib.hash((VERSION, SEED, protocol, descriptor))[:12]
 
+    def leaves_out(self, system: str) -> bool:
+        """Say whether a system is not to be measured."""
+        return bool(self.systems) and system not in self.systems
+
 
 def _vision(name: str, **parameters) -> BaseEstimator:
     return getattr(import_module("mbkl.vision"), name)(**parameters)

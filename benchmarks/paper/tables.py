@@ -59,6 +59,9 @@ def accuracy(collection: Collection, field: str = "accuracy") -> list[Row]:
         complete = [system for system in systems if collection.is_complete(name, system)]
         best = max((collection.mean(name, one, field) for one in complete), default=None)
         for row, system in zip(rows, systems):
+            if problem.settings.leaves_out(system):
+                row[problem.title] = ""
+                continue
             text = accuracy_text(collection, name, system, field)
             if system in complete and collection.mean(name, system, field) == best:
                 text = f"**{text}**"

@@ -1,5 +1,7 @@
 """Tables and verdicts, from made-up cells."""
 
+from dataclasses import replace
+
 import pytest
 from benchmarks.paper import figures, quick, report, sets, shortfall, tables
 from benchmarks.paper.cells import Cell
@@ -51,6 +53,14 @@ def test_accuracy_stands_beside_the_printed_one(made_up):
     ]
     by_class = tables.accuracy(made_up(accuracies, "liver"), "balanced_accuracy")
     assert by_class[0]["Cells"] == "**37.5 ± 0.7**"
+
+
+def test_cells_left_out_on_purpose_are_empty(made_up):
+    collection = made_up({"mbkl": _both(75), "linear": _both(60)})
+    (problem,) = collection.problems.values()
+    only_mbkl = replace(problem, settings=replace(problem.settings, systems=("mbkl",)))
+    collection = replace(collection, problems={"quick_cells": only_mbkl})
+    assert [row["Cells"] for row in tables.accuracy(collection)] == ["**75.0 ± 1.4** (-)", ""]
 
 
 def test_learning_parameters_stand_beside_the_printed_ones(made_up):
