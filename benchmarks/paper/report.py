@@ -283,6 +283,6 @@ _METHOD = (
     "like are learned from the training images of each split.",
     "Kernel SVMs are one-vs-rest, as MBKL is. MBKL has the signs of Step 0 corrected, √θ in Step 2 "
     "and the squared hinge in both steps.",
-    "Times were taken with up to three such measurements side by side on two cores, and on a "
+    "Times were taken with up to four such measurements side by side on two cores, and on a "
     "machine that others may use: seconds are upper bounds.",
 )
