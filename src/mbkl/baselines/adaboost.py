@@ -130,9 +130,12 @@ class AdaBoostStumps(Rival):
         used, place = np.unique(stumps.astype(np.int64), return_inverse=True)
         sums = np.zeros((used.size, intercept.size))
         np.add.at(sums, (place.reshape(jumps.shape), np.arange(intercept.size)), jumps)
+        # What was added and taken away again is not needed.
+        adds = sums.any(axis=1)
+        jumps = sums[adds]
         is_used = np.zeros(maps.cells.n_cells, dtype=bool)
-        is_used[used[sums.any(axis=1)]] = True
-        kept, jumps = maps.select(is_used[maps.cells.is_map]), sums[sums.any(axis=1)]
+        is_used[used[adds]] = True
+        kept = maps.select(is_used[maps.cells.is_map])
         self.coef_, self.intercept_ = jumps.T, intercept
         self.stump_features_, self.stump_thresholds_ = kept.stump_features, kept.edges.thresholds
         self.n_rounds_ = len(stumps)
