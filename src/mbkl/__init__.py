@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from mbkl.io import load
     from mbkl.kernel import MBKernel
     from mbkl.memory import estimate_memory
-    from mbkl.model_selection import MBKLClassifierCV
+    from mbkl.search import MBKLClassifierCV
 
 _HOMES = {
     "MBKLClassifier": "mbkl.classifier",
-    "MBKLClassifierCV": "mbkl.model_selection",
+    "MBKLClassifierCV": "mbkl.search",
     "MBKernel": "mbkl.kernel",
     "estimate_memory": "mbkl.memory",
     "load": "mbkl.io",

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from os import PathLike
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from mbkl.base import BinaryMapsEstimator
-from mbkl.calibration import Temperature, calibrate
-from mbkl.checkpoint import open_checkpoint
-from mbkl.engine.row_blocks import rows_at_once
-from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, warn_if_not_converged
+from mbkl.engine.rows import rows_at_once
+from mbkl.estimator import Classifying, Costs, Placed, estimator
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.learn.calibration import Temperature, calibrate
+from mbkl.learn.checkpoint import open_checkpoint
+from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
+from mbkl.maps.choose import Choice
 from mbkl.predictor import TablePredictor
-from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
-from mbkl.solvers.newton_cg import Solution
-
-# "torch" is Torch on the CPU, to try what runs on a GPU without one.
-DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+from mbkl.solvers.problem import Solution
 
 
-def _has_probabilities(estimator) -> bool:
-    if estimator.calibration is None and estimator.loss != "logistic":
+def _has_probabilities(model) -> bool:
+    if model.calibration is None and model.loss != "logistic":
         raise AttributeError(
             "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
         )
@@ -49,7 +41,183 @@ def best_class(scores: np.ndarray) -> np.ndarray:
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
-class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator):
+@estimator
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
+    """What all classifiers do once costs are known: learn, and predict."""
+
+    # Not all classifiers have it as a parameter.
+    calibration: ClassVar[str | None] = None
+
+    def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
+        """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
+        progress = learner.progress
+        # With more time a search may choose otherwise.
+        setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
+        kernel = progress.recall(
+            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
+        )
+        solution = progress.recall(
+            f"classifier weights, {setting}",
+            Solution,
+            lambda: learner.learn_classifier(kernel, C),
+        )
+        self.C_, self.temperature_ = C, 1.0
+        if self.calibration is not None:
+            with progress.stage("calibration"):
+                self.temperature_ = progress.recall(
+                    f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
+                ).value
+        with progress.stage("tables"):
+            self._collapse(learner, kernel, solution)
+        self.timings_ = progress.finish()
+        return self
+
+    def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
+        """Turn weights to tables, and set the learned attributes."""
+        kept = self._keep(learner, kernel)
+        learner.warn_if_not_converged(
+            "Step 2 (classifier weights)", solution, "Use a smaller C or a larger max_iter."
+        )
+        self.coef_ = solution.weights[learner.rows.operator.spread(kept)].T
+        self.intercept_ = solution.intercept
+        first = kernel.solution
+        self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
+        self.objective_ = np.array(
+            [first.objective.sum() if first else np.nan, solution.objective.sum()]
+        )
+        self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
+        tables = self._maps.tables(self.coef_.T)
+        self.predictor_ = TablePredictor(
+            self._maps, tables, self.intercept_, self.n_jobs, self.device
+        )
+
+    @property
+    def table_features_(self):
+        """Feature of each table, -1 where it joins several."""
+        check_is_fitted(self)
+        return self._maps.group_features
+
+    @property
+    def tables_(self):
+        """Table of each used feature: what each of its cells adds to the scores."""
+        check_is_fitted(self)
+        pairs = zip(self._maps.families, self.predictor_.tables, strict=True)
+        return [
+            table
+            for maps, tables in pairs
+            for table in np.split(tables, maps.cells.offsets[1:-1])[: maps.n_groups]
+        ]
+
+    def decision_function(self, X):
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, one score: positive means the second class.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X):
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        best = best_class(self._scores(X))
+        return self.classes_[best]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Return class probabilities: the scores, divided by the temperature.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if self.classes_.size == 2:
+            second = expit(scores[:, 0] / self.temperature_)
+            probabilities = np.column_stack([1.0 - second, second])
+        elif self.calibration is None:
+            # One-vs-rest probabilities of the logistic loss, made to sum to one.
+            probabilities = expit(scores)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+        else:
+            probabilities = softmax(scores / self.temperature_, axis=1)
+        # Scores that differ in their last digits only may give equal probabilities.
+        best, rows = best_class(scores), np.arange(len(scores))
+        tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
+        probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
+        return probabilities
+
+    def explain_global(self, X=None, **options):
+        """Show what the model has learned: importances, shape functions, interactions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            Such as the training data; None means rows made up from the thresholds.
+        **options
+            See `mbkl.explain.explain_global`.
+
+        Returns
+        -------
+        explanation : GlobalExplanation
+        """
+        from mbkl.explain import explain_global
+
+        return explain_global(self, X, **options)
+
+    def explain_local(self, X, **options):
+        """Divide the scores of rows among the features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options
+            See `mbkl.explain.explain_local`, above all `background`.
+
+        Returns
+        -------
+        explanation : LocalExplanation
+        """
+        from mbkl.explain import explain_local
+
+        return explain_local(self, X, **options)
+
+    def _scores(self, X) -> np.ndarray:
+        X = self._validate_new(X)
+        if not hasattr(X, "blocks"):
+            return self.predictor_.scores(X)
+        blocks = X.blocks(rows_at_once(X.shape[1]))
+        nothing = np.empty((0, self.intercept_.size))
+        return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
+
+
+def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
+    """Return the cost that suits the chosen maps: for a row what it was in the sample."""
+    if choice is None:
+        return 1.0
+    return choice.cost * learner.merged.rows.n_rows / REFERENCE_ROWS
+
+
+@estimator
+class MBKLClassifier(Costs, Placed, KernelClassifier):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -214,68 +382,6 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
     True
     """
 
-    _parameter_constraints: dict = {
-        **BinaryMapsEstimator._parameter_constraints,
-        "theta_power": [Options(Real, {0, 0.5, 1})],
-        "C": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
-        "C_kernel": [Interval(Real, 0.0, None, closed="neither"), None],
-        "calibration": [StrOptions({"temperature"}), None],
-        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "checkpoint": [str, PathLike, None],
-        "device": [StrOptions(DEVICES)],
-        "max_memory": [Interval(Real, 1, None, closed="left"), str, None],
-        "cache_folder": [str, PathLike, None],
-    }
-
-    def __init__(
-        self,
-        *,
-        maps="auto",
-        n_maps="auto",
-        theta="ones",
-        init_rule="balanced",
-        theta_power=0.5,
-        C="auto",
-        C_kernel=None,
-        negatives_per_positive=2,
-        max_pairs=50_000,
-        loss="squared_hinge",
-        class_weight=None,
-        calibration=None,
-        tol=1e-3,
-        max_iter=200,
-        max_time=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        device="cpu",
-        max_memory=None,
-        cache_folder=None,
-    ):
-        self.maps = maps
-        self.n_maps = n_maps
-        self.theta = theta
-        self.init_rule = init_rule
-        self.theta_power = theta_power
-        self.C = C
-        self.C_kernel = C_kernel
-        self.negatives_per_positive = negatives_per_positive
-        self.max_pairs = max_pairs
-        self.loss = loss
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
-        self.max_memory = max_memory
-        self.cache_folder = cache_folder
-
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
@@ -296,195 +402,15 @@ class MBKLClassifier(CallbackSupportMixin, ClassifierMixin, BinaryMapsEstimator)
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = Progress(self, open_checkpoint(self, X, y, weights))
-        return self._learn_canonical(self._learner(X, y, weights, progress))
+        data = self._training_rows(X, y, weights, progress)
+        choice = self._choose(data, progress)
+        learner = self._draw(data, choice, progress)
+        C_kernel, C = costs_of(self, choice, learner)
+        return self._learn(learner.merged, C_kernel, C, choice)
 
-    def _learn_canonical(self, learner: Learner):
-        """Merge equal rows, find the costs, and run the steps."""
-        learner = learner.canonical()
-        C = self._cost(learner) if self.C == "auto" else float(self.C)
-        C_kernel = self.C_kernel
-        if C_kernel is None:
-            C_kernel = 1.0 if self.C == "auto" else min(C, 1.0)
-        return self._learn(learner, C_kernel, C)
 
-    def _learn(self, learner: Learner, C_kernel: float, C: float):
-        """Run the steps on all rows."""
-        recall, setting = learner.progress.recall, self._setting(C_kernel, C)
-        kernel = recall(
-            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
-        )
-        solution = recall(
-            f"classifier weights, {setting}",
-            Solution,
-            lambda: learner.learn_classifier(kernel, C),
-        )
-        return self._finish(learner, kernel, solution, C_kernel, C)
-
-    def _setting(self, C_kernel: float, C: float) -> str:
-        """Name what a search has chosen: with more time it may choose otherwise."""
-        depth = None if self._choice is None else self._choice.depth
-        return f"C_kernel={C_kernel!r}, C={C!r}, depth={depth!r}"
-
-    def _cost(self, learner: Learner) -> float:
-        """Return the cost that suits the chosen maps: for a row what it was in the sample."""
-        if self._choice is None:
-            return 1.0
-        return self._choice.cost * learner.n_different / REFERENCE_ROWS
-
-    def _finish(
-        self, learner: Learner, kernel: Kernel, solution: Solution, C_kernel: float, C: float
-    ):
-        """Calibrate, collapse to tables and set the learned attributes."""
-        progress = learner.progress
-        self.C_ = C
-        self.temperature_ = 1.0
-        if self.calibration is not None:
-            with progress.stage("calibration"):
-                found = progress.recall(
-                    f"calibration, {self._setting(C_kernel, C)}",
-                    Temperature,
-                    lambda: calibrate(learner, C_kernel, C),
-                )
-                self.temperature_ = found.value
-        with progress.stage("tables"):
-            kept = self._keep(learner, kernel)
-            warn_if_not_converged(
-                "Step 2 (classifier weights)",
-                solution,
-                "Use a smaller C or a larger max_iter.",
-                learner,
-            )
-            self.coef_ = solution.jumps[learner.operator.spread(kept)].T
-            self.intercept_ = solution.intercept
-            first = kernel.solution
-            self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
-            self.objective_ = np.array(
-                [first.objective if first else np.nan, solution.objective.sum()]
-            )
-            self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
-            tables = self._maps.tables(self.coef_.T)
-            self.predictor_ = TablePredictor(
-                self._maps, tables, self.intercept_, self.n_jobs, self.device
-            )
-        self.timings_ = progress.finish()
-        return self
-
-    @property
-    def table_features_(self):
-        """Feature of each table, -1 where it joins several."""
-        check_is_fitted(self)
-        return self._maps.group_features
-
-    @property
-    def tables_(self):
-        """Table of each used feature: what each of its cells adds to the scores."""
-        check_is_fitted(self)
-        pieces = zip(self._maps.parts, self.predictor_.tables, strict=True)
-        return [
-            table
-            for part, tables in pieces
-            for table in np.split(tables, part.cells.offsets[1:-1])[: part.n_groups]
-        ]
-
-    def decision_function(self, X):
-        """Return the scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, one score: positive means the second class.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if self.classes_.size == 2 else scores
-
-    def predict(self, X):
-        """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        best = best_class(self._scores(X))
-        return self.classes_[best]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X):
-        """Return class probabilities: the scores, divided by the temperature.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        scores = self._scores(X)
-        if self.classes_.size == 2:
-            second = expit(scores[:, 0] / self.temperature_)
-            probabilities = np.column_stack([1.0 - second, second])
-        elif self.calibration is None:
-            # One-vs-rest probabilities of the logistic loss, made to sum to one.
-            probabilities = expit(scores)
-            probabilities /= probabilities.sum(axis=1, keepdims=True)
-        else:
-            probabilities = softmax(scores / self.temperature_, axis=1)
-        # Scores that differ in their last digits only may give equal probabilities.
-        best, rows = best_class(scores), np.arange(len(scores))
-        tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
-        probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
-        return probabilities
-
-    def explain_global(self, X=None, **options):
-        """Show what the model has learned: importances, shape functions, interactions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Such as the training data; None means rows made up from the thresholds.
-        **options
-            See `mbkl.explain.explain_global`.
-
-        Returns
-        -------
-        explanation : GlobalExplanation
-        """
-        from mbkl.explain import explain_global
-
-        return explain_global(self, X, **options)
-
-    def explain_local(self, X, **options):
-        """Divide the scores of rows among the features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            See `mbkl.explain.explain_local`, above all `background`.
-
-        Returns
-        -------
-        explanation : LocalExplanation
-        """
-        from mbkl.explain import explain_local
-
-        return explain_local(self, X, **options)
-
-    def _scores(self, X) -> np.ndarray:
-        if hasattr(X, "blocks"):
-            check_is_fitted(self)
-            _check_feature_names(self, getattr(X, "names", X), reset=False)
-            _check_n_features(self, X, reset=False)
-            blocks = X.blocks(rows_at_once(X.shape[1]))
-            nothing = np.empty((0, self.intercept_.size))
-            return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
-        X = self._validate_new(X)
-        return self.predictor_.scores(X)
+def costs_of(model: Costs, choice: Choice | None, learner: Learner) -> tuple[float, float]:
+    """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
+    if model.C == "auto":
+        return model.C_kernel or 1.0, cost_of_choice(choice, learner)
+    return model.C_kernel or min(float(model.C), 1.0), float(model.C)

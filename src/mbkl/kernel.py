@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.base import BinaryMapsEstimator
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import DenseCodes, densify
-from mbkl.learn.tables import Cells
-from mbkl.progress import CallbackSupportMixin, Progress, with_callbacks
+from mbkl.engine.codes import DenseCodes
+from mbkl.estimator import POSITIVE, BinaryMapsEstimator, estimator, parameter
+from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
+from mbkl.predictor import rows_to_predict
 
 
+@estimator
 class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     """Kernel learned as a weighted sum of random binary maps.
 
@@ -62,46 +59,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     True
     """
 
-    _parameter_constraints: dict = {
-        **BinaryMapsEstimator._parameter_constraints,
-        "C_kernel": [Interval(Real, 0.0, None, closed="neither")],
-        "sparse_output": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        maps="auto",
-        n_maps="auto",
-        theta="ones",
-        init_rule="balanced",
-        C_kernel=1.0,
-        negatives_per_positive=2,
-        max_pairs=50_000,
-        loss="squared_hinge",
-        class_weight=None,
-        tol=1e-3,
-        max_iter=200,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        sparse_output=True,
-    ):
-        self.maps = maps
-        self.n_maps = n_maps
-        self.theta = theta
-        self.init_rule = init_rule
-        self.C_kernel = C_kernel
-        self.negatives_per_positive = negatives_per_positive
-        self.max_pairs = max_pairs
-        self.loss = loss
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.sparse_output = sparse_output
+    C_kernel: float = parameter(1.0, POSITIVE)
+    sparse_output: bool = parameter(True, "boolean")
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -120,11 +79,13 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         self : MBKernel
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        learner = self._learner(X, y, weights, Progress(self)).canonical()
+        progress = Progress(self)
+        data = self._training_rows(X, y, weights, progress)
+        learner = self._draw(data, self._choose(data, progress), progress).merged
         kernel = learner.learn_kernel(self.C_kernel)
         self._keep(learner, kernel)
         self.n_iter_ = kernel.solution.n_iter if kernel.solution else 1
-        self.timings_ = learner.progress.finish()
+        self.timings_ = progress.finish()
         return self
 
     def transform(self, X):
@@ -142,10 +103,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
             phi @ phi.T is the kernel.
         """
         codes = self._codes(X)
-        weights = np.split(self.theta_, self._bounds())
         blocks = [
-            _explicit_map(part, piece, theta)
-            for part, piece, theta in zip(self._maps.parts, codes, weights, strict=True)
+            _explicit_map(maps, own, theta)
+            for maps, own, theta in zip(self._maps.families, codes, self._weights(), strict=True)
         ]
         phi = sparse.csr_matrix(sparse.hstack(blocks, format="csr"))
         return phi if self.sparse_output else phi.toarray()
@@ -166,7 +126,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         """
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
-        names = [name for part in self._maps.parts for name in part.column_names(inputs)]
+        names = [name for maps in self._maps.families for name in maps.column_names(inputs)]
         return np.asarray(names, dtype=object)
 
     def kernel(self, X, Z=None):
@@ -205,12 +165,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         codes = self._codes(X)
         others = codes if Z is None else self._codes(Z)
         distance = np.zeros((codes[0].n_rows, others[0].n_rows))
-        engine = choose_engine(
-            self._maps.n_codes(max(len(distance), others[0].n_rows)), self.n_jobs
-        )
-        weights = np.split(self.theta_, self._bounds())
-        for part, left, right, theta in zip(self._maps.parts, codes, others, weights, strict=True):
-            distance += part.cells.distance(left, right, _slots(part, theta), engine)
+        groups = zip(self._maps.families, codes, others, self._weights(), strict=True)
+        for maps, left, right, theta in groups:
+            distance += maps.cells.distance(left, right, _slots(maps, theta))
         return distance
 
     def warp(self, X):
@@ -227,38 +184,37 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         -------
         psi : ndarray of shape (n_samples, n_used_features)
         """
-        codes = self._codes(X)
         warped = []
-        weights = np.split(self.theta_, self._bounds())
-        for part, piece, theta in zip(self._maps.parts, codes, weights, strict=True):
-            if isinstance(part.cells, Cells):
+        for maps, own, theta in zip(
+            self._maps.families, self._codes(X), self._weights(), strict=True
+        ):
+            if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
                     "distance or transform."
                 )
-            warped.append(part.cells.warp(piece, _slots(part, theta)).T)
+            warped.append(maps.cells.warp(own, _slots(maps, theta)).T)  # type: ignore[union-attr]
         return np.hstack(warped)
 
     def _codes(self, X) -> list[DenseCodes]:
-        X = self._validate_new(X)
-        engine = choose_engine(self._maps.n_codes(X.shape[0]), self.n_jobs)
-        return [densify(codes) for codes in self._maps.codes(X, engine)]
+        rows = rows_to_predict(self._validate_new(X), self._maps, self.n_jobs)
+        return [codes.dense() for codes in self._maps.codes(rows)]
 
-    def _bounds(self) -> np.ndarray:
-        """Return where in theta the second family begins, the third, and so on."""
-        return np.cumsum([part.n_maps for part in self._maps.parts])[:-1]
+    def _weights(self) -> list[np.ndarray]:
+        """Return the kernel weights of the maps of each family."""
+        return self._maps.split(self.theta_)
 
 
-def _slots(part, theta: np.ndarray) -> np.ndarray:
+def _slots(maps, theta: np.ndarray) -> np.ndarray:
     """Return the weights of the maps of a family, zero in slots that are no map."""
-    weights = np.zeros(part.cells.n_slots)
-    weights[part.cells.is_map] = theta
+    weights = np.zeros(maps.cells.n_slots)
+    weights[maps.cells.is_map] = theta
     return weights
 
 
-def _explicit_map(part, codes: DenseCodes, theta: np.ndarray) -> sparse.csr_matrix:
+def _explicit_map(maps, codes: DenseCodes, theta: np.ndarray) -> sparse.csr_matrix:
     """Return sqrt(theta) in one column per map: that of a side, or of a cell."""
-    columns, n_columns = part.cells.active_columns(codes)
+    columns, n_columns = maps.cells.active_columns(codes)
     values = np.broadcast_to(np.sqrt(theta), columns.shape)
     indptr = np.arange(codes.n_rows + 1) * columns.shape[1]
     return sparse.csr_matrix(

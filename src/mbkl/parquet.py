@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.row_blocks import blocks_of
+from mbkl.engine.rows import blocks_of
 from mbkl.extras import require
 
 # Bytes of a column that are read at once.

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from mbkl.engine import engine_on
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.engine.torch_engine import has_gpu
+from mbkl.engine import choose_loops
+from mbkl.engine.limits import FEW_ROWS_TO_PREDICT
+from mbkl.engine.rows import ArrayRows, Rows, SparseRows
+from mbkl.engine.twins import TWINS
 from mbkl.maps.families import MapSet
-
-# Up to here NumPy compares with all thresholds at once, faster than a kernel is called
-# (measured); the bits are the same.
-_FEW_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,22 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64, on a device also bytes; not checked.
         """
-        # A model learned on a GPU predicts anywhere.
-        device = (
-            "cpu" if self.device.startswith("cuda") and not has_gpu(self.device) else self.device
-        )
-        engine = engine_on(device, self.maps.n_codes(X.shape[0]), self.n_jobs)
-        if device == "cpu" and X.shape[0] <= _FEW_ROWS and not self.maps.has_ferns:
-            engine = NumpyEngine()
-        return self.maps.score(X, self.tables, engine) + self.intercept
+        return self.maps.score(self._rows(X), self.tables) + self.intercept
+
+    def _rows(self, X) -> Rows:
+        if self.device != "cpu":
+            from mbkl.engine.device import DeviceRows, device_of, has_gpu
+
+            # A model learned on a GPU predicts anywhere.
+            if not self.device.startswith("cuda") or has_gpu(self.device):
+                return DeviceRows(X, device_of(self.device))
+        return rows_to_predict(X, self.maps, self.n_jobs)
+
+
+def rows_to_predict(X, maps: MapSet, n_jobs: int | None) -> ArrayRows | SparseRows:
+    """Return rows with the loops that suit their number."""
+    n_rows = X.shape[0]
+    # Few are compared with all thresholds at once, which is faster than a compiled loop is called.
+    is_few = n_rows <= FEW_ROWS_TO_PREDICT and maps.is_ordered
+    loops = TWINS if is_few else choose_loops(maps.n_codes(n_rows), n_jobs)
+    return SparseRows(X, loops) if sparse.issparse(X) else ArrayRows(X, loops)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mbkl.learn.losses import Hinge, Logistic, SquaredHinge
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
+from mbkl.solvers.margins import Margins
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 
 LOSSES = [SquaredHinge(), Hinge(), Logistic()]

@@ -5,8 +5,8 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.learn.losses import smoothing_path
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import smoothing_path
+from mbkl.solvers.margins import Margins
 from mbkl.maps import Ferns, Stumps
 from mbkl.maps.families import MapSet
 from mbkl.solvers import gram_newton

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.losses import SquaredHinge
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import SquaredHinge
+from mbkl.solvers.margins import Margins
 from mbkl.learn.operator import MapOperator
 from mbkl.maps import Ferns
 from mbkl.solvers import newton_cg

@@ -5,8 +5,8 @@ import pytest
 
 from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import PairOperator, smallest_cost
-from mbkl.learn.losses import Logistic, SquaredHinge
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import Logistic, SquaredHinge
+from mbkl.solvers.margins import Margins
 from mbkl.learn.pairs import sample_pairs
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.interior_point import minimise_weights

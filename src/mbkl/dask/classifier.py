@@ -20,9 +20,9 @@ from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
 from mbkl.engine import choose_engine
 from mbkl.extras import require
+from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.families import families_of
 from mbkl.maps.projections import Projections
-from mbkl.progress import Progress, with_callbacks
 
 
 class MBKLClassifier(mbkl.classifier.MBKLClassifier):

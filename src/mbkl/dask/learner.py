@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows, RowSet
 from mbkl.dask.store import merge_parts, own_order
-from mbkl.engine.fixed_point import to_fixed_point
+from mbkl.engine.arrays import to_fixed_point
 from mbkl.learn.algorithm import Learner
 from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
 from mbkl.learn.operator import AnyOperator

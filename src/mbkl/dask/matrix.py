@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
 from mbkl.dask.store import count_different
-from mbkl.engine.fixed_point import to_fixed_point
+from mbkl.engine.arrays import to_fixed_point
 from mbkl.maps.sample import Sample
 
 

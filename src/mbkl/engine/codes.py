@@ -1,128 +1,25 @@
-"""The data as small integers: which cell of every group each row falls in."""
+"""The data as small integers: which cell of every group each row falls in.
+
+Codes own where they are. Those of this file are in memory; `files`, `device` and `mbkl.dask`
+have others, with the same methods. What is written above the engine asks for no more than
+
+    gather(tables) -> scores, histogram(residuals) -> sums per cell,
+    take(rows), coarsen(plan), keep_groups(groups), bundled(), dense(), counts()
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-
-def smallest_code_dtype(n_cells: int) -> np.dtype:
-    """Return the smallest unsigned type that can number `n_cells` cells.
-
-    Examples
-    --------
-    >>> smallest_code_dtype(256), smallest_code_dtype(257)
-    (dtype('uint8'), dtype('uint16'))
-    """
-    for dtype in (np.uint8, np.uint16):
-        if n_cells <= np.iinfo(dtype).max + 1:
-            return np.dtype(dtype)
-    return np.dtype(np.uint32)
-
-
-@dataclass(frozen=True)
-class DenseCodes:
-    """One code per group and row.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_groups, n_rows)
-        Group-major, so that a pass reads the codes of a group in sequence while
-        its small table or histogram stays in the nearest cache.
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are numbered offsets[g] to offsets[g + 1] - 1.
-    """
-
-    values: NDArray
-    offsets: NDArray[np.int64]
-
-    @property
-    def n_rows(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def n_groups(self) -> int:
-        return self.values.shape[0]
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.offsets[-1])
-
-    @property
-    def n_stored(self) -> int:
-        """How many codes one pass has to read."""
-        return self.values.size
-
-
-@dataclass(frozen=True)
-class SparseCodes:
-    """Codes of a sparse matrix: only entries outside the cell of zero are stored.
-
-    Parameters
-    ----------
-    indptr : ndarray of shape (n_groups + 1,)
-        Entries of group g are at indptr[g] to indptr[g + 1] - 1.
-    rows : ndarray of shape (n_entries,)
-        Row of each entry, increasing within a group.
-    values : ndarray of shape (n_entries,)
-        Code of each entry.
-    zero_codes : ndarray of shape (n_groups,)
-        Code of the value zero in each group, that of every row not stored.
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are numbered offsets[g] to offsets[g + 1] - 1.
-    n_rows : int
-        Number of rows.
-    """
-
-    indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    values: NDArray
-    zero_codes: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    n_rows: int
-
-    @property
-    def n_groups(self) -> int:
-        return self.zero_codes.size
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.offsets[-1])
-
-    @property
-    def n_stored(self) -> int:
-        return self.values.size
-
-    @property
-    def zero_cells(self) -> NDArray[np.int64]:
-        """Cell of the value zero in each group."""
-        return self.offsets[:-1] + self.zero_codes
-
-    @property
-    def groups(self) -> NDArray[np.intp]:
-        """Group of each entry."""
-        return np.repeat(np.arange(self.n_groups), np.diff(self.indptr))
-
-
-Codes = DenseCodes | SparseCodes
-
-
-def densify(codes: Codes) -> DenseCodes:
-    """Return the codes with every entry stored."""
-    if isinstance(codes, DenseCodes):
-        return codes
-    values = np.empty((codes.n_groups, codes.n_rows), dtype=codes.values.dtype)
-    values[:] = codes.zero_codes[:, None]
-    values[codes.groups, codes.rows] = codes.values
-    return DenseCodes(values, codes.offsets)
-
-
-def offsets_of(codes: Codes, groups: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the first cell of each of some groups, when the others are gone."""
-    sizes = np.diff(codes.offsets)[groups]
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.engine.bundles import Bundling, bundling
+from mbkl.engine.twins import TWINS, Twins
 
 
 @dataclass(frozen=True)
@@ -173,5 +70,297 @@ def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> 
     new_codes = climbed - np.repeat(climbed[offsets[:-1]], np.diff(offsets))
     n_cells = new_codes[offsets[1:] - 1] + 1 if n_groups else np.zeros(0, dtype=np.int64)
     groups = np.flatnonzero(n_cells > 1)
-    new_offsets = np.concatenate([[0], np.cumsum(n_cells[groups])]).astype(np.int64)
-    return Coarsening(groups, new_codes, new_offsets)
+    return Coarsening(groups, new_codes, offsets_of(n_cells[groups]))
+
+
+class Codes:
+    """What codes have in common wherever they are.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_groups + 1,)
+        Cells of group g are numbered offsets[g] to offsets[g + 1] - 1.
+    loops : Twins or Compiled
+        What computes with those that are in memory.
+    many_at_once : bool
+        Whether a pass of many columns takes hardly longer than one of a single column.
+    """
+
+    n_rows: Any
+    offsets: Any
+    loops: Any
+    many_at_once = False
+
+    @property
+    def n_groups(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.offsets[-1])
+
+    def gather(self, tables) -> Any:
+        """Sum over groups the table entry of each row's cell.
+
+        Parameters
+        ----------
+        tables : ndarray of shape (n_cells, n_columns)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows, n_columns)
+        """
+        raise NotImplementedError
+
+    def histogram(self, residuals) -> Any:
+        """Sum the residuals of the rows in each cell.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        sums : ndarray of shape (n_cells, n_columns)
+        """
+        raise NotImplementedError
+
+    def take(self, rows) -> Codes:
+        """Return the codes of some rows, in the given order."""
+        raise NotImplementedError
+
+    def renumbered(self, groups, numbers: NDArray, offsets) -> Codes:
+        """Return the codes of some groups with new numbers for all cells.
+
+        Parameters
+        ----------
+        groups : ndarray of shape (n_kept,)
+        numbers : ndarray of shape (n_cells,)
+            New number, within its group, of each cell.
+        offsets : ndarray of shape (n_kept + 1,)
+            First new cell of each kept group.
+        """
+        raise NotImplementedError
+
+    def coarsen(self, plan: Coarsening) -> Codes:
+        """Return the codes after boundaries between cells are removed."""
+        return self.renumbered(plan.groups, plan.new_codes.astype(plan.dtype), plan.offsets)
+
+    def keep_groups(self, groups: NDArray[np.intp]) -> Codes:
+        """Return the codes of some groups."""
+        raise NotImplementedError
+
+    def bundled(self) -> Codes:
+        """Return the codes for passes of few columns: small groups are joined."""
+        return self
+
+    def dense(self) -> DenseCodes:
+        """Return the codes in memory, with every entry stored."""
+        raise NotImplementedError
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return the number of rows in each cell."""
+        return self.histogram(np.ones((self.n_rows, 1), dtype=np.int64))[:, 0]
+
+    def kept_offsets(self, groups: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the first cell of each of some groups, when the others are gone."""
+        return offsets_of(np.diff(self.offsets)[groups])
+
+    # Where numbers of rows and of cells are ---------------------------------------------------
+
+    def place(self, array, dtype=None) -> Any:
+        """Return an array where the codes are computed with: here."""
+        return array
+
+    def row_dtype(self, n_columns: int) -> Any:
+        """Return the data type of the scores of rows."""
+        return np.float64
+
+    def coarse(self) -> AbstractContextManager:
+        """Return a context for coarser products; here they are all exact."""
+        return nullcontext()
+
+
+@dataclass(frozen=True)
+class DenseCodes(Codes):
+    """One code per group and row, in memory.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_groups, n_rows)
+        Group-major, so that a pass reads the codes of a group in sequence while
+        its small table or histogram stays in the nearest cache.
+    offsets : ndarray of shape (n_groups + 1,)
+    loops : Twins or Compiled
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = DenseCodes(np.array([[0, 1, 1]], dtype=np.uint8), np.array([0, 2]))
+    >>> codes.gather(np.array([[5.0], [7.0]])).ravel()
+    array([5., 7., 7.])
+    >>> codes.histogram(np.array([[1], [2], [3]])).ravel()
+    array([1, 5])
+    """
+
+    values: NDArray
+    offsets: NDArray[np.int64]
+    loops: Twins = field(default=TWINS, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        return self.values.shape[1]
+
+    def gather(self, tables):
+        return self.loops.gather(self.values, self.offsets, tables)
+
+    def histogram(self, residuals):
+        return self.loops.histogram(self.values, self.offsets, residuals)
+
+    def take(self, rows) -> DenseCodes:
+        return replace(self, values=self.loops.take(self.values, rows))
+
+    def renumbered(self, groups, numbers, offsets) -> DenseCodes:
+        values = self.loops.renumber(self.values, self.offsets, groups, numbers)
+        return replace(self, values=values, offsets=offsets)
+
+    def keep_groups(self, groups) -> DenseCodes:
+        return replace(self, values=self.values[groups], offsets=self.kept_offsets(groups))
+
+    def bundled(self) -> Codes:
+        plan = bundling(self.offsets, self.n_rows)
+        if plan is None:
+            return self
+        bundles = replace(self, values=plan.join(self.values), offsets=plan.cell_offsets)
+        return BundledCodes(bundles, plan)
+
+    def dense(self) -> DenseCodes:
+        return self
+
+
+@dataclass(frozen=True)
+class SparseCodes(Codes):
+    """Codes of a sparse matrix: only entries outside the cell of zero are stored.
+
+    Parameters
+    ----------
+    indptr : ndarray of shape (n_groups + 1,)
+        Entries of group g are at indptr[g] to indptr[g + 1] - 1.
+    rows : ndarray of shape (n_entries,)
+        Row of each entry, increasing within a group.
+    values : ndarray of shape (n_entries,)
+        Code of each entry.
+    zero_codes : ndarray of shape (n_groups,)
+        Code of the value zero in each group, that of every row not stored.
+    offsets : ndarray of shape (n_groups + 1,)
+    n_rows : int
+    loops : Twins or Compiled
+    """
+
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    values: NDArray
+    zero_codes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    n_rows: int
+    loops: Twins = field(default=TWINS, repr=False)
+
+    @property
+    def zero_cells(self) -> NDArray[np.int64]:
+        """Cell of the value zero in each group."""
+        return self.offsets[:-1] + self.zero_codes
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """Group of each entry."""
+        return np.repeat(np.arange(self.n_groups), np.diff(self.indptr))
+
+    @property
+    def entries(self) -> tuple:
+        """What the loops need to look up entries."""
+        return (self.indptr, self.rows, self.values, self.offsets, self.zero_cells)
+
+    def gather(self, tables):
+        return self.loops.gather_sparse(self.entries, self.n_rows, tables)
+
+    def histogram(self, residuals):
+        return self.loops.histogram_sparse(self.entries, residuals)
+
+    def take(self, rows) -> SparseCodes:
+        # Codes are shifted by one, so that a stored code 0 is not taken for absence.
+        shifted = sparse.csc_array(
+            (self.values.astype(np.int64) + 1, self.rows, self.indptr),
+            shape=(self.n_rows, self.n_groups),
+        )
+        taken = sparse.csc_array(shifted.tocsr()[rows])
+        taken.sort_indices()
+        return replace(
+            self,
+            indptr=taken.indptr.astype(np.int64),
+            rows=taken.indices.astype(np.int32),
+            values=(taken.data - 1).astype(self.values.dtype),
+            n_rows=len(rows),
+        )
+
+    def coarsen(self, plan: Coarsening) -> SparseCodes:
+        groups = self.groups
+        new_values = plan.new_codes[self.offsets[groups] + self.values]
+        new_zeros = plan.new_codes[self.zero_cells]
+        stays = np.zeros(self.n_groups, dtype=bool)
+        stays[plan.groups] = True
+        stored = stays[groups] & (new_values != new_zeros[groups])
+        counts = np.bincount(groups[stored], minlength=self.n_groups)[plan.groups]
+        return replace(
+            self,
+            indptr=offsets_of(counts),
+            rows=self.rows[stored],
+            values=new_values[stored].astype(plan.dtype),
+            zero_codes=new_zeros[plan.groups],
+            offsets=plan.offsets,
+        )
+
+    def keep_groups(self, groups) -> DenseCodes:
+        return self.dense().keep_groups(groups)
+
+    def dense(self) -> DenseCodes:
+        values = np.empty((self.n_groups, self.n_rows), dtype=self.values.dtype)
+        values[:] = self.zero_codes[:, None]
+        values[self.groups, self.rows] = self.values
+        return DenseCodes(values, self.offsets, self.loops)
+
+
+@dataclass(frozen=True)
+class BundledCodes(Codes):
+    """Codes of bundles of neighbouring groups, for passes of few columns.
+
+    Parameters
+    ----------
+    bundles : Codes
+        One code per bundle and row; the first member is the leading digit.
+    plan : Bundling
+        Which groups are joined.
+    """
+
+    bundles: Any
+    plan: Bundling
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self.plan.offsets
+
+    @property
+    def loops(self) -> Twins:
+        return self.bundles.loops
+
+    @property
+    def n_rows(self) -> int:
+        return self.bundles.n_rows
+
+    def gather(self, tables):
+        return self.bundles.gather(self.loops.expand_tables(self.plan, tables))
+
+    def histogram(self, residuals):
+        return self.loops.fold_sums(self.plan, self.bundles.histogram(residuals))
+
+    def take(self, rows) -> BundledCodes:
+        return replace(self, bundles=self.bundles.take(rows))

@@ -188,7 +188,7 @@ def _pack_search(model) -> dict[str, NDArray]:
 
 
 def _set_search(model, arrays: Arrays) -> None:
-    from mbkl.model_selection import Entry, Search
+    from mbkl.search import Entry, Search
 
     own = arrays.within("search")
     scores = own.reals("scores", (None, None))

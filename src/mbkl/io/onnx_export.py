@@ -111,7 +111,7 @@ def register_onnx_converter() -> None:
     >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
     'output_label'
     """
-    from mbkl.model_selection import MBKLClassifierCV
+    from mbkl.search import MBKLClassifierCV
 
     skl2onnx = require("skl2onnx", "onnx")
     shapes = require("skl2onnx.common.shape_calculator", "onnx")

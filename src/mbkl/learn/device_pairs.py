@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import coarsening
-from mbkl.engine.namespace import Values, index_for, to_host
+from mbkl.cells.operator import Block, Operator, stacked
+from mbkl.cells.tables import FreeCells, Ladder
+from mbkl.engine.arrays import Values, index_for, to_host
 from mbkl.extras import require
-from mbkl.learn.operator import AnyOperator, JointOperator, MapOperator, stacked
 from mbkl.learn.pairs import Pairs
-from mbkl.learn.tables import Cells, Ladder
 
 # bfloat16 pieces that hold a vector to float32 precision.
 _PIECES = 3
@@ -32,26 +31,19 @@ class DevicePairs:
     ----------
     matrices : tuple of tensors of shape (n_slots, n_pairs)
         Those of each family.
-    families : tuple of Ladder or Cells
+    families : tuple of Ladder or FreeCells
         How the maps hang together.
     """
 
     matrices: tuple[Values, ...]
-    families: tuple[Ladder | Cells, ...]
-
-    in_lockstep = False
+    families: tuple[Ladder | FreeCells, ...]
 
     @classmethod
-    def of(cls, operator: AnyOperator, pairs: Pairs, signs: Values) -> DevicePairs:
+    def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:
         """Form the matrix of some pairs."""
-        parts = operator.parts if isinstance(operator, JointOperator) else (operator,)
-        bounds = np.cumsum([0] + [part.n_columns for part in parts])
         rows, classes = operator.to_device(pairs.rows), operator.to_device(pairs.classes)
-        matrices = tuple(
-            _signed(part, rows, classes, signs[bounds[k] : bounds[k + 1]])
-            for k, part in enumerate(parts)
-        )
-        return cls(matrices, tuple(part.cells for part in parts))
+        matrices = operator.of_columns(lambda block, own: _signed(block, rows, classes, own), signs)
+        return cls(tuple(matrices), tuple(block.cells for block in operator.blocks))
 
     @property
     def n_columns(self) -> int:
@@ -72,12 +64,7 @@ class DevicePairs:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left: no fern is."""
-        return np.concatenate(
-            [
-                cells.is_chained if isinstance(cells, Ladder) else np.zeros(cells.n_slots, bool)
-                for cells in self.families
-            ]
-        )
+        return np.concatenate([cells.is_chained_map for cells in self.families])
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:
@@ -108,26 +95,14 @@ class DevicePairs:
     def keep_maps(self, kept: NDArray[np.bool_]) -> DevicePairs:
         """Return the matrix of some of the maps."""
         bounds = np.cumsum([len(matrix) for matrix in self.matrices])[:-1]
-        parts = [
-            _keep(matrix, cells, own)
+        kept_maps = [
+            cells.keep_lines(matrix, own)
             for matrix, cells, own in zip(
                 self.matrices, self.families, np.split(kept, bounds), strict=True
             )
         ]
-        return DevicePairs(tuple(part[0] for part in parts), tuple(part[1] for part in parts))
-
-
-def _keep(matrix: Values, cells: Ladder | Cells, kept) -> tuple[Values, Ladder | Cells]:
-    """Return some maps of one family."""
-    chosen = np.flatnonzero(kept & cells.is_map)
-    taken = matrix[index_for(chosen, matrix)]
-    if isinstance(cells, Cells):
-        sizes = np.diff(cells.offsets)[chosen]
-        return taken, Cells(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-    ladder = Ladder(coarsening(cells.offsets, kept[cells.is_map]).offsets)
-    lines = taken.new_zeros((ladder.n_slots, taken.shape[1]))
-    lines[index_for(np.flatnonzero(ladder.is_map), lines)] = taken
-    return lines, ladder
+        matrices, families = zip(*kept_maps, strict=True)
+        return DevicePairs(matrices, families)
 
 
 def _own_products(matrix: Values, weights: Values) -> tuple[Values, Values]:
@@ -160,23 +135,14 @@ def _product(left: Values, right: Values) -> Values:
     return product.double().sum(1, keepdim=True)
 
 
-def _signed(part: MapOperator, rows: Values, classes: Values, signs: Values) -> Values:
+def _signed(block: Block, rows: Values, classes: Values, signs: Values) -> Values:
     """Return the value of each slot on each pair."""
-    torch = require("torch", "gpu")
-    cells, codes = part.cells, part.plain_codes
-    of_ferns = isinstance(cells, Cells)
-    signs = signs.to(torch.float32 if of_ferns else torch.bfloat16)
-    lines = signs.new_zeros((cells.n_slots, rows.shape[0]))
-    own: Values = codes.values[:, rows]
-    for start in range(0, cells.n_slots, _BLOCK_MAPS):
-        block = np.arange(start, min(start + _BLOCK_MAPS, cells.n_slots))
-        place = slice(start, start + block.size)
-        if of_ferns:
-            found = own[place].long() + index_for(cells.offsets[block], own)[:, None]
-            lines[place] = signs[found, classes]
-            continue
-        group = cells.group[block]
-        number = index_for(block - cells.offsets[group], own)[:, None]
-        right = own[index_for(group, own)] >= number
-        lines[place] = (right.to(signs.dtype) * 2 - 1) * signs[place][:, classes]
-    return lines
+    codes: Values = block.codes
+    values = codes.values[:, rows]
+    lines = [
+        block.cells.signed_lines(values, classes, signs, slots)
+        for slots in np.split(
+            np.arange(block.cells.n_slots), range(_BLOCK_MAPS, block.cells.n_slots, _BLOCK_MAPS)
+        )
+    ]
+    return stacked(lines)

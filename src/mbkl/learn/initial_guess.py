@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.fixed_point import exact_total, to_fixed_point, total_of
-from mbkl.engine.namespace import Values, namespace
-from mbkl.learn.operator import AnyOperator
+from mbkl.cells.operator import Operator
+from mbkl.engine.arrays import Values, exact_total, namespace, to_fixed_point, total_of
+from mbkl.learn.labelled_rows import LabelledRows
 
 Array = NDArray[np.float64]
 
@@ -41,18 +41,9 @@ class Shares:
     row: Values
 
 
-def class_shares(
-    operator: AnyOperator, y: NDArray[np.intp], n_classes: int, weights: Array
-) -> Shares:
-    """Count the classes on the sides and in the cells of the maps.
-
-    Parameters
-    ----------
-    operator : MapOperator or JointOperator
-    y : ndarray of shape (n_rows,)
-    n_classes : int
-    weights : ndarray of shape (n_rows,)
-    """
+def class_shares(rows: LabelledRows) -> Shares:
+    """Count the classes on the sides and in the cells of the maps."""
+    operator, y, n_classes, weights = rows.operator, rows.y, rows.n_classes, rows.weights
     classes = operator.to_device(np.arange(n_classes))
     xp = namespace(classes)
     own_class = operator.to_device(y)[:, None] == classes
@@ -71,12 +62,12 @@ def class_shares(
     return Shares(own, rest, usual / own_total + usual / rest_total)
 
 
-def initial_signs(operator: AnyOperator, shares: Shares, rule: str) -> Array:
+def initial_signs(operator: Operator, shares: Shares, rule: str) -> Array:
     """Return +1, -1 or 0 (no use) for each map and class; for cells, what is between.
 
     Parameters
     ----------
-    operator : MapOperator or JointOperator
+    operator : Operator
     shares : Shares
     rule : {"balanced", "median"}
         See `signs_of_stumps`. Ferns know no such choice.

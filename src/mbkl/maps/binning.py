@@ -1,20 +1,14 @@
-"""From feature values to cell codes."""
+"""Thresholds of every group: what values are compared with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from mbkl.engine.codes import Codes, DenseCodes, SparseCodes, densify, smallest_code_dtype
-from mbkl.engine.numpy_engine import as_float32
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class BinEdges:
 
     @cached_property
     def guide(self) -> Guide:
-        """Short cut for the compiled search, see the kernel `bin_dense`."""
+        """Short cut for the compiled search, see the loop `bin_dense`."""
         n_groups = self.offsets.size - 1
         sizes = np.diff(self.offsets)
         group = np.repeat(np.arange(n_groups), sizes)
@@ -70,7 +64,7 @@ class BinEdges:
         scale = np.where(np.isfinite(scale), scale, 0.0)
         position = (self.thresholds[finite] - low[group[finite]]) * scale[group[finite]]
         part = np.minimum(position, n_parts[group[finite]] - 1).astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(n_parts + 1)]).astype(np.int64)
+        offsets = offsets_of(n_parts + 1)
         counts = np.zeros(int(offsets[-1]), dtype=np.int32)
         np.add.at(counts, offsets[group[finite]] + part + 1, 1)
         np.add.at(counts, offsets[group[~finite]], 1)
@@ -78,59 +72,3 @@ class BinEdges:
             block = counts[offsets[g] : offsets[g + 1]]
             np.cumsum(block, out=block)
         return Guide(low, scale, counts, offsets)
-
-
-def bin_columns(X, features: NDArray[np.intp], edges: BinEdges, engine: Engine) -> Codes:
-    """Return the codes of some columns of X.
-
-    Parameters
-    ----------
-    X : ndarray, or scipy sparse matrix in CSR or CSC format
-        NaN falls in the first cell.
-    features : ndarray of shape (n_groups,)
-        Column of each group.
-    edges : BinEdges
-    engine : NumpyEngine or NumbaEngine
-
-    Returns
-    -------
-    codes : DenseCodes or SparseCodes
-        Sparse where that takes less memory.
-    """
-    if sparse.issparse(X):
-        return _bin_sparse(X, features, edges)
-    values = engine.empty_codes(features.size, X.shape[0], edges.code_dtype)
-    engine.bin(X, features, edges, values)
-    return DenseCodes(values, edges.cell_offsets)
-
-
-def _bin_sparse(X, features: NDArray[np.intp], edges: BinEdges) -> Codes:
-    """Bin the stored entries of X; the zeros between them are never formed."""
-    columns = sparse.csc_array(X)
-    if not columns.has_canonical_format:
-        columns = columns.copy()
-        columns.sum_duplicates()
-    zeros = np.empty(features.size, dtype=np.int64)
-    rows, values, counts = [], [], np.empty(features.size, dtype=np.int64)
-    for group, feature in enumerate(features):
-        thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
-        entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
-        data = as_float32(columns.data[entries])
-        entry_codes = np.searchsorted(thresholds, data, side="left")
-        entry_codes[np.isnan(data)] = 0
-        zeros[group] = np.searchsorted(thresholds, 0.0, side="left")
-        stored = entry_codes != zeros[group]
-        rows.append(columns.indices[entries][stored].astype(np.int32))
-        values.append(entry_codes[stored].astype(edges.code_dtype))
-        counts[group] = stored.sum()
-    codes = SparseCodes(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.concatenate(rows or [np.empty(0, np.int32)]),
-        np.concatenate(values or [np.empty(0, edges.code_dtype)]),
-        zeros,
-        edges.cell_offsets,
-        X.shape[0],
-    )
-    bytes_dense = codes.n_groups * codes.n_rows * edges.code_dtype.itemsize
-    bytes_sparse = codes.rows.nbytes + codes.values.nbytes
-    return codes if bytes_sparse < bytes_dense else densify(codes)

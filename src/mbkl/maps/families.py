@@ -1,22 +1,20 @@
-"""Several families of maps in one model."""
+"""Several families of maps in one model: which to draw, and the maps that were drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.learn.limit_kernel import Choice
-from mbkl.learn.operator import AnyOperator, MapOperator, join
-from mbkl.maps.ferns import FernMaps, Ferns
+from mbkl.cells.operator import Block, Operator
+from mbkl.engine.rows import Rows
+from mbkl.maps.choose import Choice
+from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
 from mbkl.maps.projections import ProjectionMaps, Projections
 from mbkl.maps.stumps import StumpMaps, Stumps
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
 
 Family = Stumps | Ferns | Projections
 Maps = StumpMaps | FernMaps | ProjectionMaps
@@ -27,6 +25,11 @@ FAMILIES: dict[str, type[Family]] = {
     "projections": Projections,
 }
 
+# Up to this many codes the kernel matrix is what takes time, not the ferns
+# (python -m benchmarks.suite).
+_CHEAP_CODES = 8_000_000
+_ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
+
 
 @dataclass(frozen=True)
 class MapSet:
@@ -34,51 +37,60 @@ class MapSet:
 
     Parameters
     ----------
-    parts : tuple of StumpMaps, FernMaps or ProjectionMaps
+    families : tuple of StumpMaps, FernMaps or ProjectionMaps
     """
 
-    parts: tuple[Maps, ...]
+    families: tuple[Maps, ...]
 
     @property
     def n_maps(self) -> int:
-        return sum(part.n_maps for part in self.parts)
+        return sum(maps.n_maps for maps in self.families)
 
     @property
     def n_groups(self) -> int:
-        return sum(part.n_groups for part in self.parts)
+        return sum(maps.n_groups for maps in self.families)
 
     @property
-    def has_ferns(self) -> bool:
-        return any(isinstance(part, FernMaps) for part in self.parts)
+    def is_ordered(self) -> bool:
+        """Whether the cells of all groups are in order: there are no ferns."""
+        return all(maps.is_ordered for maps in self.families)
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
-        return sum(
-            0 if isinstance(part, FernMaps) and n_rows <= _FEW_ROWS else n_rows * part.n_groups
-            for part in self.parts
-        )
+        return sum(maps.n_codes(n_rows) for maps in self.families)
 
     @property
     def group_features(self) -> NDArray[np.intp]:
         """Input feature of each group, -1 where it has none or several."""
-        return np.concatenate([part.group_features for part in self.parts])
+        return np.concatenate([maps.group_features for maps in self.families])
 
-    def operator(self, codes: Sequence, engine: Engine) -> AnyOperator:
-        """Return the matrix of all maps on the rows that the codes stand for."""
-        pairs = zip(self.parts, codes, strict=True)
-        return join([MapOperator(piece, part.cells, engine) for part, piece in pairs])
+    @property
+    def stump_features(self) -> NDArray[np.intp]:
+        """Input feature of each stump."""
+        return np.concatenate([maps.stump_features for maps in self.families])
 
-    def codes(self, X, engine: Engine) -> list:
-        """Return the codes of the rows of X, family by family."""
-        return [part.codes(X, engine) for part in self.parts]
+    @property
+    def stump_thresholds(self) -> NDArray[np.float64]:
+        """Threshold of each stump."""
+        return np.concatenate([maps.stump_thresholds for maps in self.families])
+
+    @property
+    def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Features and thresholds of the stumps that each fern joins."""
+        return [fern for maps in self.families for fern in maps.ferns]
+
+    def split(self, values: NDArray) -> list[NDArray]:
+        """Return the entries of each family, of an array with one for each map."""
+        return np.split(values, np.cumsum([maps.n_maps for maps in self.families])[:-1])
+
+    def codes(self, rows: Rows) -> list:
+        """Return the codes of the rows, family by family."""
+        return [maps.codes(rows) for maps in self.families]
 
     def select(self, kept: NDArray[np.bool_]) -> MapSet:
         """Return some of the maps."""
-        bounds = np.cumsum([part.n_maps for part in self.parts])[:-1]
-        pieces = np.split(kept, bounds)
-        return MapSet(
-            tuple(part.select(piece) for part, piece in zip(self.parts, pieces, strict=True))
-        )
+        pairs = zip(self.families, self.split(kept), strict=True)
+        return MapSet(tuple(maps.select(own) for maps, own in pairs))
 
     def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the tables of each family.
@@ -89,8 +101,8 @@ class MapSet:
             A row per stump and per cell of a fern.
         """
         tables, start = [], 0
-        for part in self.parts:
-            cells = part.cells
+        for maps in self.families:
+            cells = maps.cells
             is_weight = cells.spread(cells.is_map)
             stop = start + int(is_weight.sum())
             everywhere = np.zeros((cells.n_cells, weights.shape[1]))
@@ -99,11 +111,11 @@ class MapSet:
             start = stop
         return tables
 
-    def score(self, X, tables: Sequence, engine: Engine) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row of X."""
-        scores = self.parts[0].score(X, tables[0], engine)
-        for part, piece in zip(self.parts[1:], tables[1:], strict=True):
-            scores += part.score(X, piece, engine)
+    def score(self, rows: Any, tables: Sequence) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        scores = self.families[0].score(rows, tables[0])
+        for maps, own in zip(self.families[1:], tables[1:], strict=True):
+            scores += maps.score(rows, own)
         return scores
 
 
@@ -119,7 +131,7 @@ def families_of(maps) -> list[Family]:
         if not maps:
             raise ValueError("maps is an empty list; name at least one family.")
         return [family for item in maps for family in families_of(item)]
-    if isinstance(maps, (Stumps, Ferns, Projections)):
+    if isinstance(maps, tuple(FAMILIES.values())):
         return [maps]
     if isinstance(maps, str) and maps in FAMILIES:
         return [FAMILIES[maps]()]
@@ -127,33 +139,6 @@ def families_of(maps) -> list[Family]:
         f"maps must be 'auto' by itself, or one of {sorted(FAMILIES)}, an instance of a family "
         f"or a list of these, got {maps!r}."
     )
-
-
-def default_n_maps(family: Family, shape: tuple[int, int]) -> int:
-    """Return the number of maps that `n_maps="auto"` draws.
-
-    64 stumps a feature are fine steps; time hardly grows with their number. The kernel
-    of ferns deviates from its limit by one over the root of their number, but time
-    grows with it: they are 2,000, fewer beyond 400 million codes.
-
-    Examples
-    --------
-    >>> default_n_maps(Stumps(), (100, 4)), default_n_maps(Stumps(), (100, 558))
-    (2000, 35712)
-    >>> default_n_maps(Ferns(), (100, 4)), default_n_maps(Ferns(), (10**6, 4))
-    (2000, 400)
-    """
-    n_rows, n_features = shape
-    if isinstance(family, Ferns):
-        return max(min(_USUAL_FERNS, _FERN_CODES // max(n_rows, 1)), _FEWEST_FERNS)
-    return min(max(64 * n_features, 2_000), 200_000)
-
-
-_USUAL_FERNS, _FEWEST_FERNS, _FERN_CODES = 2_000, 200, 400_000_000
-# Up to this many codes the kernel matrix is what takes time, not the ferns.
-_CHEAP_CODES = 8_000_000
-_ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
-_FEW_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -167,8 +152,7 @@ class Plan:
     share : float
         Prior weight of the family, to be divided among its maps.
     rates : ndarray of shape (n_features,) or None
-        Prior weight of each feature, to be divided among its stumps; None divides
-        equally among all stumps drawn.
+        See `StumpMaps.prior`.
     """
 
     family: Family
@@ -176,31 +160,54 @@ class Plan:
     share: float = 1.0
     rates: NDArray[np.float64] | None = None
 
+    def n_groups(self, n_features: int) -> int:
+        """Return the number of codes of a row, about."""
+        return self.family.n_groups(self.n_maps, n_features)
+
     def n_codes(self, shape: tuple[int, int]) -> int:
         """Return how many codes one pass reads, about."""
         n_rows, n_features = shape
-        if not isinstance(self.family, Ferns):
-            return n_rows * n_features
-        # Ferns of few rows are read a few times only, to form the kernel matrix.
-        return 0 if n_rows <= _FEW_ROWS else n_rows * self.n_maps
+        return 0 if n_rows <= self.family.few_rows else n_rows * self.n_groups(n_features)
 
-    def draw(self, X, weights, seed: int, engine: Engine):
-        """Return maps, the codes of X and prior weights of the maps."""
-        maps, codes = self.family.fit_codes(X, weights, self.n_maps, seed, engine)
-        prior = maps.multiplicity.astype(np.float64)
-        if self.rates is not None and isinstance(maps, StumpMaps):
-            features = maps.stump_features
-            drawn = np.bincount(features, prior, minlength=self.rates.size)
-            prior *= self.rates[features] / drawn[features]
+    def draw(self, rows: Rows, weights, seed: int) -> tuple[Maps, Block, NDArray[np.float64]]:
+        """Return maps, their block of the operator, and prior weights of the maps."""
+        maps, codes = self.family.fit_codes(rows, weights, self.n_maps, seed)
+        prior = maps.prior(self.rates)
         total = prior.sum()
-        return maps, codes, (self.share / total if total else 1.0) * prior
+        return maps, Block(codes, maps.cells), (self.share / total if total else 1.0) * prior
 
 
-def plans_of(families: Sequence[Family], n_maps: int | None, shape) -> list[Plan]:
-    """Return plans that give all families the same share."""
-    sizes = [n_maps or default_n_maps(family, shape) for family in families]
-    pairs = zip(families, sizes, strict=True)
-    return [Plan(family, size, 1.0 / len(families)) for family, size in pairs]
+def draw_all(
+    plans: Sequence[Plan], rows: Rows, weights, seed: int
+) -> tuple[MapSet, Operator, NDArray[np.float64]]:
+    """Draw the maps of all plans.
+
+    Returns
+    -------
+    maps : MapSet
+    operator : Operator
+        The maps on the rows.
+    prior : ndarray of shape (n_slots,)
+        Prior weight of each map; zero where there is no map.
+    """
+    kinds = [type(plan.family) for plan in plans]
+    # Two families of a kind are not to be the same draw twice.
+    seeds = [seed + kinds[:position].count(kind) for position, kind in enumerate(kinds)]
+    drawn = [plan.draw(rows, weights, own) for plan, own in zip(plans, seeds, strict=True)]
+    families, blocks, priors = zip(*drawn, strict=True)
+    operator = Operator(blocks)
+    prior = np.zeros(operator.n_slots)
+    prior[operator.is_map] = np.concatenate(priors)
+    return MapSet(families), operator, prior
+
+
+def plans_of(maps, n_maps: int | None, shape) -> list[Plan]:
+    """Return plans that give all families that `maps` names the same share."""
+    families = families_of(maps)
+    return [
+        Plan(family, n_maps or family.default_n_maps(shape), 1.0 / len(families))
+        for family in families
+    ]
 
 
 def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) -> list[Plan]:
@@ -219,11 +226,10 @@ def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) 
     """
     n_cheap = _CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
-    n_ferns = max(min(n_ferns, _FERN_CODES // max(shape[0], 1)), _FEWEST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     return [
-        Plan(stumps, n_maps or default_n_maps(stumps, shape), shares[0], choice.rates),
-        Plan(ferns, n_maps or n_ferns, shares[1]),
+        Plan(stumps, n_maps or stumps.default_n_maps(shape), shares[0], choice.rates),
+        Plan(ferns, n_maps or fewer_for_many_rows(n_ferns, shape[0]), shares[1]),
     ]

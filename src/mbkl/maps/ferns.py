@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.base import BaseEstimator
 
-from mbkl.engine.codes import DenseCodes, smallest_code_dtype
-from mbkl.engine.namespace import to_host
-from mbkl.learn.tables import Cells
-from mbkl.maps.sample import Sample, draw_sample
+from mbkl.cells.tables import FreeCells
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.codes import Codes
+from mbkl.engine.limits import FEW_ROWS_OF_FERNS
+from mbkl.engine.rows import Rows, Sample, steps
 from mbkl.maps.stumps import column_ranges, quantiles
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
 # Rows from which quantiles are taken: closer ones change no accuracy (measured).
 _QUANTILE_ROWS = 1_000
 _VALUES_AT_ONCE = 4_000_000
+_MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 
 @dataclass(frozen=True)
@@ -62,54 +62,48 @@ class FernMaps:
     def n_groups(self) -> int:
         return self.n_raw.size
 
-    @property
-    def multiplicity(self) -> NDArray[np.int64]:
-        return np.ones(self.n_maps, dtype=np.int64)
+    # A fern is no stump.
+    stump_features, stump_thresholds = np.empty(0, np.intp), np.empty(0)
+    is_ordered = False
 
     @property
-    def cells(self) -> Cells:
-        return Cells(self.cell_offsets)
+    def cells(self) -> FreeCells:
+        return FreeCells(self.cell_offsets)
 
     @property
     def raw_offsets(self) -> NDArray[np.int64]:
-        return np.concatenate([[0], np.cumsum(self.n_raw)]).astype(np.int64)
+        return offsets_of(self.n_raw)
 
     @property
     def group_features(self) -> NDArray[np.intp]:
         """Input feature of each group: a fern has several, which -1 stands for."""
         return np.full(self.n_groups, -1, dtype=np.intp)
 
-    def codes(self, X, engine: Engine) -> DenseCodes:
-        """Return the cell of each fern that each row of X falls in."""
-        values = engine.empty_codes(self.n_maps, X.shape[0], self.numbers.dtype)
-        if not sparse.issparse(X):
-            engine.bin_ferns(X, self, values)
-            return DenseCodes(values, self.cell_offsets)
-        used, places = np.unique(self.features, return_inverse=True)
-        narrow = replace(self, features=places)
-        rows = sparse.csr_array(X)
-        step = max(1, _VALUES_AT_ONCE // max(used.size, 1))
-        for start in range(0, X.shape[0], step):
-            block = slice(start, start + step)
-            dense = np.ascontiguousarray(rows[block][:, used].toarray())
-            part = np.empty((self.n_maps, dense.shape[0]), dtype=values.dtype)
-            engine.bin_ferns(dense, narrow, part)
-            values[:, block] = part
-        return DenseCodes(values, self.cell_offsets)
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return 0 if n_rows <= FEW_ROWS_OF_FERNS else n_rows * self.n_maps
 
-    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
-        """Return the scores of the rows of X."""
-        scores = np.empty((X.shape[0], tables.shape[1]))
-        step = max(1, _VALUES_AT_ONCE // max(self.n_maps, 1))
-        for start in range(0, X.shape[0], step):
-            block = slice(start, start + step)
-            codes = self.codes(X[block], engine)
-            scores[block] = to_host(engine.gather(codes, engine.to_device(tables)))
+    def codes(self, rows: Rows) -> Codes:
+        """Return the cell of each fern that each row falls in."""
+        return rows.bin_ferns(self)
+
+    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        scores = np.empty((rows.shape[0], tables.shape[1]))
+        for block in steps(rows.shape[0], _VALUES_AT_ONCE // max(self.n_maps, 1)):
+            codes = self.codes(rows.block(block))
+            scores[block] = to_host(codes.gather(codes.place(tables)))
         return scores
 
-    def split(self, values: NDArray) -> list[NDArray]:
-        """Return the pieces of an array of stumps that belong to each fern."""
-        return np.split(values, self.offsets[1:-1])[: self.n_maps]
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return weights of the ferns before any are learned: rates tell how they are drawn."""
+        return np.ones(self.n_maps)
+
+    @property
+    def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Features and thresholds of the stumps of each fern."""
+        bounds = pairwise(self.offsets)
+        return [(self.features[a:b], self.thresholds[a:b]) for a, b in bounds]
 
     def column_names(self, inputs) -> list[str]:
         """Return a name for each cell of each fern."""
@@ -125,11 +119,11 @@ class FernMaps:
         return FernMaps(
             self.features[stumps],
             self.thresholds[stumps],
-            _offsets(np.diff(self.offsets)[kept]),
+            offsets_of(np.diff(self.offsets)[kept]),
             self.factors[kept],
             self.n_raw[kept],
             numbers,
-            _offsets(np.diff(self.cell_offsets)[kept]),
+            offsets_of(np.diff(self.cell_offsets)[kept]),
         )
 
 
@@ -183,32 +177,51 @@ class Ferns(BaseEstimator):
         self.max_cells = max_cells
         self.rates = rates
 
+    # See `Stumps`. Ferns of few rows are read a few times only, to form the kernel matrix.
+    copies_of_codes, cells_of_a_map = 2.0, 200
+    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return n_maps
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the number of maps that `n_maps="auto"` draws.
+
+        Their kernel deviates from its limit by one over the root of their number, but time
+        grows with it: they are fewer beyond 400 million codes.
+
+        Examples
+        --------
+        >>> Ferns().default_n_maps((100, 4)), Ferns().default_n_maps((10**6, 4))
+        (2000, 400)
+        """
+        return fewer_for_many_rows(2_000, shape[0])
+
     def fit_codes(
-        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
-    ) -> tuple[FernMaps, DenseCodes]:
-        """Draw ferns for X and number the cells that rows fall in.
+        self, rows: Rows, weights: NDArray[np.float64], n_maps: int, seed: int
+    ) -> tuple[FernMaps, Codes]:
+        """Draw ferns for the rows and number the cells that they fall in.
 
         Parameters
         ----------
-        X : ndarray or sparse matrix of shape (n_rows, n_features)
+        rows : Rows
         weights : ndarray of shape (n_rows,)
             Positive; used by quantile thresholds alone.
         n_maps : int
             Number of ferns drawn. The first of a larger draw are the same.
         seed : int
-        engine : NumpyEngine or NumbaEngine
 
         Returns
         -------
         maps : FernMaps
             Those that part any rows.
-        codes : DenseCodes
+        codes : Codes
         """
-        self._check(X.shape[1])
-        maps = self._draw(X, weights, n_maps, seed, engine)
-        codes = maps.codes(X, engine)
-        seen = engine.counts(codes) > 0
-        return _renumber(maps, codes, seen, engine)
+        self._check(rows.shape[1])
+        maps = self._draw(rows, weights, n_maps, seed)
+        codes = maps.codes(rows)
+        return _renumber(maps, codes, codes.counts() > 0)
 
     def _check(self, n_features: int) -> None:
         if not 0 < self.depth <= DEEPEST:
@@ -238,7 +251,7 @@ class Ferns(BaseEstimator):
                     "negative and not all zero."
                 )
 
-    def _draw(self, X, weights, n_maps: int, seed: int, engine: Engine | None = None) -> FernMaps:
+    def _draw(self, rows: Rows, weights, n_maps: int, seed: int) -> FernMaps:
         """Draw all ferns, with cells as they come."""
         generator = np.random.Generator(np.random.Philox([seed, 2]))
         uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
@@ -246,21 +259,21 @@ class Ferns(BaseEstimator):
         factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
         stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
         stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
-        low, high, has_missing = column_ranges(X, engine)
+        low, high, has_missing = column_ranges(rows)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
-        sample = draw_sample(X, None, weights, _QUANTILE_ROWS, seed)
+        sample = rows.sample(None, weights, _QUANTILE_ROWS, seed)
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
-        raw_offsets = _offsets(n_raw)
+        raw_offsets = offsets_of(n_raw)
         numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
         dtype = smallest_code_dtype(int(n_raw.max(initial=1)))
         return FernMaps(
             features,
             thresholds,
-            _offsets(depths),
+            offsets_of(depths),
             factors,
             n_raw,
             numbers.astype(dtype),
@@ -327,9 +340,7 @@ def draw_thresholds(
     return thresholds.astype(np.float32).astype(np.float64)
 
 
-def _renumber(
-    maps: FernMaps, codes: DenseCodes, seen: NDArray[np.bool_], engine: Engine
-) -> tuple[FernMaps, DenseCodes]:
+def _renumber(maps: FernMaps, codes: Codes, seen: NDArray[np.bool_]) -> tuple[FernMaps, Codes]:
     """Give numbers to the cells that were seen, one to all others; drop idle ferns."""
     starts, n_raw = maps.cell_offsets[:-1], maps.n_raw
     before: NDArray[np.int64] = np.cumsum(seen) - seen
@@ -339,11 +350,12 @@ def _renumber(
     kept = n_seen > 1
     n_cells = n_seen + (n_seen < n_raw)
     dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
-    whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=_offsets(n_cells))
+    whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=offsets_of(n_cells))
     selected = whole.select(kept)
     groups = np.flatnonzero(kept)
-    return selected, engine.renumbered(codes, groups, whole.numbers, selected.cell_offsets)
+    return selected, codes.renumbered(groups, whole.numbers, selected.cell_offsets)
 
 
-def _offsets(sizes: NDArray) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+def fewer_for_many_rows(n_ferns: int, n_rows: int) -> int:
+    """Return a number of ferns that leaves time and memory for many rows."""
+    return max(min(n_ferns, _MOST_CODES // max(n_rows, 1)), _FEWEST_FERNS)

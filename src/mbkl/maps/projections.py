@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 
+from mbkl.cells.tables import Ladder
+from mbkl.engine.arrays import exact_sum
 from mbkl.engine.codes import Codes
-from mbkl.engine.fixed_point import exact_sum
-from mbkl.learn.tables import Ladder
+from mbkl.engine.rows import steps
 from mbkl.maps.stumps import StumpMaps, Stumps, column_ranges, no_stumps
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
 
 _VALUES_AT_ONCE = 4_000_000
 # Stumps drawn per projection: the cells of one are then a byte.
@@ -54,9 +52,12 @@ class ProjectionMaps:
     def n_groups(self) -> int:
         return self.stumps.n_groups
 
-    @property
-    def multiplicity(self) -> NDArray[np.int64]:
-        return self.stumps.multiplicity
+    # Stumps are no ferns.
+    ferns: ClassVar[list] = []
+    is_ordered: ClassVar[bool] = True
+
+    # Stumps on projections have no feature.
+    stump_features, stump_thresholds = np.empty(0, np.intp), np.empty(0)
 
     @property
     def cells(self) -> Ladder:
@@ -71,10 +72,8 @@ class ProjectionMaps:
         """Return the projections of the rows of X, of float32 precision."""
         projected = np.empty((X.shape[0], self.directions.shape[1]), dtype=np.float32)
         n_inputs = self.directions.shape[0]
-        step = max(1, _VALUES_AT_ONCE // max(n_inputs, projected.shape[1], 1))
         rows = sparse.csr_array(X) if sparse.issparse(X) else X
-        for start in range(0, X.shape[0], step):
-            block = slice(start, start + step)
+        for block in steps(X.shape[0], _VALUES_AT_ONCE // max(n_inputs, projected.shape[1], 1)):
             projected[block] = self._inputs(rows[block]) @ self.directions
         return projected
 
@@ -87,13 +86,21 @@ class ProjectionMaps:
         # New rows may have values below zero; the map has none for them.
         return chi2_map(np.maximum(scaled, 0.0), self.chi2_steps)
 
-    def codes(self, X, engine: Engine) -> Codes:
-        """Return the cell of each projection that each row of X falls in."""
-        return self.stumps.codes(self.project(X), engine)
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return self.stumps.n_codes(n_rows)
 
-    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
-        """Return the scores of the rows of X."""
-        return self.stumps.score(self.project(X), tables, engine)
+    def codes(self, rows: Any) -> Codes:
+        """Return the cell of each projection that each row falls in."""
+        return self.stumps.codes(rows.with_columns(self.project(rows.X)))
+
+    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        return self.stumps.score(rows.with_columns(self.project(rows.X)), tables)
+
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return weights of the stumps before any are learned: features have none."""
+        return self.stumps.prior()
 
     def column_names(self, inputs) -> list[str]:
         """Return a name for either side of each stump."""
@@ -146,22 +153,35 @@ class Projections(BaseEstimator):
         self.n_projections = n_projections
         self.thresholds = thresholds
 
+    # See `Stumps`.
+    copies_of_codes, cells_of_a_map = Stumps.copies_of_codes, Stumps.cells_of_a_map
+    few_rows, reads_blocks = 0, False
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return self._check(n_maps)
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the number of maps that `n_maps="auto"` draws, as many as stumps."""
+        return Stumps().default_n_maps(shape)
+
     def fit_codes(
-        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
+        self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int
     ) -> tuple[ProjectionMaps, Codes]:
         """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
         n_projections = self._check(n_maps)
+        X = rows.X
         if self.input_map == "chi2":
-            centre, scale = np.zeros(X.shape[1]), _largest(X)
+            centre, scale = np.zeros(X.shape[1]), _largest(rows)
             steps, n_inputs = _CHI2_STEPS, (2 * _CHI2_STEPS - 1) * X.shape[1]
         else:
             centre, scale = _scaling(X, weights)
             steps, n_inputs = 0, X.shape[1]
         directions = self._draw(n_inputs, n_projections, seed)
         maps = ProjectionMaps(directions, centre, scale, steps, no_stumps())
-        projected = maps.project(X)
+        projected = rows.with_columns(maps.project(X))
         family = Stumps(thresholds=self.thresholds, draw="stratified")
-        stumps, codes = family.fit_codes(projected, weights, n_maps, seed, engine)
+        stumps, codes = family.fit_codes(projected, weights, n_maps, seed)
         numbered = replace(stumps, features=np.arange(stumps.features.size))
         return replace(maps, directions=directions[:, stumps.features], stumps=numbered), codes
 
@@ -219,9 +239,9 @@ def _scaling(X, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
     return centre, np.where(variance > 0, np.sqrt(variance), 1.0)
 
 
-def _largest(X) -> NDArray[np.float64]:
+def _largest(rows) -> NDArray[np.float64]:
     """Return the largest value of each feature, of which none may be negative."""
-    low, high, _ = column_ranges(X)
+    low, high, _ = column_ranges(rows)
     negative = np.flatnonzero(low < 0)
     if negative.size:
         raise ValueError(

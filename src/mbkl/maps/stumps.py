@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from mbkl.cells.tables import Ladder
+from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes, coarsening
-from mbkl.engine.numpy_engine import as_float32
-from mbkl.engine.row_blocks import row_blocks, rows_at_once
-from mbkl.learn.tables import Ladder
-from mbkl.maps.binning import BinEdges, bin_columns
-from mbkl.maps.sample import draw_sample
-
-if TYPE_CHECKING:
-    from mbkl.engine import Engine
-    from mbkl.engine.torch_engine import TorchEngine
+from mbkl.engine.rows import Rows, without_duplicates
+from mbkl.engine.twins import as_float32
+from mbkl.maps.binning import BinEdges
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # A sample of so many rows and values gives quantiles to less than a percent.
@@ -46,6 +41,10 @@ class StumpMaps:
     edges: BinEdges
     multiplicity: NDArray[np.int64]
 
+    # Stumps are no ferns.
+    ferns: ClassVar[list] = []
+    is_ordered: ClassVar[bool] = True
+
     @property
     def n_maps(self) -> int:
         return self.multiplicity.size
@@ -68,15 +67,38 @@ class StumpMaps:
         """Input feature of each stump."""
         return np.repeat(self.features, np.diff(self.edges.offsets))
 
-    def codes(self, X, engine: Engine) -> Codes:
-        """Return the cell of each group that each row of X falls in."""
-        return bin_columns(X, self.features, self.edges, engine)
+    @property
+    def stump_thresholds(self) -> NDArray[np.float64]:
+        """Threshold of each stump."""
+        return self.edges.thresholds
 
-    def score(self, X, tables: NDArray[np.float64], engine: Engine) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row of X."""
-        if sparse.issparse(X):
-            return engine.gather(self.codes(X, engine), tables)
-        return engine.score(X, self.features, self.edges, tables)
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return n_rows * self.n_groups
+
+    def codes(self, rows: Rows) -> Codes:
+        """Return the cell of each group that each row falls in."""
+        return rows.bin(self.features, self.edges)
+
+    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        return rows.score(self.features, self.edges, tables)
+
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return weights of the stumps before any are learned.
+
+        Parameters
+        ----------
+        rates : ndarray of shape (n_features,) or None
+            Weight of each feature, to be divided among its stumps; None divides equally
+            among all stumps drawn.
+        """
+        prior = self.multiplicity.astype(np.float64)
+        if rates is None:
+            return prior
+        features = self.stump_features
+        drawn = np.bincount(features, prior, minlength=rates.size)
+        return prior * (rates[features] / drawn[features])
 
     def column_names(self, inputs) -> list[str]:
         """Return a name for either side of each stump."""
@@ -135,25 +157,47 @@ class Stumps(BaseEstimator):
         self.thresholds = thresholds
         self.draw = draw
 
+    # What a fit takes: codes of a row, copies of them at the worst moment (as they are, sorted,
+    # joined, and those of the rows inside the margin), and cells of a map
+    # (python -m benchmarks.scale out_of_core).
+    copies_of_codes, cells_of_a_map = 2.8, 1
+    # Rows up to which codes are read a few times only, and whether rows can be read by blocks.
+    few_rows, reads_blocks = 0, True
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return n_features
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the number of maps that `n_maps="auto"` draws: fine steps.
+
+        Time hardly grows with their number.
+
+        Examples
+        --------
+        >>> Stumps().default_n_maps((100, 4)), Stumps().default_n_maps((100, 558))
+        (2000, 35712)
+        """
+        return min(max(64 * shape[1], 2_000), 200_000)
+
     def fit_codes(
-        self, X, weights: NDArray[np.float64], n_maps: int, seed: int, engine: Engine
+        self, rows: Rows, weights: NDArray[np.float64], n_maps: int, seed: int
     ) -> tuple[StumpMaps, Codes]:
-        """Draw stumps for X, bin X, and merge stumps that split its rows identically.
+        """Draw stumps, code the rows, and merge stumps that split the rows identically.
 
         Parameters
         ----------
-        X : ndarray or sparse matrix of shape (n_rows, n_features)
+        rows : Rows
         weights : ndarray of shape (n_rows,)
             Positive; used by quantile thresholds alone.
         n_maps : int
             Number of stumps drawn. The first of a larger draw are the same.
         seed : int
-        engine : NumpyEngine or NumbaEngine
 
         Returns
         -------
         maps : StumpMaps
-        codes : DenseCodes or SparseCodes
+        codes : Codes
         """
         if self.thresholds not in ("uniform", "quantile", "mixed"):
             raise ValueError(
@@ -161,19 +205,18 @@ class Stumps(BaseEstimator):
             )
         if self.draw not in ("random", "stratified"):
             raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
-        if sparse.issparse(X):
-            X = without_duplicates(sparse.csc_array(X))
-        low, high, has_missing = column_ranges(X, engine)
-        features, shares = self._draw(n_maps, X.shape[1], seed)
+        n_features = rows.shape[1]
+        low, high, has_missing = column_ranges(rows)
+        features, shares = self._draw(n_maps, n_features, seed)
         if self.thresholds == "uniform":
             thresholds = low[features] * (1.0 - shares) + high[features] * shares
         else:
-            rows = rows_of_quantiles(X, weights, n_maps, seed)
-            thresholds = quantiles(*rows, features, shares)
+            values = rows_of_quantiles(rows, weights, n_maps, seed)
+            thresholds = quantiles(*values, features, shares)
         if self.thresholds == "mixed":
             uniform = low[features] * (1.0 - shares) + high[features] * shares
             # Stratified draws take all features in turn: every other round is uniform.
-            turn = np.arange(n_maps) // (X.shape[1] if self.draw == "stratified" else 1)
+            turn = np.arange(n_maps) // (n_features if self.draw == "stratified" else 1)
             thresholds = np.where(turn % 2 == 0, uniform, thresholds)
         # float32 values, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
@@ -182,7 +225,7 @@ class Stumps(BaseEstimator):
         drawn = np.isfinite(thresholds) & resolved[features]
         features = np.concatenate([features[drawn], missing])
         thresholds = np.concatenate([thresholds[drawn], np.full(missing.size, -np.inf)])
-        return _merge_identical(X, *_sort(features, thresholds), engine)
+        return _merge_identical(rows, *_sort(features, thresholds))
 
     def _draw(
         self, n_maps: int, n_features: int, seed: int
@@ -201,43 +244,12 @@ class Stumps(BaseEstimator):
         return features, (visit + shift[features]) % 1.0
 
 
-def without_duplicates(X):
-    """Return a sparse matrix in which no entry is stored twice; the given one stays."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def column_ranges(X, engine: Engine | None = None) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-    """Return smallest and largest value of each column, and which ones have NaN."""
-    if engine is not None and engine.in_lockstep:
-        low, high, missing = cast("TorchEngine", engine).column_ranges(X)
-    elif hasattr(X, "column_ranges"):
-        low, high, missing = X.column_ranges()
-    elif sparse.issparse(X):
-        X = without_duplicates(X)
-        low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
-    else:
-        # An array is one block: only files are read piece by piece.
-        step = X.shape[0] if isinstance(X, np.ndarray) else rows_at_once(X.shape[1])
-        low, high, missing = ranges_of_blocks(block for _, block in row_blocks(X, step))
+def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    """Return smallest and largest value of each column as float32, and which ones have NaN."""
+    low, high, missing = rows.column_ranges()
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_float32_range(low, high)
     return as_float32(low), as_float32(high), missing
-
-
-def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-    """Return smallest and largest value of each column, and which ones have NaN."""
-    low = high = np.full(1, np.nan)
-    missing = np.zeros(1, dtype=bool)
-    for block in blocks:
-        low = np.fmin(low, np.fmin.reduce(block, axis=0))
-        high = np.fmax(high, np.fmax.reduce(block, axis=0))
-        missing = missing | np.isnan(np.add.reduce(block, axis=0, dtype=np.float64))
-    return low, high, missing
 
 
 def _check_float32_range(low: NDArray, high: NDArray) -> None:
@@ -266,16 +278,13 @@ def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
     return result
 
 
-def rows_of_quantiles(X, weights: NDArray, n_maps: int, seed: int) -> tuple[NDArray, NDArray]:
+def rows_of_quantiles(rows: Rows, weights, n_maps: int, seed: int) -> tuple[Any, NDArray]:
     """Return different rows and their weights, from which quantiles are taken: some of many."""
-    if sparse.issparse(X):
-        return X, weights
-    n_features = max(X.shape[1], 1)
+    n_features = max(rows.shape[1], 1)
     # Several rows for each threshold of a feature, if there are so many.
     enough = max(_QUANTILE_ROWS, 4 * n_maps // n_features)
     n_rows = min(max(_QUANTILE_VALUES // n_features, _FEWEST_ROWS), enough)
-    sample = draw_sample(X, None, weights, n_rows, seed)
-    return sample.X, sample.weights
+    return rows.values(weights, n_rows, seed)
 
 
 def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
@@ -283,7 +292,7 @@ def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.floa
     thresholds = np.full(features.size, np.nan)
     order = np.argsort(features, kind="stable")
     bounds = np.searchsorted(features[order], np.arange(X.shape[1] + 1))
-    columns = sparse.csc_array(X) if sparse.issparse(X) else X
+    columns = without_duplicates(sparse.csc_array(X)) if sparse.issparse(X) else X
     for feature in np.unique(features):
         values, mass = _column(columns, feature, weights)
         wanted = order[bounds[feature] : bounds[feature + 1]]
@@ -328,15 +337,14 @@ def _sort(features: NDArray, thresholds: NDArray) -> tuple[NDArray, NDArray, NDA
 def _assemble(features: NDArray, thresholds: NDArray, multiplicity: NDArray) -> StumpMaps:
     """Group sorted stumps by feature."""
     groups, counts = np.unique(features, return_counts=True)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return StumpMaps(groups, BinEdges(thresholds, offsets), multiplicity)
+    return StumpMaps(groups, BinEdges(thresholds, offsets_of(counts)), multiplicity)
 
 
-def _merge_identical(X, features, thresholds, multiplicity, engine) -> tuple[StumpMaps, Codes]:
+def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMaps, Codes]:
     """Merge stumps with no row between them; drop those with all rows on one side."""
     maps = _assemble(features, thresholds, multiplicity)
-    codes = maps.codes(X, engine)
-    count = engine.counts(codes)
+    codes = maps.codes(rows)
+    count = codes.counts()
     offsets = codes.offsets
     is_first = np.zeros(codes.n_cells, dtype=bool)
     is_first[offsets[:-1]] = True
@@ -359,4 +367,4 @@ def _merge_identical(X, features, thresholds, multiplicity, engine) -> tuple[Stu
     if useful.all():
         return maps, codes
     kept = _assemble(maps.stump_features[keep], thresholds[middle], merged)
-    return kept, engine.coarsen(codes, plan)
+    return kept, codes.coarsen(plan)

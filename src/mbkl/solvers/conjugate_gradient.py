@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mbkl.engine.namespace import Values, namespace
+from mbkl.engine.arrays import Values, namespace
 
 
 def dot(left: Values, right: Values) -> Values:

@@ -13,99 +13,75 @@ matrix K serves all columns, all costs and all folds.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from mbkl.learn.margins import Margins
+from mbkl.engine import limits
 from mbkl.solvers.blas import one_blas_thread
+from mbkl.solvers.losses import positive_part
+from mbkl.solvers.margins import Margins
+from mbkl.solvers.problem import Problem, Progress, Solution, go_on, joined
 
 Array = NDArray[np.float64]
 
 _STEPS = 0.5 ** np.arange(12)
 # Relative to the largest diagonal entry: rows of equal codes make a singular matrix.
 _RIDGE = 1e-12
-# Fewer rows are solved for sooner than a thread starts.
-_WORTH_THREADS = 500
-_WORTH_A_PART = 600
 
 
-@dataclass
-class GramSolution:
-    """Where the solver stands, for one column.
-
-    It is stuck where rounding hides any descent: at costs at which a row weighs
-    more than the kernel matrix has digits.
-    """
-
-    alpha: Array
-    intercept: float
-    objective: float
-    gap: float
-    n_iter: int
-    stuck: bool = False
-
-
-def minimise_with_gram(
-    gram: Array,
-    margins: Margins,
-    start: Array | None,
+def minimise(
+    problem: Problem,
+    start: Solution | None,
     tol: float,
     max_iter: int,
-    progress: Callable[[float, float, int], bool] = lambda objective, gap, n_iter: False,
-    n_threads: int = 1,
-) -> list[GramSolution]:
-    """Minimise 1/2 alpha' K alpha + losses for each column until the gaps are small.
+    progress: Progress = go_on,
+) -> Solution:
+    """Minimise each column of a problem of Step 2; see `mbkl.solvers.problem`.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_rows, n_rows)
-    margins : Margins
-    start : ndarray of shape (n_rows, n_columns) or None
-        Coefficients of the rows to start from.
-    tol : float
-        Each gap is at most tol times the objective.
-    max_iter : int
-    progress : callable
-        Called once an iteration of any column with its objective, gap and number of
-        iterations; True stops that column.
-    n_threads : int
-        Columns solved side by side.
+    The supports of the start, where it has any, are where to begin. A column may end early,
+    where rounding hides any descent: at costs at which a row weighs more than the kernel
+    matrix has digits.
     """
+    assert problem.gram is not None
+    assert problem.penalty is not None
+    gram, margins, operator = problem.gram(), problem.margins, problem.operator
     n_columns = margins.labels.shape[1]
     tell = _SharedProgress(progress)
     with one_blas_thread():
-        begin = _common_start(gram, margins) if start is None else start
+        begin = None if start is None else start.supports
+        begin = _common_start(gram, margins) if begin is None else begin
 
-        def solve(column: int) -> GramSolution:
+        def solve(column: int) -> Solution:
             part = margins.columns(np.array([column]))
-            return _minimise(gram, part, begin[:, column], tol, max_iter, tell)
+            return _minimise_column(gram, part, begin[:, column], tol, max_iter, tell)
 
-        if n_threads == 1 or n_columns == 1 or len(gram) < _WORTH_THREADS:
-            return [solve(column) for column in range(n_columns)]
-        with ThreadPoolExecutor(n_threads) as pool:
-            try:
-                return list(pool.map(solve, range(n_columns)))
-            except BaseException:
-                tell.interrupted = True  # an interrupt does not wait for the other columns
-                raise
+        if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
+            solution = joined([solve(column) for column in range(n_columns)])
+        else:
+            with ThreadPoolExecutor(operator.n_threads) as pool:
+                try:
+                    solution = joined(list(pool.map(solve, range(n_columns))))
+                except BaseException:
+                    tell.interrupted = True  # an interrupt does not wait for the other columns
+                    raise
+    solution.weights = operator.adjoint(solution.supports) / problem.penalty[:, None]
+    return solution
 
 
 class _SharedProgress:
     """Progress of columns in several threads: one call at a time, and one interrupt for all."""
 
-    def __init__(self, progress: Callable[[float, float, int], bool]) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.interrupted = False
         self._progress = progress
         self._lock = threading.Lock()
 
-    def __call__(self, objective: float, gap: float, n_iter: int) -> bool:
+    def __call__(self, solution: Solution) -> bool:
         with self._lock:
-            return bool(self._progress(objective, gap, n_iter)) or self.interrupted
+            return bool(self._progress(solution)) or self.interrupted
 
 
 def _common_start(gram: Array, margins: Margins) -> Array:
@@ -116,7 +92,7 @@ def _common_start(gram: Array, margins: Margins) -> Array:
     """
     n_rows = len(gram)
     start = np.zeros(margins.labels.shape)
-    first = slice(0, n_rows if n_rows < _WORTH_A_PART else n_rows // 3)
+    first = slice(0, n_rows if n_rows < limits.WORTH_A_COMMON_PART else n_rows // 3)
     margins = Margins(margins.labels[first], margins.costs[first], margins.loss)
     start[first] = _first_step(gram[first, first], margins)
     return start
@@ -143,40 +119,39 @@ def factor_of(matrix: Array, curvature: Array):
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
 
-def _minimise(
+def _minimise_column(
     gram, margins: Margins, alpha: Array, tol: float, max_iter: int, tell: _SharedProgress
-) -> GramSolution:
-    """Minimise one column."""
+) -> Solution:
+    """Minimise one column; its solution has supports, and no weights yet."""
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
-    stuck = False
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
-        done = gap <= tol * objective or n_iter == max_iter or tell.interrupted
-        if tell(objective, gap, n_iter) or done:
+        solution = Solution(np.zeros((0, 1)), intercept, objective, gap, n_iter, alpha[:, None])
+        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.interrupted
+        if tell(solution) or done:
             break
         proposal, level = _newton_point(gram, margins, shifted)
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
         step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
-        stuck = step == 0.0
-        if stuck:
+        if step == 0.0:
             break
         alpha = alpha + step * (proposal - alpha)
         scores = scores + step * (new_scores - scores)
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
-    return GramSolution(alpha, float(intercept[0]), objective, gap, n_iter, stuck)
+    return solution
 
 
-def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[float, float]:
+def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Array]:
     """Return objective and duality gap."""
-    objective = 0.5 * float(alpha @ scores) + float(margins.exact_value(shifted)[0])
+    objective = 0.5 * float(alpha @ scores) + margins.exact_value(shifted)
     support = margins.support(shifted)
     pulled = (margins.labels * support)[:, 0]
-    dual = float(margins.dual_value(support)[0]) - 0.5 * float(pulled @ (gram @ pulled))
-    return objective, max(objective - dual, 0.0)
+    dual = margins.dual_value(support) - 0.5 * float(pulled @ (gram @ pulled))
+    return objective, positive_part(objective - dual)
 
 
 def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from scipy.linalg.lapack import dpttrf, dpttrs
 
-from mbkl.engine.namespace import Values, is_numpy, namespace
+from mbkl.engine.arrays import Values, is_numpy, namespace
 
 # Relative to the largest diagonal entry: maps that split no row with weight have
 # zero curvature, and identical ones a correlation of exactly one.
@@ -34,7 +34,7 @@ class ChainPreconditioner:
     longest : int or None
         Length of the longest chain, which saves a device steps; None means any.
 
-    Tensors may have several columns, each a system of its own.
+    Arrays may have one column, and tensors several, each a system of its own.
 
     Examples
     --------
@@ -66,8 +66,6 @@ class ChainPreconditioner:
         # (inverse(P) + Q)^-1 = Q^-1/2 (I + Q^1/2 P Q^1/2)^-1 Q^1/2 P: no
         # cancellation, however far apart the penalties are.
         self._root = xp.sqrt(penalty)
-        if variance.ndim > penalty.ndim:
-            self._root = self._root[:, None]
         main = 1.0 + self._root**2 * self._main
         side = self._root[1:] * self._root[:-1] * self._side
         factor = _Factor if is_numpy(main) else _CyclicReduction
@@ -86,7 +84,7 @@ class _Factor:
     """A symmetric tridiagonal matrix, factored by LAPACK."""
 
     def __init__(self, main, side, longest: int) -> None:
-        self._main, self._side, _ = dpttrf(main, side)
+        self._main, self._side, _ = dpttrf(main.ravel(), side.ravel())
 
     def solve(self, right):
         return dpttrs(self._main, self._side, right)[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -14,17 +15,16 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.base import Rows
-from mbkl.checkpoint import open_checkpoint
-from mbkl.classifier import MBKLClassifier, best_class
-from mbkl.engine.row_blocks import take_rows
+from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class, cost_of_choice
+from mbkl.engine import limits
+from mbkl.engine.rows import first_by_hash
+from mbkl.estimator import Placed, TrainingRows, estimator, parameter
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.classifier_weights import FEW_ROWS_GRAM
-from mbkl.learn.limit_kernel import Choice
+from mbkl.learn.checkpoint import open_checkpoint
+from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.maps.choose import Choice
 from mbkl.maps.ferns import DEEPEST
-from mbkl.maps.sample import first_by_hash
-from mbkl.progress import Progress, with_callbacks
-from mbkl.solvers.newton_cg import Solution
+from mbkl.solvers.problem import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 # Costs and depths of ferns, relative to those that a sample suggests.
@@ -112,7 +112,7 @@ class Search:
 
     def _path(self, learner: Learner, inside, outside, candidates) -> FoldPath:
         """Score the candidates on one fold."""
-        part, held_out = learner.take(inside).canonical(), learner.take(outside)
+        part, held_out = learner.take(inside).merged, learner.take(outside)
         kernel: Kernel | None = None
         solution: Solution | None = None
         last_C_kernel = None
@@ -127,7 +127,7 @@ class Search:
             last_C_kernel = C_kernel
             guess = best_class(held_out.scores(solution))
             weights = self.weights[outside]
-            path.scores[position] = self.scorer(held_out.y, guess, sample_weight=weights)
+            path.scores[position] = self.scorer(held_out.rows.y, guess, sample_weight=weights)
             path.n_maps[position] = (kernel.theta > 0).sum()
         return path
 
@@ -166,7 +166,8 @@ class Search:
         return results
 
 
-class MBKLClassifierCV(MBKLClassifier):
+@estimator
+class MBKLClassifierCV(Placed, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
@@ -194,6 +195,8 @@ class MBKLClassifierCV(MBKLClassifier):
     max_time : float or None, default=None
         See `MBKLClassifier`; the search ends when half of it is used.
     class_weight, calibration, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
+        See `MBKLClassifier`.
+    max_memory, cache_folder
         See `MBKLClassifier`.
 
     Attributes
@@ -226,73 +229,13 @@ class MBKLClassifierCV(MBKLClassifier):
     MBKLClassifier(...)
     """
 
-    _SAMPLE_ROWS = 1_000
-    _FERN_FACTOR = 2
+    Cs: Any = parameter("auto", "array-like", StrOptions({"auto"}))
+    C_kernels: Any = parameter(None, "array-like", StrOptions({"tied"}), None)
+    cv: Any = parameter(5, "cv_object")
+    scoring: str = parameter("accuracy", StrOptions(set(_SCORERS)))
 
-    _parameter_constraints: dict = {
-        **{
-            name: constraint
-            for name, constraint in MBKLClassifier._parameter_constraints.items()
-            if name not in ("C", "C_kernel")
-        },
-        "Cs": ["array-like", StrOptions({"auto"})],
-        "C_kernels": ["array-like", StrOptions({"tied"}), None],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(_SCORERS))],
-    }
-
-    def __init__(
-        self,
-        *,
-        Cs="auto",
-        C_kernels=None,
-        cv=5,
-        scoring="accuracy",
-        maps="auto",
-        n_maps="auto",
-        theta="ones",
-        init_rule="balanced",
-        theta_power=0.5,
-        negatives_per_positive=2,
-        max_pairs=50_000,
-        loss="squared_hinge",
-        class_weight=None,
-        calibration=None,
-        tol=1e-3,
-        max_iter=200,
-        max_time=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        device="cpu",
-        max_memory=None,
-        cache_folder=None,
-    ):
-        self.Cs = Cs
-        self.C_kernels = C_kernels
-        self.cv = cv
-        self.scoring = scoring
-        self.maps = maps
-        self.n_maps = n_maps
-        self.theta = theta
-        self.init_rule = init_rule
-        self.theta_power = theta_power
-        self.negatives_per_positive = negatives_per_positive
-        self.max_pairs = max_pairs
-        self.loss = loss
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
-        self.max_memory = max_memory
-        self.cache_folder = cache_folder
+    _SAMPLE_ROWS: ClassVar[int] = 1_000
+    _FERN_FACTOR: ClassVar[int] = 2
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -318,61 +261,64 @@ class MBKLClassifierCV(MBKLClassifier):
         some = np.empty((y.size, 0)) if hasattr(X, "blocks") else X
         splits = list(check_cv(self.cv, y, classifier=True).split(some, y, groups))
         progress = Progress(self, open_checkpoint(self, X, y, weights, *chain(*splits)))
-        rows = self._rows(X, y, weights, progress)
+        data = self._training_rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
-        self._choice = self._choose(rows, progress)
-        if self._choice is not None and isinstance(self.Cs, str):
-            learner = self._search_automatically(rows, self._choice, progress, search)
-            best = search.best(self._choice.depth)
+        choice = self._choose(data, progress)
+        if choice is not None and isinstance(self.Cs, str):
+            learner, choice = self._search_automatically(data, choice, progress, search)
+            best = search.best(choice.depth)
         else:
-            learner = self._drawn(rows, self._choice, progress, len(folds))
+            learner = self._drawn(data, choice, progress, len(folds))
             search.run(learner, self._candidates(1.0))
             best = search.best()
-        self.C_kernel_, self.C_ = best.C_kernel, best.C
-        self.best_score_ = best.mean
+        self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
         self.cv_results_ = search.results()
-        return self._learn(learner.canonical(), self.C_kernel_, self.C_)
+        return self._learn(learner.merged, best.C_kernel, best.C, choice)
 
-    def _drawn(self, rows: Rows, choice, progress: Progress, n_folds: int) -> Learner:
+    def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
         """Draw maps, with a kernel matrix for all folds to share."""
         n_fits = 1 + n_folds * len(self._candidates(1.0))
-        return self._draw(rows, self._plans(rows, choice), progress, n_fits).with_gram()
+        return self._draw(data, choice, progress, n_fits).with_gram()
 
     def _search_automatically(
-        self, rows: Rows, choice: Choice, progress: Progress, search: Search
-    ) -> Learner:
-        """Try depths of ferns, then costs, on a part of many rows; return the best learner."""
+        self, data: TrainingRows, choice: Choice, progress: Progress, search: Search
+    ) -> tuple[Learner, Choice]:
+        """Try depths of ferns, then costs, on some of many rows; return what is best."""
         search.cautious = True
-        chosen = first_by_hash(rows.X, rows.y, FEW_ROWS_GRAM, rows.settings.seed)
-        part = search.on(chosen)
-        if len(part.folds) < len(search.folds):  # folds of few rows: search on all of them
-            chosen = np.arange(rows.y.size)
-            part = search.on(chosen)
-        part_of_X = take_rows(rows.X, chosen)
-        few = replace(rows, X=part_of_X, y=rows.y[chosen], weights=rows.weights[chosen])
+        chosen = first_by_hash(data.rows, data.y, limits.FEW_ROWS_GRAM, data.settings.seed)
+        few_folds = search.on(chosen)
+        if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
+            chosen = np.arange(data.y.size)
+            few_folds = search.on(chosen)
+        few = replace(
+            data,
+            rows=data.rows.some(chosen).in_memory(),
+            y=data.y[chosen],
+            weights=data.weights[chosen],
+        )
         tried: list[tuple] = []
         for factor in _DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:
                 break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
-            learner = self._drawn(few, other, progress, len(part.folds))
-            C = self._cost(learner.canonical())
-            part.run(learner, [self._suggested(C)], other.depth)
+            learner = self._drawn(few, other, progress, len(few_folds.folds))
+            C = cost_of_choice(other, learner)
+            few_folds.run(learner, [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
-        self._choice, learner, self._maps, C = tried[part.entries.index(part.best())]
+        choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        part.run(learner, costs, self._choice.depth)
-        if chosen.size < rows.y.size:
-            learner = self._drawn(rows, self._choice, progress, 0)
+        few_folds.run(learner, costs, choice.depth)
+        if chosen.size < data.y.size:
+            learner = self._drawn(data, choice, progress, 0)
         # The cost of a row is the same for any number of them.
-        growth = self._cost(learner.canonical()) / C
-        search.entries = [replace(entry, C=growth * entry.C) for entry in part.entries]
-        return learner
+        growth = cost_of_choice(choice, learner) / C
+        search.entries = [replace(entry, C=growth * entry.C) for entry in few_folds.entries]
+        return learner, choice
 
     def _suggested(self, C: float) -> tuple[float, float]:
         """Return the (C_kernel, C) with which depths are tried."""
@@ -399,12 +345,12 @@ class MBKLClassifierCV(MBKLClassifier):
         shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
         shared -= {"checkpoint"}  # that of the search
         parameters = {name: getattr(self, name) for name in shared}
-        estimator = MBKLClassifier(**parameters, C=self.C_, C_kernel=self.C_kernel_)
+        model = MBKLClassifier(**parameters, C=self.C_, C_kernel=self.C_kernel_)
         own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
         for name, value in vars(self).items():
             if name not in own and not name.startswith("_skl"):
-                setattr(estimator, name, value)
-        return estimator
+                setattr(model, name, value)
+        return model
 
 
 def _check_costs(name: str, costs) -> list[float]:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from mbkl import __version__
-from mbkl.engine.row_blocks import rows_at_once
+from mbkl.engine.rows import rows_at_once
 
 T = TypeVar("T")
 

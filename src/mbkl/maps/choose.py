@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
-from mbkl.learn.interactions import interaction_evidence
-from mbkl.maps.sample import Sample
+from mbkl.engine.rows import Sample
+from mbkl.maps.interactions import interaction_evidence
 from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -49,6 +49,8 @@ _LARGEST_COST = 5.0
 # their number (measured on the development sets, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+# Differences of two values: so many take about a second.
+_DIFFERENCES = 4e8
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,17 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int) -> Choice:
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
     return replace(choice, depth=min(choice.depth * growth, _DEEPEST), n_rows=n_rows)
+
+
+def rows_to_compare(n_features: int, wanted: int) -> int:
+    """Return how many rows may be compared with each other, feature by feature.
+
+    Examples
+    --------
+    >>> rows_to_compare(10, 500), rows_to_compare(10_000, 500)
+    (500, 200)
+    """
+    return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
 
 
 class _SampleLearner:

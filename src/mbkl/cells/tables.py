@@ -11,7 +11,7 @@ Jumps are stored one per cell, each standing for the boundary at the left edge
 of its cell. The first cell of a group has no left boundary: its jump is always
 zero. This wastes one number per group and saves all index arithmetic.
 
-Cells of a fern have no order (`Cells`): the weights are the table.
+Cells of a fern have no order (`FreeCells`): the weights are the table.
 
 Both say how kernel weights, one per map, belong to the weights of an SVM, one per
 jump or cell: `spread` gives each of them that of its map, `collect` is its transpose.
@@ -21,23 +21,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import DenseCodes
-from mbkl.engine.namespace import (
+from mbkl.engine.arrays import (
     Values,
     group_sums,
     index_for,
     is_numpy,
     namespace,
+    offsets_of,
     running_sum,
 )
-
-if TYPE_CHECKING:
-    from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.codes import Codes, DenseCodes, coarsening
 
 Array = NDArray[np.float64]
 
@@ -121,9 +118,24 @@ class Ladder:
         gradient[index_for(self.offsets[:-1], sums)] = 0
         return gradient
 
+    @property
+    def is_cell(self) -> NDArray[np.bool_]:
+        """Which columns are cells of a map of many values: none."""
+        return np.zeros(self.n_cells, dtype=bool)
+
+    def keep(self, codes: Codes, kept: NDArray[np.bool_]) -> tuple[Codes, Ladder]:
+        """Return codes and cells of some of the maps: the cells between them are joined."""
+        plan = coarsening(self.offsets, kept[self.is_map])
+        return codes.coarsen(plan), Ladder(plan.offsets)
+
+    @property
+    def is_chained_map(self) -> NDArray[np.bool_]:
+        """Which slots are maps with a neighbour to their left."""
+        return self.is_chained
+
     @cached_property
     def is_chained(self) -> NDArray[np.bool_]:
-        """Which maps have a neighbour to their left."""
+        """Which columns have a neighbour to their left."""
         is_chained = self.is_jump.copy()
         is_chained[1:] &= self.is_jump[:-1]
         return is_chained
@@ -172,21 +184,19 @@ class Ladder:
         neighbour[index_for(~self.is_chained, sums)] = 0.0
         return mean, xp.where(index_for(self.is_jump[:, None], sums), total, 0.0), neighbour
 
-    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: NumpyEngine) -> Array:
+    def gram(self, codes: DenseCodes, kernel_weights: Array) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         steps = np.where(self.is_jump, kernel_weights, 0.0)
         total = float(steps.sum())
         # Nested maps disagree between the places of two rows on a scale of weights.
         warped = self.warp(codes, steps)
-        return total / 2.0 - engine.city_block(warped, warped)
+        return total / 2.0 - codes.loops.city_block(warped, warped)
 
-    def distance(
-        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: NumpyEngine
-    ) -> Array:
+    def distance(self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array) -> Array:
         """Return the total weight of the maps on which two rows disagree."""
         left = self.warp(codes, kernel_weights)
         right = left if others is codes else self.warp(others, kernel_weights)
-        return engine.city_block(left, right)
+        return codes.loops.city_block(left, right)
 
     def thinned(self, n_maps: int) -> NDArray[np.bool_]:
         """Say which maps are about so many of each group, evenly spread.
@@ -222,6 +232,36 @@ class Ladder:
         """Return the maps times signs on all rows, of shape (n_rows, n_slots)."""
         return self.columns(codes) * signs
 
+    def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
+        """Return some maps on pairs of rows and classes, exact in half the bits.
+
+        Parameters
+        ----------
+        values : tensor of shape (n_groups, n_pairs)
+            Codes of the rows of the pairs.
+        classes : tensor of shape (n_pairs,)
+        signs : tensor of shape (n_cells, n_classes)
+        slots : ndarray of shape (n_some,)
+
+        Returns
+        -------
+        lines : tensor of shape (n_some, n_pairs)
+        """
+        signs = signs.bfloat16()
+        group = self.group[slots]
+        number = index_for(slots - self.offsets[group], values)[:, None]
+        right = values[index_for(group, values)] >= number
+        own_signs = signs[index_for(slots, values)][:, classes]
+        return (right.to(signs.dtype) * 2 - 1) * own_signs
+
+    def keep_lines(self, lines: Values, kept: NDArray[np.bool_]) -> tuple[Values, Ladder]:
+        """Return the lines of some maps on pairs, and their cells."""
+        ladder = Ladder(coarsening(self.offsets, kept[self.is_map]).offsets)
+        some = lines.new_zeros((ladder.n_slots, lines.shape[1]))
+        chosen = index_for(np.flatnonzero(kept & self.is_map), lines)
+        some[index_for(np.flatnonzero(ladder.is_map), lines)] = lines[chosen]
+        return some, ladder
+
     def columns(self, codes: DenseCodes) -> Array:
         """Return all maps on all rows, of shape (n_rows, n_cells)."""
         local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
@@ -230,7 +270,7 @@ class Ladder:
 
 
 @dataclass(frozen=True)
-class Cells:
+class FreeCells:
     """Groups of cells without order, a map of many values each.
 
     Parameters
@@ -254,8 +294,21 @@ class Cells:
         return np.ones(self.n_slots, dtype=bool)
 
     @property
+    def is_cell(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_cells, dtype=bool)
+
+    @property
+    def is_chained_map(self) -> NDArray[np.bool_]:
+        return np.zeros(self.n_slots, dtype=bool)
+
+    @property
     def is_chained(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_cells, dtype=bool)
+
+    def keep(self, codes: Codes, kept: NDArray[np.bool_]) -> tuple[Codes, FreeCells]:
+        """Return codes and cells of some of the maps."""
+        groups = np.flatnonzero(kept)
+        return codes.keep_groups(groups), FreeCells(codes.kept_offsets(groups))
 
     def thinned(self, n_maps: int) -> NDArray[np.bool_]:
         """Return all maps: ferns are no chain."""
@@ -280,7 +333,7 @@ class Cells:
         Examples
         --------
         >>> import numpy as np
-        >>> Cells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
+        >>> FreeCells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
         array([1., 1., 2., 2., 2.])
         """
         return kernel_weights[index_for(self.group, kernel_weights)]
@@ -302,15 +355,13 @@ class Cells:
         mass = sums * unit
         return mass, 1.0 * mass, 0.0 * mass
 
-    def gram(self, codes: DenseCodes, kernel_weights: Array, engine: NumpyEngine) -> Array:
+    def gram(self, codes: DenseCodes, kernel_weights: Array) -> Array:
         """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
-        return engine.agreement(codes, codes, kernel_weights)
+        return codes.loops.agreement(codes.values, codes.values, kernel_weights)
 
-    def distance(
-        self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array, engine: NumpyEngine
-    ) -> Array:
+    def distance(self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array) -> Array:
         """Return the total weight of the groups in which two rows differ."""
-        agreement = engine.agreement(codes, others, kernel_weights)
+        agreement = codes.loops.agreement(codes.values, others.values, kernel_weights)
         # Rounding must not make a distance negative.
         return np.maximum(kernel_weights.sum() - agreement, 0.0)
 
@@ -321,6 +372,17 @@ class Cells:
     def signed(self, codes: DenseCodes, signs: Array) -> Array:
         """Return the sign of each row's cell in each group, of shape (n_rows, n_slots)."""
         return signs[self.offsets[:-1, None] + codes.values].T
+
+    def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
+        """Return some ferns on pairs of rows and classes, see `Ladder.signed_lines`."""
+        cells = values[index_for(slots, values)].long()
+        return signs.float()[cells + index_for(self.offsets[slots], values)[:, None], classes]
+
+    def keep_lines(self, lines: Values, kept: NDArray[np.bool_]) -> tuple[Values, FreeCells]:
+        """Return the lines of some ferns on pairs, and their cells."""
+        groups = np.flatnonzero(kept)
+        offsets = offsets_of(np.diff(self.offsets)[groups])
+        return lines[index_for(groups, lines)], FreeCells(offsets)
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from mbkl.engine.fixed_point import exact_total
+from mbkl.engine.arrays import exact_total
 from mbkl.learn.algorithm import Learner
-from mbkl.learn.pairs import row_hashes
+from mbkl.learn.labelled_rows import LabelledRows, row_hashes
 
 _N_FOLDS = 3
 
@@ -27,7 +27,8 @@ class Temperature:
 def calibrate(learner: Learner, C_kernel: float, C: float) -> Temperature:
     """Return the temperature that suits rows held out from learning."""
     scores, rows = held_out_scores(learner, C_kernel, C)
-    return Temperature(fit_temperature(scores, learner.y[rows], learner.weights[rows]))
+    y, weights = learner.rows.y[rows], learner.rows.weights[rows]
+    return Temperature(fit_temperature(scores, y, weights))
 
 
 def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:
@@ -38,13 +39,14 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
     scores : ndarray of shape (n_rows, n_columns)
     rows : ndarray of shape (n_rows,)
     """
-    folds = hash_folds(learner)
+    labelled = learner.rows
+    folds = hash_folds(labelled)
     scores, rows = [], []
     for fold in range(_N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        if not outside.size or np.unique(learner.y[inside]).size < learner.n_classes:
+        if not outside.size or np.unique(labelled.y[inside]).size < labelled.n_classes:
             continue
-        part = learner.take(inside)
+        part = learner.take(inside).merged
         with warnings.catch_warnings():
             # The fit on all rows warns of the same things.
             warnings.simplefilter("ignore")
@@ -53,21 +55,21 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
         rows.append(outside)
     if not rows:  # too few rows of some class to hold any out
         solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
-        return learner.scores(solution), np.arange(learner.y.size)
+        return learner.scores(solution), np.arange(labelled.y.size)
     return np.concatenate(scores), np.concatenate(rows)
 
 
-def hash_folds(learner: Learner) -> NDArray[np.intp]:
+def hash_folds(labelled: LabelledRows) -> NDArray[np.intp]:
     """Divide the rows of each class into folds of equal weight by a hash of their codes.
 
     Equal rows go to the same fold, so a weight of two is the same as two rows.
     """
-    hashes = row_hashes(learner.operator, learner.settings.seed + 1)[:, 0]
-    folds = np.empty(learner.y.size, dtype=np.intp)
-    for label in range(learner.n_classes):
-        rows = np.flatnonzero(learner.y == label)
+    hashes = row_hashes(labelled.operator, labelled.seed + 1)[:, 0]
+    folds = np.empty(labelled.y.size, dtype=np.intp)
+    for label in range(labelled.n_classes):
+        rows = np.flatnonzero(labelled.y == label)
         order = rows[np.argsort(hashes[rows], kind="stable")]
-        before = np.concatenate([[0.0], np.cumsum(learner.weights[order])])
+        before = np.concatenate([[0.0], np.cumsum(labelled.weights[order])])
         first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
         share = before[first_equal] / before[-1]
         folds[order] = np.minimum((share * _N_FOLDS).astype(np.intp), _N_FOLDS - 1)

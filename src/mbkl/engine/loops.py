@@ -1,10 +1,10 @@
-"""Numba kernels of the two hot operations and of binning.
+"""Compiled loops of the two hot operations and of binning, by Numba.
 
 Flat functions without Python objects: each handles one block of rows or groups
 and releases the interpreter lock, so that a plain thread pool runs blocks side
 by side. No two blocks write the same memory and floating-point sums run in
 group order, so the result does not depend on the number of threads; for the
-same reason there is no fastmath. The twins in `numpy_engine` give the same bits.
+same reason there is no fastmath. The twins in `twins` give the same bits.
 
 Arguments marked OUT are written, all others are only read.
 """

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.fixed_point import exact_sum
-from mbkl.engine.namespace import Values, cast, is_numpy, namespace
-from mbkl.learn.losses import Loss, exact_loss
+from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace
+from mbkl.solvers.losses import Loss, exact_loss
 
 
 @dataclass(frozen=True)

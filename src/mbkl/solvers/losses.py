@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from mbkl.engine.namespace import Values, is_numpy, namespace
+from mbkl.engine.arrays import Values, is_numpy, namespace
 
 
 @dataclass(frozen=True)
@@ -132,22 +132,26 @@ def expit(values: Values) -> Values:
 
 Loss = SquaredHinge | Hinge | Logistic
 
+LOSSES: dict[str, Loss] = {
+    "squared_hinge": SquaredHinge(),
+    "hinge": Hinge(),
+    "logistic": Logistic(),
+}
 
-def smoothing_path(name: str) -> tuple[Loss, ...]:
-    """Return the losses to minimise one after the other, the last being the goal.
+
+def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
+    """Return the losses to minimise one after the other, the last being near the goal.
 
     The hinge has a kink, where Newton's method does not apply; it is approached
     through parabolas of shrinking width, each solution starting the next.
 
     Examples
     --------
-    >>> smoothing_path("squared_hinge")
+    >>> smoothing_path(SquaredHinge())
     (SquaredHinge(),)
     """
-    if name == "squared_hinge":
-        return (SquaredHinge(),)
-    if name == "logistic":
-        return (Logistic(),)
+    if not isinstance(loss, Hinge):
+        return (loss,)
     return tuple(Hinge(width) for width in (0.5, 0.1, 0.02, 0.004, 0.0008))
 
 

@@ -1,0 +1,180 @@
+"""Arrays of NumPy and tensors of Torch alike, and sums that do not depend on their order.
+
+Floating-point addition is not associative, so a sum over rows would depend on how the rows
+are divided among threads or machines. Rounding every term once to a multiple of a power of
+two and adding integers makes the sum exact from there on: the same bits in any order.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.extras import require
+
+# NumPy's arrays or Torch's tensors: what solvers are written for.
+Values = Any
+
+# One bit is the sign; one more is head room, since a map's gradient is
+# 2 * suffix - total and must fit in the same 64 bits.
+_MAGNITUDE_BITS = 61
+
+
+def is_numpy(array) -> bool:
+    """Say whether functions of NumPy apply to an array: it is not on a device."""
+    return isinstance(array, float) or hasattr(array, "__array_ufunc__")
+
+
+def namespace(array) -> ModuleType:
+    """Return the module whose functions apply to an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace(np.ones(2)).__name__
+    'numpy'
+    """
+    return np if is_numpy(array) else require("torch", "gpu")
+
+
+def cast(array: Values, reference: Values) -> Values:
+    """Return an array with the data type of another, on the same device."""
+    if is_numpy(reference):
+        return array if array.dtype == reference.dtype else array.astype(reference.dtype)
+    return array.to(dtype=reference.dtype)
+
+
+def index_for(index: NDArray, reference: Values) -> Values:
+    """Return an index of NumPy as one for another array."""
+    if is_numpy(reference):
+        return index
+    return require("torch", "gpu").as_tensor(index, device=reference.device)
+
+
+def to_host(array: Values) -> NDArray:
+    """Return an array of NumPy; anything else than a tensor as it is."""
+    return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
+
+
+def look_up(table: NDArray, index: Values) -> Values:
+    """Return the entries of a table that an array of the rows asks for."""
+    return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]
+
+
+def running_sum(values: Values) -> Values:
+    """Return the sums of all rows up to each one."""
+    return np.cumsum(values, axis=0) if is_numpy(values) else values.cumsum(0)
+
+
+def group_sums(values: Values, offsets: NDArray[np.int64]) -> Values:
+    """Return the sum of the rows of each group, none of which is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_sums(np.arange(5.0), np.array([0, 2, 5]))
+    array([1., 9.])
+    """
+    if is_numpy(values):
+        return np.add.reduceat(values, offsets[:-1], axis=0)
+    running = running_sum(values)[index_for(offsets[1:] - 1, values)]
+    running[1:] -= running[:-1].clone()
+    return running
+
+
+def to_fixed_point(values: Values) -> tuple[Values, Values]:
+    """Round each column to integers whose sum cannot overflow.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    integers : ndarray of shape (n_rows, n_columns)
+    unit : ndarray of shape (n_columns,)
+        values is integers * unit up to rounding; a power of two. Tensors stay as they
+        are, and the unit is one: a device adds up in an order of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> integers, unit = to_fixed_point(np.array([[0.25], [-0.5]]))
+    >>> float(integers.sum() * unit[0])
+    -0.25
+    """
+    if not is_numpy(values):
+        return values, values.new_ones(values.shape[1], dtype=namespace(values).float64)
+    _, exponent = np.frexp(_magnitude(values))
+    count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
+    power = _MAGNITUDE_BITS - count_bits - exponent
+    # A factor beyond 2^1023 would overflow for columns of tiny values.
+    factor = np.ldexp(1.0, np.minimum(power, 1000))
+    return np.rint(values * factor).astype(np.int64), 1.0 / factor
+
+
+def _magnitude(values: Values) -> Values:
+    """Return the largest magnitude of each column."""
+    if hasattr(values, "magnitude"):
+        return values.magnitude()
+    return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
+
+
+def exact_sum(values: Values) -> Values:
+    """Sum over rows with a result that does not depend on their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> exact_sum(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([4., 6.])
+    """
+    return total_of(*to_fixed_point(values))
+
+
+def exact_total(values: Values) -> float:
+    """Sum one number a row, with a result that does not depend on the order of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> exact_total(np.array([1.0, 2.0]))
+    3.0
+    """
+    return float(exact_sum(values[:, None])[0])
+
+
+def total_of(integers: Values, unit: Values) -> Values:
+    """Return the sum over rows of what `to_fixed_point` returned."""
+    if is_numpy(integers):
+        return integers.sum(axis=0) * unit
+    return integers.sum(axis=0, dtype=unit.dtype)
+
+
+def smallest_code_dtype(n_cells: int) -> np.dtype:
+    """Return the smallest unsigned type that can number `n_cells` cells.
+
+    Examples
+    --------
+    >>> smallest_code_dtype(256), smallest_code_dtype(257)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    for dtype in (np.uint8, np.uint16):
+        if n_cells <= np.iinfo(dtype).max + 1:
+            return np.dtype(dtype)
+    return np.dtype(np.uint32)
+
+
+def offsets_of(sizes: NDArray) -> NDArray[np.int64]:
+    """Return where groups of these sizes begin, and where the last one ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> offsets_of(np.array([2, 3]))
+    array([0, 2, 5])
+    """
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,194 @@
+"""The compiled loops on a thread pool: for all but small data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine import loops
+from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
+from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
+
+if TYPE_CHECKING:
+    from mbkl.engine.bundles import Bundling
+
+
+class Compiled(Twins):
+    """The loops over codes in memory, and over rows of X, compiled and threaded.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads that share the blocks of one operation. The result is the same
+        for any number.
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+
+    def gather(self, values: NDArray, offsets, tables: NDArray) -> NDArray[np.float64]:
+        n_rows, n_columns = values.shape[1], tables.shape[1]
+        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
+            columns = [self.gather(values, offsets, tables[:, [c]]) for c in range(n_columns)]
+            return np.concatenate(columns, axis=1)
+        scores = np.empty((n_rows, n_columns))
+        loop = loops.gather_one if n_columns == 1 else loops.gather_many
+        arguments = (values, offsets, np.ascontiguousarray(tables), scores)
+        self._share(n_rows, values.size * n_columns, loop, *arguments)
+        return scores
+
+    def histogram(self, values: NDArray, offsets, residuals: NDArray) -> NDArray[np.int64]:
+        n_columns = residuals.shape[1]
+        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
+            columns = [self.histogram(values, offsets, residuals[:, [c]]) for c in range(n_columns)]
+            return np.concatenate(columns, axis=1)
+        sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
+        loop = loops.histogram_one if n_columns == 1 else loops.histogram_many
+        arguments = (values, offsets, np.ascontiguousarray(residuals), sums)
+        self._share(values.shape[0], values.size * n_columns, loop, *arguments)
+        return sums
+
+    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
+        zero_cells, n_columns = entries[-1], tables.shape[1]
+        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
+        arguments = (*entries, np.ascontiguousarray(tables), scores)
+        self._share(n_rows, entries[1].size * n_columns, loops.gather_sparse, *arguments)
+        return scores
+
+    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
+        offsets, zero_cells, n_columns = entries[-2], entries[-1], residuals.shape[1]
+        sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
+        arguments = (*entries, np.ascontiguousarray(residuals), residuals.sum(axis=0), sums)
+        n_codes = entries[1].size * n_columns
+        self._share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
+        return sums
+
+    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
+        expanded = np.empty((int(plan.cell_offsets[-1]), tables.shape[1]))
+        arguments = (plan.members, plan.offsets, plan.cell_offsets)
+        arguments += (np.ascontiguousarray(tables), expanded)
+        self._share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
+        return expanded
+
+    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        folded = np.empty((int(plan.offsets[-1]), sums.shape[1]), dtype=np.int64)
+        arguments = (plan.members, plan.offsets, plan.cell_offsets, sums, folded)
+        self._share(plan.n_bundles, sums.size, loops.fold_sums, *arguments)
+        return folded
+
+    def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
+        taken = np.empty((values.shape[0], len(rows)), dtype=values.dtype)
+        self._share(values.shape[0], taken.size, loops.take_rows, values, rows, taken)
+        return taken
+
+    def renumber(self, values: NDArray, offsets, groups, numbers: NDArray) -> NDArray:
+        renumbered = np.empty((groups.size, values.shape[1]), dtype=numbers.dtype)
+        arguments = (values, groups, offsets, numbers, renumbered)
+        self._share(groups.size, renumbered.size, loops.translate, *arguments)
+        return renumbered
+
+    def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        if has_one_weight(weights):
+            counts = self._compare(loops.count_agreement, values, others)
+            return (weights[0] if weights.size else 0.0) * counts
+        return self._compare(loops.agreement, values, others, weights)
+
+    def city_block(
+        self, positions: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return self._compare(loops.city_block, positions, others)
+
+    def _compare(self, loop: Callable, left, right, *arguments) -> NDArray[np.float64]:
+        """Run a loop that compares all rows of two sides."""
+        symmetric = left is right
+        result = np.empty((left.shape[1], right.shape[1]))
+        arguments = (left, right, *arguments, symmetric, result)
+        work = left.size * right.shape[1]
+        self._share(len(result), work, loop, *arguments, falling=symmetric)
+        return result
+
+    def bin(self, X, features, edges) -> NDArray:
+        values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
+        arguments = (*_search(X, features, edges), values)
+        self._share(X.shape[0], values.size, loops.bin_dense, *arguments)
+        return values
+
+    def bin_ferns(self, X, ferns: Any) -> NDArray:
+        values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
+        stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
+        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, values)
+        self._share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
+        return values
+
+    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = np.empty((X.shape[0], tables.shape[1]))
+        arguments = (*_search(X, features, edges), np.ascontiguousarray(tables), scores)
+        self._share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
+        return scores
+
+    def _share(
+        self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False
+    ) -> None:
+        """Run `loop` over range(length), divided among the threads.
+
+        Work that falls along the range, to nothing at its end, is divided accordingly.
+        """
+        n_shares = max(1, min(self.n_threads, length, n_codes // SMALLEST_SHARE))
+        if n_shares == 1:
+            loop(*arguments, 0, length)
+            return
+        bounds = [length * share // n_shares for share in range(n_shares + 1)]
+        if falling:
+            bounds = [round(length * (1.0 - (1.0 - bound / length) ** 0.5)) for bound in bounds]
+        pool = _pool(self.n_threads)
+        others = [
+            pool.submit(loop, *arguments, bounds[share], bounds[share + 1])
+            for share in range(1, n_shares)
+        ]
+        loop(*arguments, bounds[0], bounds[1])
+        for other in others:
+            other.result()
+
+
+def _search(X, features, edges) -> tuple:
+    """Return the arguments by which a loop finds the cell of a value."""
+    guide = edges.guide
+    limits = (guide.low, guide.scale, guide.counts, guide.offsets)
+    return (X, features, edges.thresholds, edges.offsets, *limits)
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return a pool shared by all of one process: threads start once."""
+    if n_threads not in _pools:
+        _pools[n_threads] = ThreadPoolExecutor(n_threads - 1, thread_name_prefix="mbkl")
+    return _pools[n_threads]
+
+
+def announce_if_cold() -> None:
+    """Say in one line on stderr that the first fit will wait for the compiler."""
+    folder = getattr(getattr(loops.gather_one, "_cache", None), "cache_path", None)
+    if folder is None or not any(Path(folder).glob("loops.gather_one*.nbi")):
+        print(
+            "mbkl: compiling loops, once per machine; `mbkl warmup` does it ahead of time.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _child_of_fork() -> None:
+    """Forget thread pools that a forked child does not really have."""
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_child_of_fork)

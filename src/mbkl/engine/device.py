@@ -1,0 +1,443 @@
+"""Codes on a GPU, and the two hot operations in Torch.
+
+With few columns, table entries are looked up and residuals scattered. With many, one pass is
+two matrix products: blocks of the indicators of all cells are formed on the fly and go through
+the tensor cores, with values as bfloat16 and sums in float32. A value is then a sum of two
+bfloat16 pieces where precision matters, and one where a direction is enough.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_host
+from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.rows import Rows, steps
+from mbkl.engine.twins import TWINS, Twins
+from mbkl.extras import require
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+# From this many columns on, matrix products are faster than look-ups (measured).
+_MANY_COLUMNS = 16
+# The tensor cores run seven times slower on other widths (measured on an H200).
+_WIDTH = 128
+# Indicators formed at once: enough to fill the device, little enough to fit anywhere.
+_BLOCK_ROWS, _BLOCK_CELLS = 131_072, 4_096
+_SMALLEST_BLOCK = 1_024
+# Look-ups at once.
+_BLOCK_CODES = 64_000_000
+# Rows that take up more of the free memory than this are sent again for each pass over them.
+_SHARE_OF_MEMORY = 0.3
+_UPLOAD_BYTES = 256_000_000
+# Codes of rows that are scored at once.
+_SCORED_CODES = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class CellColumns:
+    """Columns of the indicator matrix: all cells but the first of each group.
+
+    A row is in one cell of each group, so the first is what the others leave.
+    """
+
+    cells: Tensor
+    groups: Tensor
+    numbers: Tensor
+
+
+class Device:
+    """A device of Torch: where numbers go, and how finely products are computed.
+
+    Parameters
+    ----------
+    name : str or torch.device
+    """
+
+    def __init__(self, name) -> None:
+        self.torch = require("torch", "gpu")
+        self.device = self.torch.device(name)
+        self.precise = True
+        self.block_rows = _BLOCK_ROWS
+
+    def place(self, array, dtype=None) -> Tensor:
+        """Return an array as a tensor on the device."""
+        if isinstance(array, np.ndarray):  # Torch takes no negative strides, nor read-only memory
+            array = np.require(array, requirements=["C", "W"])
+        return self.torch.as_tensor(array, dtype=dtype, device=self.device)
+
+    def row_dtype(self, n_columns: int) -> torch.dtype:
+        """Return the data type of the scores of rows: single where products are coarser."""
+        return self.torch.float32 if n_columns >= _MANY_COLUMNS else self.torch.float64
+
+    @contextmanager
+    def coarse(self):
+        """Let products be coarser: for directions, whose errors do not add up."""
+        self.precise = False
+        try:
+            yield
+        finally:
+            self.precise = True
+
+    def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> Tensor:
+        """Return room for codes; Torch has no wider unsigned integers."""
+        kind = self.torch.uint8 if dtype == np.uint8 else self.torch.int32
+        return self.torch.empty((n_groups, n_rows), dtype=kind, device=self.device)
+
+    def free_memory(self) -> float:
+        """Return the free bytes of the device."""
+        if self.device.type != "cuda":
+            return np.inf
+        return float(self.torch.cuda.mem_get_info(self.device)[0])
+
+    def upload(self, X: NDArray) -> Tensor:
+        """Copy rows to the device through page-locked memory, which is faster (measured)."""
+        torch = self.torch
+        if self.device.type != "cuda" or X.nbytes < _BLOCK_CODES:
+            return self.place(np.ascontiguousarray(X))
+        dtype = torch.from_numpy(X[:1].copy()).dtype
+        tensor = torch.empty(X.shape, dtype=dtype, device=self.device)
+        step = max(_UPLOAD_BYTES // (X.itemsize * X.shape[1]), 1)
+        buffers = [torch.empty((step, X.shape[1]), dtype=dtype, pin_memory=True) for _ in "ab"]
+        events = [torch.cuda.Event() for _ in buffers]
+        with torch.cuda.device(self.device):
+            for number, rows in enumerate(steps(X.shape[0], step)):
+                buffer, event = buffers[number % 2], events[number % 2]
+                event.synchronize()
+                block = buffer[: rows.stop - rows.start]
+                np.copyto(block.numpy(), X[rows])
+                tensor[rows].copy_(block, non_blocking=True)
+                event.record()
+            torch.cuda.synchronize()
+        return tensor
+
+
+@dataclass(frozen=True)
+class DeviceCodes(Codes):
+    """Codes on a device, with numbers of rows and cells as tensors there.
+
+    Parameters
+    ----------
+    values : tensor of shape (n_groups, n_rows)
+    offsets : ndarray of shape (n_groups + 1,)
+    device : Device
+    loops : Twins or Compiled
+        For codes that are collected here.
+    """
+
+    values: Tensor
+    offsets: NDArray[np.int64]
+    device: Device
+    loops: Twins = field(default=TWINS, repr=False)
+
+    many_at_once = True
+
+    @property
+    def n_rows(self) -> int:
+        return self.values.shape[1]
+
+    def place(self, array, dtype=None) -> Tensor:
+        return self.device.place(array, dtype)
+
+    def row_dtype(self, n_columns: int) -> torch.dtype:
+        return self.device.row_dtype(n_columns)
+
+    def coarse(self):
+        return self.device.coarse()
+
+    def gather(self, tables: Tensor) -> Tensor:
+        if tables.shape[1] >= _MANY_COLUMNS:
+            return self._in_blocks(self._multiply, tables)
+        scores = tables.new_zeros((self.n_rows, tables.shape[1]))
+        for groups, rows in self._blocks(tables.shape[1]):
+            scores[rows] += tables[self._cells(groups, rows)].sum(dim=0)
+        return scores
+
+    def histogram(self, residuals: Tensor) -> Tensor:
+        n_columns = residuals.shape[1]
+        if n_columns >= _MANY_COLUMNS:
+            return self._in_blocks(self._multiply_transposed, residuals)
+        if residuals.is_floating_point():  # running sums over all groups follow
+            residuals = residuals.double()
+        sums = residuals.new_zeros((self.n_cells, n_columns))
+        for groups, rows in self._blocks(n_columns):
+            cells = self._cells(groups, rows)
+            piece = residuals[rows].expand(cells.shape[0], -1, -1).reshape(-1, n_columns)
+            sums.index_add_(0, cells.reshape(-1), piece)
+        return sums
+
+    def _cells(self, groups: slice, rows: slice) -> Tensor:
+        """Return the cells of some rows in some groups."""
+        first = self.place(self.offsets[:-1][groups])[:, None]
+        return self.values[groups, rows].long() + first
+
+    def _in_blocks(self, operation, values: Tensor) -> Tensor:
+        """Run an operation, in smaller blocks of rows where memory does not suffice."""
+        while True:
+            try:
+                return operation(values)
+            except self.device.torch.OutOfMemoryError:
+                if self.device.block_rows <= _SMALLEST_BLOCK:
+                    raise
+                self.device.block_rows //= 2
+                self.device.torch.cuda.empty_cache()
+
+    def _blocks(self, n_columns: int):
+        """Yield blocks of groups and rows small enough to be looked up at once."""
+        n_rows = min(self.n_rows, max(_BLOCK_CODES // n_columns, 1))
+        n_groups = max(_BLOCK_CODES // (n_rows * n_columns), 1)
+        for first in range(0, self.n_groups, n_groups):
+            for start in range(0, self.n_rows, n_rows):
+                yield slice(first, first + n_groups), slice(start, start + n_rows)
+
+    def _multiply(self, tables: Tensor) -> Tensor:
+        """Return indicators times tables."""
+        first = self.place(self.offsets[:-1])
+        base = tables[first].sum(dim=0)
+        others = tables - self._of_first_cell(tables)
+        pieces = self._pieces(others)
+        scores = self.device.torch.empty((self.n_rows, tables.shape[1]), device=self.device.device)
+        for rows in steps(self.n_rows, self.device.block_rows):
+            total = None
+            for columns, indicators in self._indicators(rows):
+                for piece in pieces:
+                    total = self._add_product(total, indicators.t(), piece[columns])
+            found = base if total is None else total[:, : tables.shape[1]] + base
+            scores[rows] = found.to(scores.dtype)
+        return scores
+
+    def _multiply_transposed(self, residuals: Tensor) -> Tensor:
+        """Return transposed indicators times residuals."""
+        n_columns = residuals.shape[1]
+        sums = residuals.new_zeros((self.n_cells, n_columns), dtype=self.device.torch.float64)
+        total = residuals.sum(dim=0, dtype=self.device.torch.float64)
+        for rows in steps(self.n_rows, self.device.block_rows):
+            pieces = self._pieces(residuals[rows])
+            for columns, indicators in self._indicators(rows):
+                for piece in pieces:
+                    sums[columns] += self._add_product(None, indicators, piece)[:, :n_columns]
+        first = self.place(self.offsets[:-1])
+        sums[first] = total - group_sums(sums, self.offsets)
+        return sums
+
+    def _pieces(self, values: Tensor) -> list[Tensor]:
+        """Return bfloat16 columns, padded in width, whose sum is the values."""
+        torch = self.device.torch
+        padding = -values.shape[1] % _WIDTH
+        values = torch.nn.functional.pad(values.float(), (0, padding))
+        pieces = [values.bfloat16()]
+        if self.device.precise:
+            pieces.append((values - pieces[0]).bfloat16())
+        return pieces
+
+    def _add_product(self, total: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
+        """Return left @ right in float32, added to a total where there is one."""
+        if self.device.device.type != "cuda":
+            product = left.float() @ right.float()
+            return product if total is None else total.add_(product)
+        if total is None:
+            return self.device.torch.mm(left, right, out_dtype=self.device.torch.float32)
+        return self.device.torch.addmm(total, left, right, out_dtype=self.device.torch.float32)
+
+    def _indicators(self, rows: slice):
+        """Yield for blocks of cells their numbers and indicators on some rows."""
+        columns = self._columns()
+        block = self.values[:, rows]
+        for part in steps(columns.cells.numel(), _BLOCK_CELLS):
+            yield (
+                columns.cells[part],
+                self._equal(block, columns.groups[part], columns.numbers[part]),
+            )
+
+    def _equal(self, codes: Tensor, groups: Tensor, numbers: Tensor) -> Tensor:
+        """Return for each column whether the rows are in its cell, as 0 and 1 in bfloat16."""
+        if self.device.device.type == "cuda":
+            from mbkl.engine.triton_loops import indicators
+
+            return indicators(codes, groups, numbers)
+        return (codes[groups] == numbers[:, None]).bfloat16()
+
+    def _columns(self) -> CellColumns:
+        sizes = np.diff(self.offsets)
+        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes)
+        cells = np.flatnonzero(number)
+        group = np.repeat(np.arange(self.n_groups), sizes)[cells]
+        numbers = self.place(number[cells]).to(self.values.dtype)
+        return CellColumns(self.place(cells), self.place(group), numbers)
+
+    def _of_first_cell(self, tables: Tensor) -> Tensor:
+        first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return tables[self.place(first)]
+
+    # Moves ------------------------------------------------------------------------------------
+
+    def take(self, rows) -> DeviceCodes:
+        return replace(self, values=self.values[:, self.place(rows)])
+
+    def keep_groups(self, groups) -> DeviceCodes:
+        values = self.values[self.place(groups)]
+        return replace(self, values=values, offsets=self.kept_offsets(groups))
+
+    def renumbered(self, groups, numbers: NDArray, offsets) -> DeviceCodes:
+        values = self.device.empty_codes(groups.size, self.n_rows, numbers.dtype)
+        table = self.place(numbers.astype(np.int64)).to(values.dtype)
+        first = self.place(self.offsets[:-1])
+        for position, group in enumerate(self.place(groups)):
+            values[position] = table[self.values[group].long() + first[group]]
+        return replace(self, values=values, offsets=offsets)
+
+    def counts(self) -> NDArray[np.int64]:
+        ones = self.values.new_ones((self.n_rows, 1), dtype=self.device.torch.int64)
+        return to_host(self.histogram(ones)[:, 0])
+
+    def dense(self) -> DenseCodes:
+        dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
+        return DenseCodes(to_host(self.values).astype(dtype), self.offsets, self.loops)
+
+
+class DeviceRows(Rows):
+    """The rows of an array, whose codes are made on a device.
+
+    They are sent there once, or again for each pass over them where memory does not suffice.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    device : Device
+    loops : Twins or Compiled
+        For codes that are collected here.
+    sent : tensor or None
+        The rows on the device, where they are there already.
+    """
+
+    def __init__(self, X: NDArray, device: Device, loops: Twins = TWINS, sent=None) -> None:
+        self.X, self.device, self.loops, self._sent = X, device, loops, sent
+        self.shape, self.dtype = X.shape, X.dtype
+        if sent is None and X.nbytes <= _SHARE_OF_MEMORY * device.free_memory():
+            self._sent = device.upload(X)
+
+    def release(self) -> None:
+        self._sent = None
+
+    def with_columns(self, X: NDArray) -> DeviceRows:
+        """Return rows of other columns, at the same place."""
+        return DeviceRows(X, self.device, self.loops)
+
+    def block(self, rows: slice) -> DeviceRows:
+        """Return some rows next to each other."""
+        sent = None if self._sent is None else self._sent[rows]
+        return DeviceRows(self.X[rows], self.device, self.loops, sent)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows in steps(self.shape[0], step):
+            yield rows, self.X[rows]
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray:
+        return self.X[rows]
+
+    def _on_device(self, n_values: int) -> Iterator[tuple[slice, Tensor]]:
+        """Yield blocks of rows on the device, with so many values a row to be made of them."""
+        for rows in steps(self.shape[0], _BLOCK_CODES // max(n_values, 1)):
+            sent = self._sent
+            yield rows, self.device.place(self.X[rows]) if sent is None else sent[rows]
+
+    def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+        torch = self.device.torch
+        low = high = missing = None
+        for _, block in self._on_device(self.shape[1]):
+            if block.is_floating_point():
+                absent = block.isnan()
+                below = block.masked_fill(absent, torch.inf).amin(0)
+                above = block.masked_fill(absent, -torch.inf).amax(0)
+                absent = absent.any(0)
+            else:
+                below, above = block.amin(0), block.amax(0)
+                absent = torch.zeros_like(below, dtype=torch.bool)
+            low = below if low is None else torch.minimum(low, below)
+            high = above if high is None else torch.maximum(high, above)
+            missing = absent if missing is None else missing | absent
+        low, high = to_host(low).astype(np.float64), to_host(high).astype(np.float64)
+        nothing = low > high
+        return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high), to_host(missing)
+
+    def bin(self, features, edges) -> DeviceCodes:
+        torch, place = self.device.torch, self.device.place
+        values = self.device.empty_codes(features.size, self.shape[0], edges.code_dtype)
+        sizes = np.diff(edges.offsets)
+        # All groups side by side, those with fewer thresholds filled up with infinity.
+        position = np.arange(edges.thresholds.size) - np.repeat(edges.offsets[:-1], sizes)
+        grid = np.full((features.size, int(sizes.max(initial=0))), np.inf)
+        grid[np.repeat(np.arange(features.size), sizes), position] = edges.thresholds
+        columns, thresholds = place(features), place(grid, torch.float32)
+        for rows, block in self._on_device(features.size):
+            found = block[:, columns].t().float().contiguous()
+            below = torch.searchsorted(thresholds, found, out_int32=True)
+            values[:, rows] = below.masked_fill_(found.isnan(), 0).to(values.dtype)
+        return DeviceCodes(values, edges.cell_offsets, self.device, self.loops)
+
+    def bin_ferns(self, ferns) -> DeviceCodes:
+        torch, place = self.device.torch, self.device.place
+        values = self.device.empty_codes(ferns.n_maps, self.shape[0], ferns.numbers.dtype)
+        features, thresholds = place(ferns.features), place(ferns.thresholds)
+        numbers = place(ferns.numbers.astype(np.int64)).to(values.dtype)
+        n_bits = np.log2(ferns.n_raw).astype(np.int64)
+        depths = np.diff(ferns.offsets)
+        for fern in range(ferns.n_maps):
+            own = slice(int(ferns.offsets[fern]), int(ferns.offsets[fern + 1]))
+            hashed = depths[fern] > n_bits[fern]
+            # Products of 64-bit integers wrap around alike, signed or not.
+            factor = int(ferns.factors[fern].astype(np.int64)) if hashed else 1
+            shift, mask = 64 - int(n_bits[fern]), int(ferns.n_raw[fern]) - 1
+            for rows, block in self._on_device(4 * int(depths[fern])):
+                yes = block[:, features[own]].float() > thresholds[own]
+                digits = 2 ** torch.arange(int(depths[fern]) - 1, -1, -1, device=self.device.device)
+                outcome = (yes * digits).sum(1)
+                if hashed:
+                    outcome = ((outcome * factor) >> shift) & mask
+                values[fern, rows] = numbers[outcome + int(ferns.raw_offsets[fern])]
+        return DeviceCodes(values, ferns.cell_offsets, self.device, self.loops)
+
+    def score(self, features, edges, tables) -> NDArray[np.float64]:
+        """Return the sum of table entries of each row."""
+        placed = self.device.place(tables)
+        scores = np.empty((self.shape[0], tables.shape[1]))
+        for rows in steps(self.shape[0], _SCORED_CODES // max(features.size, 1)):
+            scores[rows] = to_host(self.block(rows).bin(features, edges).gather(placed))
+        return scores
+
+
+def device_of(device: str) -> Device:
+    """Return a device, or say why it cannot be used.
+
+    Parameters
+    ----------
+    device : str
+        "cuda", "cuda:1", ..., or "torch" for Torch on the CPU.
+    """
+    if device == "torch":
+        return Device("cpu")
+    if device.split(":")[0] != "cuda":
+        raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:1', ... or 'torch', got {device!r}.")
+    if not has_gpu(device):
+        raise RuntimeError(
+            f"device={device!r} needs a GPU that Torch can use, and there is none; "
+            "use device='cpu'."
+        )
+    return Device(device)
+
+
+def has_gpu(device: str) -> bool:
+    """Say whether Torch is installed and can use a GPU, such as "cuda" or "cuda:1"."""
+    if importlib.util.find_spec("torch") is None:
+        return False
+    cuda, number = require("torch", "gpu").cuda, int([*device.split(":"), "0"][1])
+    return cuda.is_available() and number < cuda.device_count()

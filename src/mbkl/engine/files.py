@@ -1,0 +1,231 @@
+"""Codes larger than memory: in files, and read block by block in every pass."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.bundles import bundling
+from mbkl.engine.codes import BundledCodes, Codes, DenseCodes
+from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
+from mbkl.engine.rows import Rows, steps
+from mbkl.engine.twins import Twins
+
+
+class DiskArray:
+    """Codes of shape (n_groups, n_rows) in a file; block after block, each group-major.
+
+    Files are read and written, not mapped: what is in memory is one block, and the next one,
+    which is read meanwhile. The file goes when the object does.
+
+    Parameters
+    ----------
+    folder : Path
+    shape : (n_groups, n_rows)
+    dtype : dtype
+    block_rows : int
+        Rows of a block, all but the last.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     array = DiskArray(Path(folder), (2, 5), np.dtype(np.uint8), block_rows=3)
+    ...     for rows in array.block_slices():
+    ...         array.write(rows, np.full((2, rows.stop - rows.start), rows.start))
+    ...     [block.tolist() for _, block in array.blocks()]
+    [[[0, 0, 0], [0, 0, 0]], [[3, 3], [3, 3]]]
+    """
+
+    def __init__(
+        self, folder: Path, shape: tuple[int, int], dtype: np.dtype, block_rows: int
+    ) -> None:
+        self.shape, self.dtype, self.block_rows = shape, np.dtype(dtype), block_rows
+        self._folder = folder
+        # A file without a name: nothing is left behind even if the process is killed.
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+
+    def empty_like(self, n_groups: int, n_rows: int, dtype) -> DiskArray:
+        """Return room for other codes, in a file of the same folder."""
+        return DiskArray(self._folder, (n_groups, n_rows), dtype, self.block_rows)
+
+    def block_slices(self) -> Iterator[slice]:
+        """Yield the rows of each block."""
+        yield from steps(self.shape[1], self.block_rows)
+
+    def write(self, rows: slice, values: NDArray) -> None:
+        """Write one block."""
+        data = np.ascontiguousarray(values, dtype=self.dtype)
+        if data.size:
+            self._seek(rows)
+            left = data.data.cast("B")
+            while left:
+                left = left[self._file.write(left) :]
+
+    def read(self, rows: slice) -> NDArray:
+        """Read one block."""
+        values = np.empty((self.shape[0], rows.stop - rows.start), dtype=self.dtype)
+        if values.size:
+            self._seek(rows)
+            left = values.data.cast("B")
+            while left:
+                done = self._file.readinto(left)
+                if not done:
+                    raise OSError("A file of codes ends too early; was the disk full?")
+                left = left[done:]
+        return values
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
+        """Yield all blocks with their rows, reading the next one ahead."""
+        slices = list(self.block_slices())
+        with ThreadPoolExecutor(1, thread_name_prefix="mbkl-read-ahead") as reader:
+            coming = reader.submit(self.read, slices[0]) if slices else None
+            for position, rows in enumerate(slices):
+                assert coming is not None
+                block = coming.result()
+                if position + 1 < len(slices):
+                    coming = reader.submit(self.read, slices[position + 1])
+                yield rows, block
+
+    def _seek(self, rows: slice) -> None:
+        self._file.seek(rows.start * self.shape[0] * self.dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class FileCodes(Codes):
+    """Codes in a file. All operations have the bits of those in memory.
+
+    Parameters
+    ----------
+    array : DiskArray
+        Of shape (n_groups, n_rows).
+    offsets : ndarray of shape (n_groups + 1,)
+    loops : Twins or Compiled
+        For the codes of one block.
+    """
+
+    array: DiskArray
+    offsets: NDArray[np.int64]
+    loops: Twins
+
+    @property
+    def n_rows(self) -> int:
+        return self.array.shape[1]
+
+    def gather(self, tables):
+        scores = np.empty((self.n_rows, tables.shape[1]))
+        for rows, block in self.array.blocks():
+            scores[rows] = self.loops.gather(block, self.offsets, tables)
+        return scores
+
+    def histogram(self, residuals):
+        sums = np.zeros((self.n_cells, residuals.shape[1]), dtype=np.int64)
+        for rows, block in self.array.blocks():
+            sums += self.loops.histogram(block, self.offsets, residuals[rows])
+        return sums
+
+    def take(self, rows) -> Codes:
+        if rows.size <= max(self.array.block_rows, FEW_ROWS_OF_A_FILE):
+            return DenseCodes(self._pick(rows), self.offsets, self.loops)
+        taken = self.array.empty_like(self.n_groups, rows.size, self.array.dtype)
+        for own in taken.block_slices():
+            taken.write(own, self._pick(rows[own]))
+        return replace(self, array=taken)
+
+    def _pick(self, rows: NDArray[np.intp]) -> NDArray:
+        """Return the codes of some rows, in the given order, from the blocks that have any."""
+        order = np.argsort(rows, kind="stable")
+        ordered = rows[order]
+        picked = np.empty((self.n_groups, rows.size), dtype=self.array.dtype)
+        for block in self.array.block_slices():
+            first, last = np.searchsorted(ordered, [block.start, block.stop])
+            if first < last:
+                inside = ordered[first:last] - block.start
+                picked[:, order[first:last]] = self.array.read(block)[:, inside]
+        return picked
+
+    def renumbered(self, groups, numbers, offsets) -> FileCodes:
+        def renumber(block: NDArray) -> NDArray:
+            return self.loops.renumber(block, self.offsets, groups, numbers)
+
+        return self._changed(renumber, groups.size, numbers.dtype, offsets)
+
+    def keep_groups(self, groups) -> FileCodes:
+        offsets = self.kept_offsets(groups)
+        return self._changed(lambda block: block[groups], groups.size, self.array.dtype, offsets)
+
+    def bundled(self) -> Codes:
+        plan = bundling(self.offsets, self.n_rows)
+        if plan is None:
+            return self
+        bundles = self._changed(plan.join, plan.n_bundles, plan.dtype, plan.cell_offsets)
+        return BundledCodes(bundles, plan)
+
+    def _changed(self, change: Callable, n_groups: int, dtype, offsets) -> FileCodes:
+        """Return the codes with every block changed."""
+        changed = self.array.empty_like(n_groups, self.n_rows, dtype)
+        for rows, block in self.array.blocks():
+            changed.write(rows, change(block))
+        return replace(self, array=changed, offsets=offsets)
+
+    def dense(self) -> DenseCodes:
+        blocks = [block for _, block in self.array.blocks()]
+        return DenseCodes(np.concatenate(blocks, axis=1), self.offsets, self.loops)
+
+
+@dataclass(frozen=True)
+class FileRows(Rows):
+    """Rows whose codes are made in files.
+
+    Parameters
+    ----------
+    source : Rows
+    loops : Twins or Compiled
+    folder : Path
+        For the files.
+    block_rows : int
+        Rows of a block.
+    """
+
+    source: Rows
+    loops: Twins
+    folder: Path
+    block_rows: int
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        return self.source.dtype
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        yield from self.source.blocks(step)
+
+    def bin(self, features, edges) -> FileCodes:
+        def code(block: NDArray) -> NDArray:
+            return self.loops.bin(block, features, edges)
+
+        return self._coded(code, features.size, edges.code_dtype, edges.cell_offsets)
+
+    def bin_ferns(self, ferns) -> FileCodes:
+        def code(block: NDArray) -> NDArray:
+            return self.loops.bin_ferns(block, ferns)
+
+        return self._coded(code, ferns.n_maps, ferns.numbers.dtype, ferns.cell_offsets)
+
+    def _coded(self, code: Callable, n_groups: int, dtype, offsets) -> FileCodes:
+        """Return the codes of all rows, made block by block."""
+        array = DiskArray(self.folder, (n_groups, self.shape[0]), dtype, self.block_rows)
+        for rows, block in self.blocks(self.block_rows):
+            array.write(rows, code(np.ascontiguousarray(block)))
+        return FileCodes(array, offsets, self.loops)

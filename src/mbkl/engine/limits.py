@@ -1,0 +1,78 @@
+"""All limits of size that decide which way is taken. None of them changes a result's meaning.
+
+Each was measured on two cores; the commands that show it are named. A way that is faster
+elsewhere can be had by changing the number here.
+"""
+
+from __future__ import annotations
+
+# Loops ----------------------------------------------------------------------------------------
+
+# Codes times columns of a pass below which NumPy finishes in a few milliseconds, and loading
+# compiled loops would take longer than the whole fit (python -m benchmarks.speed uci).
+SMALL = 300_000
+# Codes below which a share of the work costs less than handing it to a thread, which takes up
+# to a hundred microseconds (python -m benchmarks.speed prediction).
+SMALLEST_SHARE = 300_000
+# Columns up to which loops of one column, called once for each, are faster
+# (python -m benchmarks.speed mnist).
+FEW_COLUMNS_IN_TURN = 4
+# Rows below which all comparisons with thresholds are made at once
+# (python -m benchmarks.speed prediction).
+FEW_ROWS_TO_BIN = 16
+# Rows up to which prediction by stumps needs no compiled loop (the same command).
+FEW_ROWS_TO_PREDICT = 4
+# Cells of joined groups: 8 KiB of table leave room for scores and codes in the first-level
+# cache; and rows for each of these cells, so that making the tables is little beside reading them.
+MOST_CELLS_OF_A_BUNDLE, FEWEST_ROWS_A_CELL = 1024, 8
+# Columns up to which passes are over joined groups: the tables of these are many times longer.
+FEW_COLUMNS_BUNDLED = 2
+
+# Where rows are -------------------------------------------------------------------------------
+
+# Rows that codes in files are taken into memory for (python -m benchmarks.scale out_of_core).
+FEW_ROWS_OF_A_FILE = 4_096
+# Rows up to which the codes of ferns are read a few times only, to form the kernel matrix
+# (python -m benchmarks.speed uci).
+FEW_ROWS_OF_FERNS = 200
+
+# Which solver (mbkl.solvers.choose)
+
+# Step 2 with the squared hinge, up to so many rows and with more weights than rows: through the
+# kernel matrix of the rows, which serves all classes, costs and folds.
+# `python -m benchmarks.speed.growth`
+FEW_ROWS_GRAM = 4_000
+# Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
+# maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
+# that it pays for longer. `python -m benchmarks.speed.growth`
+FEW_ROWS_DENSE, FEW_ROWS_DENSE_HINGE = 300, 2_000
+# Beyond so many multiplications an iteration (rows squared times maps) that matrix is too large
+# in Step 2, and slower than passes over the codes in Step 1, whose problem has one column.
+# `python -m benchmarks.speed.uci`
+DENSE_WORK, DENSE_WORK_OF_PAIRS = 1e10, 5e8
+
+# Parts of the rows (Step 2 with many rows)
+
+# The solution on so many rows is a start that saves iterations on all of them, and their kernel
+# matrix preconditions the cells of ferns. `python -m benchmarks.speed.growth`
+ROWS_OF_A_PART = 3_000
+# A Newton system is preconditioned from this share of its curved rows: more cost more than they
+# save. Fewer rows than the second number tell nothing. `python -m benchmarks.speed.growth`
+SHARE_OF_A_PART, FEWEST_OF_A_PART = 0.25, 300
+# Curved rows are copied for a Newton system where they are less than this share of all rows.
+# `python -m benchmarks.speed.growth`
+WORTH_COPYING = 0.8
+
+# Through the kernel matrix (mbkl.solvers.gram_newton)
+
+# Fewer rows are solved for sooner than a thread starts. `python -m benchmarks.speed.uci`
+WORTH_THREADS = 500
+# From so many rows on, a third of them gives the common start of all columns.
+# `python -m benchmarks.speed.growth`
+WORTH_A_COMMON_PART = 600
+
+# Some of the maps (mbkl.solvers.barrier)
+
+# Step 1 begins with about so many maps of each chain, where that leaves less than this share of
+# all maps. `python -m benchmarks.speed.growth`
+MAPS_OF_A_CHAIN, WORTH_THINNING = 16, 0.2

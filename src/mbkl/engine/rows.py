@@ -1,0 +1,531 @@
+"""The rows of X: what drawing maps asks of them, and where their codes are made.
+
+Rows of this file are in memory, or read block by block, and their codes are in memory.
+`files`, `device` and `mbkl.dask` have rows whose codes are elsewhere, with the same methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.engine.arrays import offsets_of, to_fixed_point
+from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
+from mbkl.engine.twins import TWINS, Twins, as_float32
+
+# Values read at a time: a few megabytes.
+_VALUES_AT_ONCE = 1_000_000
+_SPARSE_VALUES_AT_ONCE = 4_000_000
+# An odd number whose multiples are as good as random: 2^64 by the golden ratio.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Different rows of X, each with the weight of all rows equal to it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+    n_different : int
+        Number of different rows among which these were drawn.
+    """
+
+    X: NDArray[np.floating]
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    n_different: int = 0
+
+
+class Rows:
+    """Rows that are read from the first to the last, block by block.
+
+    Attributes
+    ----------
+    shape : (n_rows, n_features)
+    dtype : dtype
+    loops : Twins or Compiled
+        What computes their codes.
+    in_files : bool
+        Whether they may be more than memory holds.
+    reads_blocks : bool
+        Whether they can be read block by block.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    loops: Twins
+    in_files = False
+    reads_blocks = True
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that the rows take in memory, where they are not there already."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        """Yield all rows in order, `step` at a time, with their numbers."""
+        raise NotImplementedError
+
+    def in_memory(self) -> ArrayRows | SparseRows:
+        """Return the same rows as an array."""
+        return ArrayRows(self.take(np.arange(self.shape[0])))
+
+    def some(self, rows: NDArray[np.intp]) -> Rows:
+        """Return some of the rows, whose numbers increase."""
+        return SomeRows(self, rows)
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray:
+        """Return some rows as an array, in the given order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> SomeRows(ArrayRows(np.arange(4)[:, None]), np.arange(4)).take(np.array([3, 1])).ravel()
+        array([3, 1])
+        """
+        order = np.argsort(rows, kind="stable")
+        taken = np.empty((rows.size, self.shape[1]), dtype=self.dtype)
+        for own, block in SomeRows(self, rows[order]).blocks(rows_at_once(self.shape[1])):
+            taken[order[own]] = block
+        return taken
+
+    def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+        """Return smallest and largest value of each column, and which ones have NaN."""
+        blocks = self.blocks(rows_at_once(self.shape[1]))
+        return ranges_of_blocks(block for _, block in blocks)
+
+    def keys(self, y, seed: int) -> NDArray[np.uint64]:
+        """Return a random number for each row that depends on its values and class alone."""
+        keys, factors = _keys_of_labels(self.shape, y, seed)
+        for rows, block in self.blocks(rows_at_once(self.shape[1])):
+            keys[rows] += _bits(block) @ factors
+        return scramble(keys)
+
+    def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
+        """Draw rows by a hash of their values, and merge equal ones of the same class.
+
+        Neither the order of the rows nor the format of X has any influence, and a row of
+        weight two is the same as two rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,) or None
+            Class of each row; None if it does not matter.
+        weights : ndarray of shape (n_rows,)
+        n_rows : int
+            Largest number of different rows.
+        seed : int
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows, y = ArrayRows(np.array([[1.0], [1.0], [2.0]])), np.array([0, 0, 1])
+        >>> sorted(rows.sample(y, np.ones(3), 10, seed=0).weights.tolist())
+        [1.0, 2.0]
+        """
+        keys = self.keys(y, seed)
+        distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        integers, unit = to_fixed_point(weights[:, None])
+        mass = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(mass, place, integers[:, 0])
+        rows = first[:n_rows]
+        labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
+        return Sample(_to_float32(self.take(rows)), labels, mass[:n_rows] * unit, distinct.size)
+
+    def values(self, weights, n_rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
+        """Return rows that tell how values are distributed, and their weights: some of many."""
+        sample = self.sample(None, weights, n_rows, seed)
+        return sample.X, sample.weights
+
+    def bin(self, features: NDArray[np.intp], edges: Any) -> Codes:
+        """Return the codes of some columns.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_groups,)
+            Column of each group.
+        edges : BinEdges
+            Thresholds of each group; NaN is below all of them.
+        """
+        raise NotImplementedError
+
+    def bin_ferns(self, ferns: Any) -> Codes:
+        """Return the cell of each fern that each row falls in."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Forget the rows: their codes are all that is needed from now on."""
+
+
+@dataclass(frozen=True)
+class ArrayRows(Rows):
+    """The rows of an array in memory.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    loops : Twins or Compiled
+    """
+
+    X: NDArray
+    loops: Twins = TWINS
+
+    bytes_to_copy = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.X.shape
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        return self.X.dtype
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows in steps(self.X.shape[0], step):
+            yield rows, self.X[rows]
+
+    def block(self, rows: slice) -> ArrayRows:
+        """Return some rows next to each other."""
+        return replace(self, X=self.X[rows])
+
+    def with_columns(self, X: NDArray) -> ArrayRows:
+        """Return rows of other columns, at the same place."""
+        return replace(self, X=X)
+
+    def in_memory(self) -> ArrayRows:
+        return self
+
+    def some(self, rows: NDArray[np.intp]) -> ArrayRows:
+        return replace(self, X=self.X[rows])
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray:
+        return self.X[rows]
+
+    def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+        return ranges_of_blocks([self.X])
+
+    def bin(self, features, edges) -> DenseCodes:
+        values = self.loops.bin(self.X, features, edges)
+        return DenseCodes(values, edges.cell_offsets, self.loops)
+
+    def bin_ferns(self, ferns) -> DenseCodes:
+        return DenseCodes(self.loops.bin_ferns(self.X, ferns), ferns.cell_offsets, self.loops)
+
+    def score(self, features, edges, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum of table entries of each row: `bin` and `gather` in one."""
+        return self.loops.score(self.X, features, edges, tables)
+
+
+@dataclass(frozen=True)
+class SparseRows(Rows):
+    """The rows of a sparse matrix; the zeros between its entries are never formed.
+
+    Parameters
+    ----------
+    X : sparse matrix of shape (n_rows, n_features), CSR or CSC
+    loops : Twins or Compiled
+    """
+
+    X: Any
+    loops: Twins = TWINS
+
+    bytes_to_copy = 0
+    reads_blocks = False
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.X.shape
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        return self.X.dtype
+
+    def block(self, rows: slice) -> SparseRows:
+        """Return some rows next to each other."""
+        return replace(self, X=self.X[rows])
+
+    def with_columns(self, X: NDArray) -> ArrayRows:
+        """Return rows of other columns, at the same place."""
+        return ArrayRows(X, self.loops)
+
+    def in_memory(self) -> SparseRows:
+        return self
+
+    def some(self, rows: NDArray[np.intp]) -> SparseRows:
+        return replace(self, X=self.X[rows])
+
+    def take(self, rows: NDArray[np.intp]) -> NDArray:
+        return self.X[rows].toarray()
+
+    def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+        X = without_duplicates(self.X)
+        low, high = X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            missing = np.isnan(np.asarray(X.sum(axis=0)).ravel())
+        return low, high, missing
+
+    def keys(self, y, seed: int) -> NDArray[np.uint64]:
+        keys, factors = _keys_of_labels(self.shape, y, seed)
+        rows = without_duplicates(sparse.csr_array(self.X))
+        terms = _bits(rows.data) * factors[rows.indices]
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])
+        return scramble(keys + running[rows.indptr[1:]] - running[rows.indptr[:-1]])
+
+    def values(self, weights, n_rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
+        return self.X, weights
+
+    def bin(self, features, edges) -> Codes:
+        columns = without_duplicates(sparse.csc_array(self.X))
+        zeros, counts = np.empty((2, features.size), dtype=np.int64)
+        rows, values = [np.empty(0, np.int32)], [np.empty(0, edges.code_dtype)]
+        for group, feature in enumerate(features):
+            thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
+            entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
+            data = as_float32(columns.data[entries])
+            entry_codes = np.searchsorted(thresholds, data, side="left")
+            entry_codes[np.isnan(data)] = 0
+            zeros[group] = np.searchsorted(thresholds, 0.0, side="left")
+            stored = entry_codes != zeros[group]
+            rows.append(columns.indices[entries][stored].astype(np.int32))
+            values.append(entry_codes[stored].astype(edges.code_dtype))
+            counts[group] = stored.sum()
+        codes = SparseCodes(
+            offsets_of(counts),
+            np.concatenate(rows),
+            np.concatenate(values),
+            zeros,
+            edges.cell_offsets,
+            self.shape[0],
+            self.loops,
+        )
+        bytes_dense = codes.n_groups * codes.n_rows * edges.code_dtype.itemsize
+        bytes_sparse = codes.rows.nbytes + codes.values.nbytes
+        return codes if bytes_sparse < bytes_dense else codes.dense()
+
+    def bin_ferns(self, ferns) -> DenseCodes:
+        used, places = np.unique(ferns.features, return_inverse=True)
+        narrow = replace(ferns, features=places)
+        rows = sparse.csr_array(self.X)
+        values = np.empty((ferns.n_maps, self.shape[0]), dtype=ferns.numbers.dtype)
+        for block in steps(self.shape[0], _SPARSE_VALUES_AT_ONCE // max(used.size, 1)):
+            dense = np.ascontiguousarray(rows[block][:, used].toarray())
+            values[:, block] = self.loops.bin_ferns(dense, narrow)
+        return DenseCodes(values, ferns.cell_offsets, self.loops)
+
+    def score(self, features, edges, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum of table entries of each row."""
+        return self.bin(features, edges).gather(tables)
+
+
+class SomeRows(Rows):
+    """Some of the rows of others, picked where they are read.
+
+    Parameters
+    ----------
+    whole : Rows
+    rows : ndarray of shape (n_rows,)
+        Increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> part = SomeRows(ArrayRows(np.arange(10).reshape(5, 2)), np.array([1, 4]))
+    >>> [block.tolist() for _, block in part.blocks(5)]
+    [[[2, 3], [8, 9]]]
+    """
+
+    def __init__(self, whole: Rows, rows: NDArray[np.intp]) -> None:
+        self.whole, self._rows = whole, rows
+        self.shape, self.dtype = (rows.size, whole.shape[1]), whole.dtype
+        self.in_files, self.reads_blocks = whole.in_files, whole.reads_blocks
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        yield from blocks_of(self._pieces(step), step)
+
+    def _pieces(self, step: int) -> Iterator[NDArray]:
+        for all_rows, block in self.whole.blocks(step):
+            first, last = np.searchsorted(self._rows, [all_rows.start, all_rows.stop])
+            if first < last:
+                yield block[self._rows[first:last] - all_rows.start]
+
+
+class FloatRows(Rows):
+    """An array of integers, or of other numbers, turned to floating point where it is read.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [block.dtype for _, block in FloatRows(np.ones((3, 1), np.uint8)).blocks(3)]
+    [dtype('float32')]
+    """
+
+    def __init__(self, X: NDArray) -> None:
+        self._X, self.shape = X, X.shape
+        self.dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows in steps(self.shape[0], step):
+            values = self._X[rows].astype(self.dtype)
+            if np.isinf(values).any():
+                raise ValueError("X has infinite values; remove or clip them.")
+            yield rows, values
+
+
+class BlockRows(Rows):
+    """Rows that another object reads: it has `shape`, `dtype` and `blocks(step)`.
+
+    Parameters
+    ----------
+    source : object
+        Such as `mbkl.parquet.ParquetRows`.
+    """
+
+    in_files = True
+
+    def __init__(self, source) -> None:
+        self._source, self.shape, self.dtype = source, source.shape, source.dtype
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        yield from self._source.blocks(step)
+
+
+def as_rows(X) -> Rows:
+    """Return the rows of an array, a sparse matrix or an object that reads them by blocks."""
+    if isinstance(X, Rows):
+        return X
+    if hasattr(X, "blocks"):
+        return BlockRows(X)
+    return SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
+
+
+def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
+    """Return numbers of rows that are as good as random, in order; all where they are few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first_by_hash(np.eye(3), np.arange(3), 5, seed=0)
+    array([0, 1, 2])
+    """
+    if X.shape[0] <= n_rows:
+        return np.arange(X.shape[0])
+    keys = as_rows(X).keys(y, seed)
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    # Equal rows have equal keys: each copy gets a number of its own.
+    copy = np.arange(keys.size) - np.searchsorted(sorted_keys, sorted_keys, side="left")
+    with np.errstate(over="ignore"):
+        numbers = scramble(sorted_keys + copy.astype(np.uint64) * _GOLDEN)
+    return np.sort(order[np.argsort(numbers, kind="stable")[:n_rows]])
+
+
+def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    """Return smallest and largest value of each column, and which ones have NaN."""
+    low = high = np.full(1, np.nan)
+    missing = np.zeros(1, dtype=bool)
+    for block in blocks:
+        low = np.fmin(low, np.fmin.reduce(block, axis=0))
+        high = np.fmax(high, np.fmax.reduce(block, axis=0))
+        missing = missing | np.isnan(np.add.reduce(block, axis=0, dtype=np.float64))
+    return low, high, missing
+
+
+def without_duplicates(X):
+    """Return a sparse matrix in which no entry is stored twice; the given one stays."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def blocks_of(pieces: Iterable[NDArray], step: int) -> Iterator[tuple[slice, NDArray]]:
+    """Cut pieces of any lengths anew, into blocks of `step` rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pieces = [np.zeros((2, 1)), np.zeros((5, 1))]
+    >>> [rows for rows, _ in blocks_of(pieces, 3)]
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 7, None)]
+    """
+    start, waiting, n_waiting = 0, [], 0
+    for piece in pieces:
+        waiting.append(piece)
+        n_waiting += len(piece)
+        while n_waiting >= step:
+            joined = waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+            yield slice(start, start + step), joined[:step]
+            start, waiting, n_waiting = start + step, [joined[step:]], n_waiting - step
+    if n_waiting:
+        yield slice(start, start + n_waiting), np.concatenate(waiting)
+
+
+def steps(length: int, step: int) -> Iterator[slice]:
+    """Yield slices that cover a range.
+
+    Examples
+    --------
+    >>> list(steps(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    for start in range(0, length, max(step, 1)):
+        yield slice(start, min(start + max(step, 1), length))
+
+
+def rows_at_once(n_features: int) -> int:
+    """Return how many rows of a file to read at a time: a few megabytes.
+
+    Examples
+    --------
+    >>> rows_at_once(10), rows_at_once(10_000_000)
+    (100000, 1)
+    """
+    return max(1, _VALUES_AT_ONCE // max(n_features, 1))
+
+
+def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(scramble(np.array([1], dtype=np.uint64))[0] > 2**32)
+    True
+    """
+    with np.errstate(over="ignore"):
+        mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _keys_of_labels(shape, y, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return random numbers of the classes, and a factor for each column of X."""
+    generator = np.random.Generator(np.random.Philox([seed, 1]))
+    factors = generator.integers(2**64, size=shape[1] + 1, dtype=np.uint64) | np.uint64(1)
+    labels = np.zeros(shape[0], np.uint64) if y is None else y.astype(np.uint64)
+    return scramble(labels * factors[-1]), factors[:-1]
+
+
+def _to_float32(values: NDArray) -> NDArray[np.float32]:
+    """Round values as they are compared; beyond the range of float32 they are infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _bits(values: NDArray) -> NDArray[np.uint64]:
+    """Return the bits of the values as float32; zero has none, of either sign."""
+    single = _to_float32(values) + np.float32(0.0)
+    single[np.isnan(single)] = np.float32(np.nan)
+    return single.view(np.uint32).astype(np.uint64)

@@ -1,0 +1,225 @@
+"""Plain NumPy twins of the compiled loops: for small data, and for the tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.limits import FEW_ROWS_TO_BIN
+
+if TYPE_CHECKING:
+    from mbkl.engine.bundles import Bundling
+
+# Comparisons that the outcomes of ferns are taken from at once.
+_VALUES_COMPARED = 500_000
+
+
+class Twins:
+    """The loops over codes in memory, and over rows of X, in NumPy.
+
+    Every method gives the same bits as that of `Compiled`, so that the choice
+    between the two by size can never change a result.
+    """
+
+    n_threads = 1
+
+    # Codes ------------------------------------------------------------------------------------
+
+    def gather(self, values: NDArray, offsets, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum over groups of the table entries, see `Codes.gather`."""
+        n_groups, n_rows = values.shape
+        if n_rows < n_groups:
+            # Few rows: all look-ups at once. cumsum adds in group order.
+            return np.cumsum(tables[values + offsets[:-1, None]], axis=0)[-1]
+        scores = np.zeros((n_rows, tables.shape[1]))
+        for group in range(n_groups):
+            table = tables[offsets[group] : offsets[group + 1]]
+            scores += np.take(table, values[group], axis=0)
+        return scores
+
+    def histogram(self, values: NDArray, offsets, residuals: NDArray) -> NDArray[np.int64]:
+        """Return the sums of the residuals in each cell, see `Codes.histogram`."""
+        sums = np.zeros((int(offsets[-1]), residuals.shape[1]), dtype=np.int64)
+        for column in range(residuals.shape[1]):
+            for group, codes in enumerate(values):
+                block = sums[offsets[group] : offsets[group + 1], column]
+                np.add.at(block, codes, residuals[:, column])
+        return sums
+
+    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum over groups of the table entries of `SparseCodes`."""
+        indptr, rows, values, offsets, zero_cells = entries
+        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
+        for group, zero_cell in enumerate(zero_cells):
+            stored = slice(indptr[group], indptr[group + 1])
+            cells = offsets[group] + values[stored]
+            scores[rows[stored]] += tables[cells] - tables[zero_cell]
+        return scores
+
+    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
+        """Return the sums of the residuals in each cell of `SparseCodes`."""
+        indptr, rows, values, offsets, zero_cells = entries
+        sums = np.zeros((int(offsets[-1]), residuals.shape[1]), dtype=np.int64)
+        groups = np.repeat(np.arange(zero_cells.size), np.diff(indptr))
+        stored = residuals[rows]
+        sums[zero_cells] = residuals.sum(axis=0)
+        np.subtract.at(sums, zero_cells[groups], stored)
+        np.add.at(sums, offsets[groups] + values, stored)
+        return sums
+
+    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
+        """Return the tables of bundles."""
+        return plan.expand_tables(tables)
+
+    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the histograms of the members of bundles; `sums` may be overwritten."""
+        return plan.fold_sums(sums)
+
+    def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
+        """Return the codes of some rows."""
+        return np.take(values, rows, axis=1)
+
+    def renumber(self, values: NDArray, offsets, groups, numbers: NDArray) -> NDArray:
+        """Return the codes of some groups with new numbers, see `Codes.renumbered`."""
+        renumbered = np.empty((groups.size, values.shape[1]), dtype=numbers.dtype)
+        for position, group in enumerate(groups):
+            table = numbers[offsets[group] : offsets[group + 1]]
+            np.take(table, values[group], out=renumbered[position])
+        return renumbered
+
+    def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the total weight of the groups in which two rows share the cell.
+
+        Parameters
+        ----------
+        values, others : ndarray of shape (n_groups, n_rows) and (n_groups, n_others)
+        weights : ndarray of shape (n_groups,)
+
+        Returns
+        -------
+        agreement : ndarray of shape (n_rows, n_others)
+        """
+        same = has_one_weight(weights)
+        agreement = np.zeros((values.shape[1], others.shape[1]))
+        for own, other, weight in zip(values, others, weights, strict=True):
+            equal = own[:, None] == other
+            agreement += equal if same else weight * equal
+        # Counted first where all weights are the same: faster, and the same bits.
+        return weights[0] * agreement if same and weights.size else agreement
+
+    def city_block(
+        self, positions: NDArray[np.float64], others: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum over the groups of how far apart two rows are.
+
+        Parameters
+        ----------
+        positions, others : ndarray of shape (n_groups, n_rows) and (n_groups, n_others)
+
+        Returns
+        -------
+        distance : ndarray of shape (n_rows, n_others)
+        """
+        distance = np.zeros((positions.shape[1], others.shape[1]))
+        for line, other in zip(positions, others, strict=True):
+            distance += np.abs(line[:, None] - other)
+        return distance
+
+    # Rows of X --------------------------------------------------------------------------------
+
+    def bin(self, X, features, edges) -> NDArray:
+        """Return the code of each value of some columns of a dense X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        features : ndarray of shape (n_groups,)
+            Column of each group.
+        edges : BinEdges
+
+        Returns
+        -------
+        values : ndarray of shape (n_groups, n_rows)
+        """
+        values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
+        if X.shape[0] < FEW_ROWS_TO_BIN and features.size:
+            # Few rows: all comparisons at once. NaN is greater than nothing.
+            sizes = np.diff(edges.offsets)
+            right = as_float32(X[:, np.repeat(features, sizes)]) > edges.thresholds
+            values[:] = np.add.reduceat(right, edges.offsets[:-1], axis=1, dtype=values.dtype).T
+            return values
+        for group, feature in enumerate(features):
+            thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
+            column = as_float32(X[:, feature])
+            codes = np.searchsorted(thresholds, column, side="left")
+            values[group] = np.where(np.isnan(column), 0, codes)
+        return values
+
+    def bin_ferns(self, X, ferns: Any) -> NDArray:
+        """Return the cell of each row of a dense X in each fern.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        ferns : FernMaps
+
+        Returns
+        -------
+        values : ndarray of shape (n_ferns, n_rows)
+        """
+        values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
+        if not ferns.n_maps:
+            return values
+        depths = np.diff(ferns.offsets)
+        place = np.repeat(ferns.offsets[1:], depths) - 1 - np.arange(ferns.features.size)
+        digits = np.uint64(1) << place.astype(np.uint64)
+        n_bits = np.log2(ferns.n_raw).astype(np.int64)
+        shift = np.where(depths > n_bits, 64 - n_bits, 0).astype(np.uint64)
+        factors = np.where(depths > n_bits, ferns.factors, np.uint64(1))
+        first = ferns.raw_offsets[:-1].astype(np.uint64)
+        step = max(1, _VALUES_COMPARED // ferns.features.size)
+        for start in range(0, X.shape[0], step):
+            block = slice(start, start + step)
+            yes = as_float32(X[block][:, ferns.features]) > ferns.thresholds
+            outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
+            values[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
+        return values
+
+    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of the rows of a dense X: `bin` and `gather` in one."""
+        return self.gather(self.bin(X, features, edges), edges.cell_offsets, tables)
+
+
+TWINS = Twins()
+
+
+def has_one_weight(weights: NDArray[np.float64]) -> bool:
+    """Say whether all groups weigh the same, and are few enough to be counted in 16 bits."""
+    return weights.size < 2**16 and bool((weights == weights[:1]).all())
+
+
+def score_of_zero(zero_cells: NDArray, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the score of an all-zero row, summed in group order."""
+    if not zero_cells.size:
+        return np.zeros(tables.shape[1])
+    return np.cumsum(tables[zero_cells], axis=0)[-1]
+
+
+def as_float32(values: NDArray) -> NDArray[np.float64]:
+    """Round values as they are compared with thresholds: as float32, whatever they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_float32(np.array([1.0, 1.0 + 1e-12])).tolist()
+    [1.0, 1.0]
+    """
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+def just_above(thresholds: NDArray) -> NDArray[np.float64]:
+    """Return the smallest values on the right side of thresholds."""
+    return np.nextafter(thresholds.astype(np.float32), np.float32(np.inf)).astype(np.float64)

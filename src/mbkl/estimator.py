@@ -1,0 +1,345 @@
+"""What all estimators share: parameters declared once, validation, and drawing the maps."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar, dataclass_transform
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, column_or_1d, compute_class_weight
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from mbkl.engine import choose_loops
+from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
+from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows
+from mbkl.learn.algorithm import Kernel, Learner, Settings
+from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.learn.progress import Progress
+from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
+from mbkl.maps.families import FAMILIES, Plan, draw_all, plans_of, plans_of_choice
+from mbkl.memory import rows_within
+
+# "torch" is Torch on the CPU, to try what runs on a GPU without one.
+DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+
+_ACCEPTED = {
+    "accept_sparse": ("csr", "csc"),
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": "allow-nan",
+}
+
+POSITIVE = Interval(Real, 0.0, None, closed="neither")
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+
+def parameter(default: Any, *constraints: Any) -> Any:
+    """Declare a parameter of an estimator: its default, and what scikit-learn checks in fit."""
+    return field(default=default, metadata={"constraints": list(constraints)})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+def estimator(kind: type) -> type:
+    """Make a class an estimator whose parameters are its fields and those of its bases."""
+    kind = dataclass(kw_only=True, eq=False, repr=False)(kind)
+    constraints = {each.name: each.metadata["constraints"] for each in fields(kind)}
+    kind._parameter_constraints = constraints  # type: ignore[attr-defined]
+    return kind
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows of positive weight, with classes as numbers."""
+
+    rows: Rows
+    y: Values
+    weights: Values
+    settings: Settings
+
+
+@estimator
+class BinaryMapsEstimator(BaseEstimator):
+    """What all estimators share; see `MBKLClassifier` for the parameters."""
+
+    maps: Any = parameter("auto", StrOptions({"auto", *FAMILIES}), *FAMILIES.values(), list, tuple)
+    n_maps: Any = parameter("auto", StrOptions({"auto"}), AT_LEAST_ONE)
+    theta: str = parameter("ones", StrOptions({"learned", "ones", "reweighted", "alignment"}))
+    init_rule: str = parameter("balanced", StrOptions({"balanced", "median"}))
+    negatives_per_positive: int = parameter(2, AT_LEAST_ONE)
+    max_pairs: int = parameter(50_000, Interval(Integral, 2, None, closed="left"))
+    loss: str = parameter("squared_hinge", StrOptions({"squared_hinge", "hinge", "logistic"}))
+    class_weight: Any = parameter(None, dict, StrOptions({"balanced"}), None)
+    tol: float = parameter(1e-3, POSITIVE)
+    max_iter: int = parameter(200, AT_LEAST_ONE)
+    random_state: Any = parameter(None, "random_state")
+    n_jobs: int | None = parameter(None, Integral, None)
+    verbose: int = parameter(0, "verbose")
+
+    # Not all estimators have these as parameters.
+    theta_power: ClassVar[float] = 0.5
+    device: ClassVar[str] = "cpu"
+    max_memory: ClassVar[Any] = None
+    cache_folder: ClassVar[Any] = None
+
+    # Rows on which `maps="auto"` learns what to draw, and how many times the usual number of
+    # ferns it draws.
+    _SAMPLE_ROWS: ClassVar[int] = 500
+    _FERN_FACTOR: ClassVar[int] = 1
+
+    # What is given -----------------------------------------------------------------------------
+
+    def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return X, y and the sample weights as arrays; X may be rows that are read by blocks."""
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
+        if self.max_memory is not None and _needs_copy(X):
+            X = FloatRows(X)
+        if hasattr(X, "blocks"):
+            y = self._validate_blocks(X, y)
+        else:
+            X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, y[:, None], dtype=np.float64)
+        if (weights < 0).any():
+            raise ValueError("sample_weight has negative entries; weights must be at least zero.")
+        return X, y, weights
+
+    def _validate_blocks(self, X, y) -> np.ndarray:
+        """Check labels of rows that are read block by block, and checked then."""
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y):,} labels, but X has {X.shape[0]:,} rows.")
+        if not len(y):
+            raise ValueError("X has no rows; at least one is needed.")
+        _check_feature_names(self, getattr(X, "names", X), reset=True)
+        self.n_features_in_ = X.shape[1]
+        return y
+
+    def _validate_new(self, X):
+        """Return rows to predict or transform as an array, or as they are to be read."""
+        check_is_fitted(self)
+        if not hasattr(X, "blocks"):
+            return validate_data(self, to_host(X), reset=False, **self._accepted())
+        _check_feature_names(self, getattr(X, "names", X), reset=False)
+        _check_n_features(self, X, reset=False)
+        return X
+
+    def _accepted(self) -> dict:
+        """Return which rows are taken as they are, for `validate_data`."""
+        if self.device == "cpu":
+            return _ACCEPTED
+        # Bytes stay bytes on the way to a device.
+        return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
+
+    def _training_rows(self, X, y, weights, progress: Progress) -> TrainingRows:
+        """Return the rows of positive weight, with class numbers for labels; sets `classes_`."""
+        rows, present = as_rows(X), weights > 0
+        if not present.all():
+            chosen = np.flatnonzero(present)
+            rows = rows.some(chosen) if self.max_memory is None else SomeRows(rows, chosen)
+            y, weights = y[present], weights[present]
+        self.classes_, y = np.unique(y, return_inverse=True)
+        # Without a fixed seed, a fit that goes on has to use the one it began with.
+        settings = progress.recall("settings", Settings, self._settings)
+        return TrainingRows(rows, y, self._class_weighted(y, weights), settings)
+
+    def _class_weighted(self, y, weights):
+        """Return the weights times those of the classes."""
+        classes = self.classes_
+        if classes.size < 2:
+            found = f"one class, {classes[0]}" if classes.size else "no class"
+            raise ValueError(
+                "Training needs rows of at least two classes with positive weight, "
+                f"but y has {found}."
+            )
+        if self.class_weight is None:
+            return weights
+        if self.class_weight == "balanced":
+            own_class = y[:, None] == np.arange(classes.size)
+            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
+            factors = totals.sum() / (totals.size * totals)
+        else:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not (factors > 0).all():
+            raise ValueError("class_weight must be positive for every class in y.")
+        return weights * look_up(factors, y)
+
+    def _settings(self) -> Settings:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return Settings(
+            self.theta,
+            self.init_rule,
+            self.theta_power,
+            self.loss,
+            self.negatives_per_positive,
+            self.max_pairs,
+            self.tol,
+            self.max_iter,
+            seed,
+        )
+
+    # Maps --------------------------------------------------------------------------------------
+
+    def _choose(self, data: TrainingRows, progress: Progress) -> Choice | None:
+        """Return what a sample of the rows suggests, for maps="auto"; sets `feature_rates_`."""
+
+        def choose() -> Choice:
+            wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
+            sample = data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
+            return choose_kernel(sample, self.classes_.size, sample.n_different)
+
+        self.feature_rates_ = None
+        if self.maps != "auto":
+            return None
+        with progress.stage("choice of maps"):
+            choice = progress.recall("choice of maps", Choice, choose)
+        self.feature_rates_ = choice.rates
+        return choice
+
+    def plans(self, shape: tuple[int, int], choice: Choice | None = None) -> list[Plan]:
+        """Return which maps a fit on rows of that shape draws: chosen ones, or what `maps` says."""
+        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        if self.maps != "auto":
+            return plans_of(self.maps, n_maps, shape)
+        if choice is None:  # what is not chosen is how many there are
+            choice = Choice(np.ones(shape[1]), 1.0, 0.5, 1.0, 0.0, shape[0])
+        return plans_of_choice(choice, n_maps, (choice.n_rows, shape[1]), self._FERN_FACTOR)
+
+    def _draw(
+        self, data: TrainingRows, choice: Choice | None, progress: Progress, n_fits: int = 1
+    ) -> Learner:
+        """Draw the maps, code the rows, and return what learns from them; sets `_maps`."""
+        plans = self.plans(data.rows.shape, choice)
+        with progress.stage("binary maps"):
+            rows = self._placed(data.rows, plans, n_fits)
+            self._maps, operator, prior = draw_all(plans, rows, data.weights, data.settings.seed)
+            rows.release()
+        if not self._maps.n_maps:
+            warnings.warn(
+                "No feature of X varies over the rows with positive weight; the model is constant.",
+                UserWarning,
+                stacklevel=3,
+            )
+        labelled = self._labelled(operator, data)
+        return Learner(labelled, prior, data.settings, progress)
+
+    def _placed(self, rows: Rows, plans: list[Plan], n_fits: int) -> Rows:
+        """Return the rows with their codes where they are to be: here, in files, on a device."""
+        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
+        n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
+        loops = choose_loops(n_codes * n_columns * n_fits, self.n_jobs)
+        if self.device == "cpu":
+            return rows_within(self, rows, plans, self.classes_.size, loops)
+        if self.max_memory is not None or rows.in_files:
+            raise ValueError("max_memory and rows in files need device='cpu'.")
+        from mbkl.engine.device import DeviceRows, device_of
+
+        return DeviceRows(rows.in_memory().X, device_of(self.device), loops)
+
+    def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
+        """Return the codes with labels and weights."""
+        return LabelledRows(operator, data.y, self.classes_.size, data.weights, data.settings.seed)
+
+    # What is learned ---------------------------------------------------------------------------
+
+    def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
+        """Drop maps of zero weight; set the attributes that describe the kernel."""
+        kept = kernel.theta > 0
+        self._maps = self._maps.select(kept[learner.rows.operator.is_map])
+        self.theta_ = kernel.theta[kept]
+        self.n_maps_ = int(kept.sum())
+        if kernel.solution is not None:
+            learner.warn_if_not_converged(
+                "Step 1 (kernel weights)",
+                kernel.solution,
+                "Use a smaller C_kernel (1 is nearly always large enough) or a larger max_iter.",
+            )
+        return kept
+
+    @property
+    def stump_features_(self) -> np.ndarray:
+        """Feature of each stump."""
+        check_is_fitted(self)
+        return self._maps.stump_features
+
+    @property
+    def stump_thresholds_(self) -> np.ndarray:
+        """Threshold of each stump."""
+        check_is_fitted(self)
+        return self._maps.stump_thresholds
+
+    @property
+    def fern_features_(self) -> list[np.ndarray]:
+        """Features of the stumps that each fern joins."""
+        check_is_fitted(self)
+        return [features for features, _ in self._maps.ferns]
+
+    @property
+    def fern_thresholds_(self) -> list[np.ndarray]:
+        """Thresholds of the stumps that each fern joins."""
+        check_is_fitted(self)
+        return [thresholds for _, thresholds in self._maps.ferns]
+
+    def save(self, path, *, extra=None) -> None:
+        """Save the fitted model; `mbkl.load` brings it back, to the bit.
+
+        Parameters
+        ----------
+        path : path or binary file
+        extra : dict or None, default=None
+            Anything that JSON can hold, kept with the model; see `mbkl.io.load_extra`.
+        """
+        from mbkl.io import save
+
+        save(self, path, extra=extra)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _needs_copy(X) -> bool:
+    """Say whether an array has to be turned to floating point, for which there may be no room."""
+    is_matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return is_matrix and X.dtype not in (np.float32, np.float64)
+
+
+@estimator
+class Placed:
+    """Parameters of fits on this machine: where and how long, and what is kept of them."""
+
+    calibration: str | None = parameter(None, StrOptions({"temperature"}), None)
+    checkpoint: Any = parameter(None, str, PathLike, None)
+    device: str = parameter("cpu", StrOptions(DEVICES))
+    max_memory: Any = parameter(None, Interval(Real, 1, None, closed="left"), str, None)
+    cache_folder: Any = parameter(None, str, PathLike, None)
+
+
+@estimator
+class Costs:
+    """Costs of the two steps, chosen by the user or by the data."""
+
+    C: Any = parameter("auto", POSITIVE, StrOptions({"auto"}))
+    C_kernel: float | None = parameter(None, POSITIVE, None)
+
+
+@estimator
+class Classifying(BinaryMapsEstimator):
+    """Parameters that all classifiers have beyond the kernel's."""
+
+    theta_power: float = parameter(0.5, Options(Real, {0, 0.5, 1}))
+    max_time: float | None = parameter(None, POSITIVE, None)

@@ -1,0 +1,199 @@
+"""Codes with labels and weights, and the operations on them that steps and searches need.
+
+Rows have an order of their own, that of a hash of their codes: the result of a fit then
+depends neither on the order in which they come nor on where they are. Equal rows (the same
+codes and class) are merged, so that a row of weight two is the same as two rows. Few rows are
+put in that order; many stay where they are, and know their place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.cells.operator import Operator
+from mbkl.engine import limits
+from mbkl.engine.arrays import to_fixed_point, to_host
+from mbkl.engine.rows import scramble
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class SharedGram:
+    """The kernel matrix of all rows, computed once, of which subsets have their own.
+
+    Parameters
+    ----------
+    whole : callable
+        Returns the matrix of all rows.
+    rows : ndarray of shape (n_rows,)
+    """
+
+    whole: Callable[[], Array]
+    rows: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.intp]) -> SharedGram:
+        return SharedGram(self.whole, self.rows[rows])
+
+    def matrix(self) -> Array:
+        return self.whole()[np.ix_(self.rows, self.rows)]
+
+
+@dataclass
+class LabelledRows:
+    """Rows of known class.
+
+    Parameters
+    ----------
+    operator : Operator
+    y : ndarray of shape (n_rows,)
+        Class of each row.
+    n_classes : int
+    weights : ndarray of shape (n_rows,)
+        Positive.
+    seed : int
+        Of the hashes.
+    rank : ndarray of shape (n_rows,) or None
+        Place of each row in the order of their own, where they are not in it.
+    gram : SharedGram or None
+        The kernel matrix of the rows, where it is known or shared.
+    """
+
+    operator: Operator
+    y: NDArray[np.intp]
+    n_classes: int
+    weights: Array
+    seed: int
+    rank: NDArray[np.intp] | None = None
+    gram: SharedGram | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.operator.n_rows
+
+    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Return some of the rows."""
+        return replace(
+            self,
+            operator=self.operator.take(rows),
+            y=self.y[rows],
+            weights=self.weights[rows],
+            rank=None if self.rank is None else self.rank[rows],
+            gram=None if self.gram is None else self.gram.take(rows),
+        )
+
+    @cached_property
+    def merged(self) -> LabelledRows:
+        """The same rows with equal ones merged; few are collected in the order of their own."""
+        hashes = row_hashes(self.operator, self.seed)
+        integers, unit = to_fixed_point(self.weights[:, None])
+        rows, mass = merge_equal_rows(hashes, self.y, integers[:, 0])
+        weights = mass * unit
+        if rows.size <= limits.FEW_ROWS_GRAM:
+            few = self.take(rows)
+            return replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+        # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
+        order = np.argsort(rows)
+        kept = self if rows.size == self.y.size else self.take(rows[order])
+        return replace(kept, weights=weights[order], rank=order)
+
+    def first(self, n_rows: int) -> NDArray[np.intp]:
+        """Return the numbers of the first rows in the order of their own: as good as random."""
+        if self.rank is None:
+            return np.arange(n_rows)
+        numbers = np.argpartition(self.rank, n_rows)[:n_rows]
+        return numbers[np.argsort(self.rank[numbers])]
+
+    def balanced(self, n_rows: int) -> LabelledRows:
+        """Return at most so many rows, as many of each class as there are or is fair.
+
+        They are in the order of their own.
+        """
+        rows = np.arange(self.y.size)
+        if rows.size > n_rows:
+            hashes = row_hashes(self.operator, self.seed)[:, 0]
+            rows = subsample(hashes, self.y, self.n_classes, n_rows)
+        if self.rank is None:
+            return self if rows.size == self.y.size else self.take(rows)
+        # First as they come, which reads a file once, then in their own order.
+        return self.take(rows).take(np.argsort(self.rank[rows]))
+
+
+def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:
+    """Return two independent hashes of each row's codes, of shape (n_rows, 2)."""
+    sums = operator.gather(operator.to_device(cell_numbers(operator, seed)))
+    return hashes_of(to_host(sums), seed)
+
+
+def cell_numbers(operator: Operator, seed: int) -> Array:
+    """Return two random numbers for each cell, to be added up over the groups of a row.
+
+    They are integers small enough for all sums to be exact in float64.
+    """
+    bits = 52 - max(operator.n_groups, 1).bit_length()
+    generator = np.random.Generator(np.random.Philox(seed))
+    return generator.integers(2**bits, size=(operator.n_columns, 2)).astype(np.float64)
+
+
+def hashes_of(sums: Array, seed: int) -> NDArray[np.uint64]:
+    """Return hashes for the sums of the random numbers of each row's cells."""
+    return mix(sums.astype(np.int64).view(np.uint64), seed)
+
+
+def mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
+    """Return other random numbers for each salt."""
+    with np.errstate(over="ignore"):
+        times = np.uint64(1) + np.asarray(salt, np.uint64)
+        return scramble(values + np.uint64(0x9E3779B97F4A7C15) * times)
+
+
+def merge_equal_rows(
+    hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return one of each set of equal rows, in the order of their hashes, and their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
+    >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1, 1, 2]))
+    (array([1, 0]), array([1, 3]))
+    """
+    low, high = hashes.T
+    order = np.lexsort((y, low, high))
+    low, high, y = low[order], high[order], y[order]
+    fresh = np.ones(y.size, dtype=bool)
+    fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
+    return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh))
+
+
+def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
+    """Return about `n_rows` rows, as many of each class as there are or is fair."""
+    quota = equal_quota(np.bincount(y, minlength=n_classes), n_rows)
+    chosen = []
+    for label in range(n_classes):
+        rows = np.flatnonzero(y == label)
+        chosen.append(rows[np.argsort(hashes[rows], kind="stable")][:quota])
+    return np.sort(np.concatenate(chosen))
+
+
+def equal_quota(counts: NDArray[np.intp], budget: int) -> int:
+    """Return the largest q for which sum(min(counts, q)) does not exceed the budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> equal_quota(np.array([2, 10, 10]), 12)
+    5
+    """
+    for position, count in enumerate(np.sort(counts)):
+        share = budget // (counts.size - position)
+        if count > share:
+            return max(int(share), 1)
+        budget -= int(count)
+    return int(counts.max())

@@ -1,0 +1,126 @@
+"""Which solver a problem gets, by its sizes; `mbkl.engine.limits` holds the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mbkl.engine import limits
+from mbkl.engine.arrays import is_numpy
+from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual
+from mbkl.solvers.losses import Hinge, SquaredHinge, smoothing_path
+from mbkl.solvers.primal_dual import DenseMaps
+from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on, joined
+
+# How well, and in how many iterations, a part of the rows is solved to start all of them.
+_START_TOL, _START_ITER = 0.03, 20
+
+
+def solve(
+    problem: Problem,
+    start: Solution | None,
+    tol: float,
+    max_iter: int,
+    progress: Progress = go_on,
+) -> Solution:
+    """Solve a problem of either step by the fastest solver; see `mbkl.solvers.problem`."""
+    find = _kernel_weights if problem.penalty is None else _classifier_weights
+    return find(problem, start, tol, max_iter, progress)
+
+
+def many_at_once(operator) -> bool:
+    """Say whether many columns at once are hardly slower than one."""
+    return operator.many_at_once
+
+
+def may_use_gram(n_rows: int, n_weights: int) -> bool:
+    """Say whether the kernel matrix of the rows is the fastest way for the squared hinge."""
+    return n_rows <= min(limits.FEW_ROWS_GRAM, n_weights)
+
+
+def _kernel_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:
+    """Solve a problem of Step 1."""
+    is_small = float(problem.n_rows) ** 2 * problem.shape[0] <= limits.DENSE_WORK_OF_PAIRS
+    if is_small and is_numpy(problem.margins.costs):
+        dense = replace(problem, operator=DenseMaps(problem.operator.dense()))
+        return primal_dual.minimise(dense, None, tol, max_iter, progress)
+    return barrier.minimise(problem, start, tol, max_iter, progress)
+
+
+def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:
+    """Solve a problem of Step 2."""
+    operator, loss = problem.operator, problem.margins.loss
+    if many_at_once(operator):
+        return _all_at_once(problem, start, tol, max_iter, progress)
+    has_gram = problem.gram is not None and isinstance(loss, SquaredHinge)
+    if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):
+        return _with_gram(problem, start, tol, max_iter, progress)
+    is_hinge = isinstance(loss, Hinge)
+    if _is_dense(problem, limits.FEW_ROWS_DENSE_HINGE if is_hinge else limits.FEW_ROWS_DENSE):
+        return _densely(problem, tol, max_iter, progress)
+    part = None
+    # Chains of stumps are preconditioned by themselves.
+    has_cells = bool(operator.is_cell.any())
+    is_large = isinstance(loss, SquaredHinge) and problem.shape[0] > limits.FEW_ROWS_GRAM
+    if problem.first_rows is not None and is_large and (start is None or has_cells):
+        part = problem.first_rows(limits.ROWS_OF_A_PART)
+        start = start or _on_a_part(problem, part, progress)
+    start = start or Solution.nothing(problem.shape)
+    part = part if has_cells else None
+    return _along_the_path(problem, start, tol, max_iter, progress, part=part)
+
+
+def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
+    """Minimise each loss of the smoothing path, from the solution of the one before."""
+    n_iter = 0
+    for loss in smoothing_path(problem.margins.loss):
+        stage = replace(problem, margins=replace(problem.margins, loss=loss))
+        left = max(max_iter - n_iter, 1)
+        solution = newton_cg.minimise(stage, solution, tol, left, progress, **options)
+        n_iter += solution.n_iter
+    return replace(solution, n_iter=n_iter)
+
+
+def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
+    """Solve all columns at once, on a device."""
+    to_device = problem.operator.to_device
+    start = start or Solution.nothing(problem.shape)
+    start = replace(start, weights=to_device(start.weights), intercept=to_device(start.intercept))
+    return _along_the_path(problem, start, tol, max_iter, progress, at_once=True).on_host()
+
+
+def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
+    """Solve through the kernel matrix; columns that rounding stops are solved densely."""
+    solution = gram_newton.minimise(problem, start, tol, max_iter, progress)
+    stuck = np.flatnonzero(~solution.is_within(tol))
+    if stuck.size and solution.n_iter < max_iter and _is_dense(problem, limits.FEW_ROWS_DENSE):
+        exact = _densely(problem.columns(stuck), tol, max_iter, progress)
+        better = exact.gap < solution.gap[stuck]
+        stuck, better = stuck[better], np.flatnonzero(better)
+        solution.weights[:, stuck] = exact.weights[:, better]
+        for name in ("intercept", "objective", "gap"):
+            getattr(solution, name)[stuck] = getattr(exact, name)[better]
+    return solution
+
+
+def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
+    """Solve for a part of the rows: a start for all of them."""
+    margins = problem.margins
+    own = replace(margins, labels=margins.labels[part.numbers], costs=margins.costs[part.numbers])
+    small = Problem(part.operator, own, problem.penalty, lambda: part.gram)
+    return _with_gram(small, None, _START_TOL, _START_ITER, progress)
+
+
+def _is_dense(problem: Problem, most_rows: int) -> bool:
+    """Say whether the matrix of all maps is small enough to be formed."""
+    work = float(problem.n_rows) ** 2 * problem.shape[0]
+    return problem.n_rows <= most_rows and work <= limits.DENSE_WORK
+
+
+def _densely(problem: Problem, tol, max_iter, progress) -> Solution:
+    """Solve each column exactly, with the matrix of all maps."""
+    maps = DenseMaps(problem.operator.dense(), problem.penalty)
+    problem = replace(problem, operator=maps)
+    columns = (problem.columns(np.array([column])) for column in range(problem.shape[1]))
+    return joined([primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns])

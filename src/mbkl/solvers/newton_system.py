@@ -1,0 +1,139 @@
+"""The Hessian of a Newton step, solved by conjugate gradients over the maps.
+
+Only the rows on which the loss is curved matter (for the squared hinge those inside the
+margin), so the system is solved on a copy of just these rows' codes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from mbkl.engine import limits
+from mbkl.engine.arrays import Values, exact_sum, exact_total, index_for, is_numpy, namespace
+from mbkl.solvers.blas import one_blas_thread
+from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
+from mbkl.solvers.gram_newton import factor_of
+from mbkl.solvers.losses import positive_part
+from mbkl.solvers.problem import FirstRows
+from mbkl.solvers.tridiagonal import ChainPreconditioner
+
+_MAX_CG_ITER = 250
+
+
+class NewtonSystem:
+    """The Hessian Z' diag(curvature) Z + diag(penalty), with the intercept eliminated.
+
+    Several columns are systems of their own that share the passes: for a device, where that
+    is hardly slower than one. Elsewhere there is one column.
+
+    Parameters
+    ----------
+    operator : object with forward, adjoint_and_total, products, take_narrow
+    curvature : ndarray of shape (n_rows, n_columns)
+    penalty : ndarray of shape (n_weights, 1)
+    part : FirstRows or None
+        Rows from which a system of many more is preconditioned.
+    """
+
+    def __init__(self, operator, curvature: Values, penalty: Values, part=None) -> None:
+        preconditioner = None
+        if is_numpy(curvature):
+            rows = np.flatnonzero(curvature[:, 0])
+            preconditioner = part and _of_a_part(part, curvature[:, 0], rows.size, penalty)
+            if rows.size < limits.WORTH_COPYING * curvature.shape[0]:
+                operator, curvature = operator.take_narrow(rows), curvature[rows]
+        self._operator, self._curvature, self._penalty = operator, curvature, penalty
+        self._share, diagonal, neighbour = _centred(operator, curvature)
+        self._preconditioner = preconditioner or ChainPreconditioner(
+            diagonal, neighbour, penalty, operator.longest_chain
+        )
+
+    def size(self, gradient: Values) -> Values:
+        """Return the norms of the gradients that the preconditioner induces."""
+        return positive_part(dot(gradient, self._preconditioner.solve(gradient))) ** 0.5
+
+    def solve(self, right: Values, accuracy: Values) -> Values:
+        """Return the steps of the weights; those of the intercepts follow from their scores."""
+        step, _ = conjugate_gradient(
+            self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
+        )
+        return step
+
+    def _product(self, direction: Values) -> Values:
+        scores = self._operator.forward(direction)
+        pull, total = self._operator.adjoint_and_total(self._curvature * scores)
+        return self._penalty * direction + pull - self._share * total
+
+
+def _of_a_part(
+    part: FirstRows, curvature: Values, n_curved: int, penalty: Values
+) -> PartPreconditioner | None:
+    """Return what a part of the rows tells of the Hessian, if it has enough curved ones."""
+    own = curvature[part.numbers]
+    rows = np.flatnonzero(own)[: int(limits.SHARE_OF_A_PART * n_curved)]
+    if rows.size < limits.FEWEST_OF_A_PART:
+        return None
+    weights = own[rows] * (exact_total(curvature) / own[rows].sum())
+    return PartPreconditioner(part, rows, weights, penalty)
+
+
+class PartPreconditioner:
+    """The inverse of the Hessian as the first rows tell it, in closed form.
+
+    The Hessian is the penalty plus what the rows add. Of many rows a part shows nearly
+    the same; its rank is that of the part, so that the inverse takes a matrix of the size of
+    the part alone (Woodbury's formula).
+
+    Parameters
+    ----------
+    part : FirstRows
+    rows : ndarray of shape (n_rows,)
+        Some of these, with positive curvature.
+    weights : ndarray of shape (n_rows,)
+        Their curvature, as large together as that of all rows.
+    penalty : ndarray of shape (n_weights, 1)
+    """
+
+    def __init__(self, part: FirstRows, rows, weights, penalty: Values) -> None:
+        self._operator, self._penalty = part.operator.take_narrow(rows), penalty
+        self._share = weights / weights.sum()
+        # Eliminating the intercept centres the columns.
+        centred = part.gram[np.ix_(rows, rows)]
+        with one_blas_thread():
+            mean = centred @ self._share
+            level = self._share @ mean
+            # In place: of thousands of rows the matrix is large.
+            centred -= mean
+            centred -= mean[:, None]
+            centred += level
+            self._factor = factor_of(centred, weights)
+
+    def solve(self, right: Values) -> Values:
+        """Return the solution for one right-hand side."""
+        scaled = right / self._penalty
+        scores = self._operator.forward(scaled)[:, 0]
+        scores -= dot(self._share, scores)
+        with one_blas_thread():
+            alpha = cho_solve(self._factor, scores, check_finite=False)
+        alpha -= self._share * alpha.sum()
+        return scaled - self._operator.adjoint(alpha[:, None]) / self._penalty
+
+
+def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
+    """Return the means of all maps, and their products with themselves and their neighbours.
+
+    Eliminating the intercept centres the maps.
+    """
+    xp = namespace(curvature)
+    total, mean, diagonal, neighbour = operator.products(curvature)
+    share = mean / xp.where(total > 0.0, total, 1.0)
+    chained = index_for(operator.is_chained[1:, None], mean)
+    neighbour[1:] -= xp.where(chained, mean[1:] * share[:-1], 0.0)
+    return share, positive_part(diagonal - mean * share), neighbour
+
+
+def weighted_means(scores: Values, weights: Values) -> Values:
+    """Return the weighted mean of each column, zero where all weights are."""
+    totals = exact_sum(weights)
+    return exact_sum(weights * scores) / namespace(totals).where(totals > 0, totals, 1.0)

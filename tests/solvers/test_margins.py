@@ -1,0 +1,81 @@
+"""Total losses and the best intercept."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
+from mbkl.solvers.margins import Margins
+
+LOSSES = [SquaredHinge(), Hinge(0.1), Logistic()]
+
+
+def problem(loss, n_rows=40, n_columns=3, share=0.5, seed=0):
+    generator = np.random.default_rng(seed)
+    labels = np.where(generator.random((n_rows, n_columns)) < share, 1, -1).astype(np.int8)
+    labels[0], labels[1] = 1, -1
+    costs = generator.random((n_rows, 1)) + 0.1
+    return Margins(labels, costs, loss), generator.normal(size=(n_rows, n_columns))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=repr)
+@pytest.mark.parametrize("share", [0.05, 0.5])
+@pytest.mark.parametrize("start", [-100.0, 0.0, 5.0])
+def test_best_intercept_is_the_minimum(loss, share, start):
+    margins, scores = problem(loss, share=share)
+    found = margins.best_intercept(scores, np.full(3, start))
+    for column in range(3):
+        part = margins.columns(np.array([column]))
+
+        def value(b, part=part, column=column):
+            return float(part.value(scores[:, [column]] + b)[0])
+
+        best = minimize_scalar(value, bounds=(-20, 20), method="bounded", options={"xatol": 1e-9})
+        assert value(found[column]) <= best.fun * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=repr)
+def test_one_label_alone_ends(loss):
+    labels = np.ones((5, 1), dtype=np.int8)
+    margins = Margins(labels, np.ones((5, 1)), loss)
+    intercept = margins.best_intercept(np.zeros((5, 1)), np.zeros(1))
+    assert np.isfinite(intercept).all()
+    assert margins.value(np.zeros((5, 1)) + intercept)[0] < 0.01
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=repr)
+def test_values_are_weighted_sums(loss):
+    margins, scores = problem(loss)
+    m = margins.labels * scores
+    np.testing.assert_allclose(margins.value(scores), (margins.costs * loss.value(m)).sum(axis=0))
+    np.testing.assert_allclose(margins.support(scores), margins.costs * loss.support(m))
+    np.testing.assert_allclose(margins.curvature(scores), margins.costs * loss.curvature(m))
+
+
+def test_the_exact_value_is_not_smoothed():
+    margins, scores = problem(Hinge(0.5))
+    exact = Margins(margins.labels, margins.costs, Hinge())
+    np.testing.assert_array_equal(margins.exact_value(scores), exact.value(scores))
+    assert (margins.value(scores) < exact.value(scores)).all()
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge(), Logistic(), Hinge()], ids=repr)
+def test_dual_value_bounds_the_loss_from_below(loss):
+    margins, scores = problem(loss)
+    support = margins.support(scores)
+    bound = margins.dual_value(support) - (support * margins.labels * scores).sum(axis=0)
+    np.testing.assert_allclose(bound, margins.value(scores))
+    other = margins.support(scores[::-1])
+    weaker = margins.dual_value(other) - (other * margins.labels * scores).sum(axis=0)
+    assert (weaker <= margins.value(scores) + 1e-12).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_order_of_the_rows_does_not_matter(loss):
+    margins, scores = problem(loss)
+    order = np.random.default_rng(1).permutation(40)
+    shuffled = Margins(margins.labels[order], margins.costs[order], loss)
+    assert shuffled.value(scores[order]).tobytes() == margins.value(scores).tobytes()
+    first = margins.best_intercept(scores, np.zeros(3))
+    second = shuffled.best_intercept(scores[order], np.zeros(3))
+    assert first.tobytes() == second.tobytes()
