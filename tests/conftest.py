@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,14 +14,14 @@ import pytest
 from hypothesis import settings
 
 import mbkl
+from mbkl.cells.operator import operator_of
 from mbkl.engine.codes import DenseCodes, SparseCodes
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.rows import ArrayRows, as_rows
+from mbkl.engine.twins import TWINS
 from mbkl.learn.algorithm import Learner, Settings
-from mbkl.learn.operator import MapOperator
-from mbkl.learn.tables import Ladder
+from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.learn.progress import Progress
 from mbkl.maps import Stumps
-from mbkl.maps.ferns import FernMaps
-from mbkl.progress import Progress
 
 settings.register_profile("mbkl", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("mbkl")
@@ -101,9 +102,9 @@ def bits_of():
         names = ("coef_", "intercept_", "theta_", "stump_features_", "stump_thresholds_")
         names = (*names, "objective_", "gap_")
         found = {name: getattr(model, name).tobytes() for name in names if hasattr(model, name)}
-        for number, part in enumerate(model._maps.parts):
-            if isinstance(part, FernMaps):
-                arrays = (part.features, part.thresholds, part.offsets, part.numbers)
+        for number, maps in enumerate(model._maps.families):
+            if hasattr(maps, "numbers"):
+                arrays = (maps.features, maps.thresholds, maps.offsets, maps.numbers)
                 found[f"ferns {number}"] = b"".join(array.tobytes() for array in arrays)
         return found
 
@@ -114,11 +115,11 @@ def bits_of():
 def make_operator():
     """Return a function that draws stumps for X and returns their operator."""
 
-    def make(X, n_maps=60, seed=0, engine=None, weights=None, **family):
-        engine = engine or NumpyEngine()
+    def make(X, n_maps=60, seed=0, loops=TWINS, weights=None, **family):
         weights = np.ones(X.shape[0]) if weights is None else weights
-        _, codes = Stumps(**family).fit_codes(X, weights, n_maps, seed, engine)
-        return MapOperator(codes, Ladder(codes.offsets), engine)
+        rows = replace(as_rows(X), loops=loops)
+        maps, codes = Stumps(**family).fit_codes(rows, weights, n_maps, seed)
+        return operator_of(codes, maps.cells)
 
     return make
 
@@ -127,17 +128,15 @@ def make_operator():
 def make_learner():
     """Return a function that builds a Learner without an estimator."""
 
-    def make(X, y, weights=None, n_maps=60, engine=None, maps_seed=0, **changes):
-        engine = engine or NumpyEngine()
+    def make(X, y, weights=None, n_maps=60, loops=TWINS, maps_seed=0, **changes):
         weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, float)
-        maps, codes = Stumps().fit_codes(X, weights, n_maps, maps_seed, engine)
-        ladder = Ladder(codes.offsets)
-        multiplicity = np.zeros(ladder.n_cells)
-        multiplicity[ladder.is_jump] = maps.multiplicity
-        operator = MapOperator(codes, ladder, engine)
-        choices = Settings(**{**DEFAULT_SETTINGS, **changes})
-        progress = Progress(SimpleNamespace(verbose=0))
-        return Learner(operator, multiplicity, y, int(y.max()) + 1, weights, choices, progress)
+        maps, codes = Stumps().fit_codes(ArrayRows(X, loops), weights, n_maps, maps_seed)
+        prior = np.zeros(maps.cells.n_slots)
+        prior[maps.cells.is_map] = maps.prior()
+        settings = Settings(**{**DEFAULT_SETTINGS, **changes})
+        operator = operator_of(codes, maps.cells)
+        rows = LabelledRows(operator, y, int(y.max()) + 1, weights, settings.seed)
+        return Learner(rows, prior, settings, Progress(SimpleNamespace(verbose=0)))
 
     return make
 
@@ -174,33 +173,32 @@ def sparse_codes(values, zero_codes, offsets) -> SparseCodes:
 
 
 @pytest.fixture
-def make_numba_engine(monkeypatch):
-    """Return a function that makes Numba engines which use all their threads on tiny data."""
-    from mbkl.engine import numba_engine
+def make_compiled(monkeypatch):
+    """Return a function that makes compiled loops which use all their threads on tiny data."""
+    from mbkl.engine import compiled
 
-    monkeypatch.setattr(numba_engine, "_SMALLEST_SHARE", 1)
-    return numba_engine.NumbaEngine
+    monkeypatch.setattr(compiled, "SMALLEST_SHARE", 1)
+    return compiled.Compiled
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def engine(request):
-    """Each engine in turn."""
-    if request.param == "numpy":
-        return NumpyEngine()
-    return request.getfixturevalue("make_numba_engine")(2)
+@pytest.fixture(params=["twins", "compiled"])
+def loops(request):
+    """The twins and the compiled loops in turn."""
+    if request.param == "twins":
+        return TWINS
+    return request.getfixturevalue("make_compiled")(2)
 
 
 @pytest.fixture
-def use_engine(monkeypatch):
-    """Return a function that makes all estimators use one engine."""
+def use_loops(monkeypatch):
+    """Return a function that makes all estimators use the same loops."""
 
-    def use(engine):
+    def use(loops):
         users = [m for n, m in sys.modules.items() if n.startswith("mbkl.") and n != "mbkl.engine"]
-        names = ("choose_engine", "engine_on")
-        uses = [(module, name) for module in users for name in names if hasattr(module, name)]
-        assert len(uses) >= 3
-        for module, name in uses:
-            monkeypatch.setattr(module, name, lambda *_: engine)
+        uses = [module for module in users if hasattr(module, "choose_loops")]
+        assert len(uses) >= 2
+        for module in uses:
+            monkeypatch.setattr(module, "choose_loops", lambda *_: loops)
 
     return use
 

@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.learn.losses import exact_loss, smoothing_path
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import exact_loss, smoothing_path
+from mbkl.solvers.margins import Margins
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
 from mbkl.solvers.newton_cg import Solution, minimise
 

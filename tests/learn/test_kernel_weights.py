@@ -8,8 +8,8 @@ from sklearn.svm import LinearSVC
 
 from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import PairOperator, smallest_cost
-from mbkl.learn.losses import Hinge, Logistic, SquaredHinge
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
+from mbkl.solvers.margins import Margins
 from mbkl.learn.pairs import sample_pairs
 from mbkl.solvers import interior_point
 from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely

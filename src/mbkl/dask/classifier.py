@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -11,18 +12,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
-from mbkl.base import Rows
 from mbkl.classifier import _has_probabilities
 from mbkl.dask.crew import Crew
-from mbkl.dask.engine import DaskEngine
-from mbkl.dask.learner import DaskLearner
 from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
-from mbkl.engine import choose_engine
 from mbkl.extras import require
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.families import families_of
-from mbkl.maps.projections import Projections
 
 
 class MBKLClassifier(mbkl.classifier.MBKLClassifier):
@@ -65,59 +61,7 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
     True
     """
 
-    # What a fit on a cluster does not have.
-    calibration = None
-    checkpoint = None
-    device = "cpu"
-    max_memory = None
-    cache_folder = None
-
-    _parameter_constraints: dict = {
-        name: constraint
-        for name, constraint in mbkl.classifier.MBKLClassifier._parameter_constraints.items()
-        if name not in ("calibration", "checkpoint", "device", "max_memory", "cache_folder")
-    } | {"client": "no_validation"}
-
-    def __init__(
-        self,
-        *,
-        client=None,
-        maps="auto",
-        n_maps="auto",
-        theta="ones",
-        init_rule="balanced",
-        theta_power=0.5,
-        C="auto",
-        C_kernel=None,
-        negatives_per_positive=2,
-        max_pairs=50_000,
-        loss="squared_hinge",
-        class_weight=None,
-        tol=1e-3,
-        max_iter=200,
-        max_time=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.client = client
-        self.maps = maps
-        self.n_maps = n_maps
-        self.theta = theta
-        self.init_rule = init_rule
-        self.theta_power = theta_power
-        self.C = C
-        self.C_kernel = C_kernel
-        self.negatives_per_positive = negatives_per_positive
-        self.max_pairs = max_pairs
-        self.loss = loss
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    client: Any = parameter(None, "no_validation")
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -135,9 +79,8 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
         -------
         self : MBKLClassifier
         """
-        if self.maps != "auto" and any(
-            isinstance(family, Projections) for family in families_of(self.maps)
-        ):
+        families = [] if self.maps == "auto" else families_of(self.maps)
+        if not all(family.reads_blocks for family in families):
             raise ValueError("maps of projections are not available on a cluster.")
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
@@ -164,21 +107,25 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
         """Learn from what the stores hold."""
         progress = Progress(self)
         X = RemoteMatrix(crew)
+        X.loops = choose_loops(X.shape[0] * X.shape[1], self.n_jobs)
         if not X.shape[0]:
             raise ValueError("X has no rows of positive weight; at least one is needed.")
         self.n_features_in_ = X.shape[1]
-        classes = X.classes()
-        y, weights = X.labelled(classes)
-        rows = Rows(X, y, self._class_weighted(classes, y, weights), self._settings())
-        self._choice = self._choose(rows, progress)
-        learner = self._draw(rows, self._plans(rows, self._choice), progress)
-        self._learn_canonical(learner)
+        self.classes_ = X.classes()
+        y, weights = X.labelled(self.classes_)
+        data = TrainingRows(X, y, self._class_weighted(y, weights), self._settings())
+        choice = self._choose(data, progress)
+        learner = self._draw(data, choice, progress)
+        C_kernel, C = costs_of(self, choice, learner)
+        self._learn(learner.merged, C_kernel, C, choice)
 
-    def _engine(self, X, plans, n_fits: int):
-        return DaskEngine(X.crew, choose_engine(X.shape[0] * X.shape[1], self.n_jobs))
+    def _placed(self, rows, plans, n_fits: int):
+        return rows
 
-    def _learner_of(self, engine):
-        return partial(DaskLearner, crew=engine.crew)
+    def _labelled(self, operator, data: TrainingRows):
+        crew = data.rows.crew  # type: ignore[attr-defined]
+        weights, seed = data.weights, data.settings.seed
+        return RemoteLabelledRows(crew, operator, data.y, self.classes_.size, weights, seed)
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.
@@ -195,9 +142,9 @@ class MBKLClassifier(mbkl.classifier.MBKLClassifier):
     def local_(self) -> mbkl.classifier.MBKLClassifier:
         """The fitted model without Dask."""
         check_is_fitted(self)
-        names = mbkl.classifier.MBKLClassifier._get_param_names()
-        model = mbkl.classifier.MBKLClassifier(**{name: getattr(self, name) for name in names})
         own = self._get_param_names()
+        shared = set(own) - {"client"}
+        model = mbkl.classifier.MBKLClassifier(**{name: getattr(self, name) for name in shared})
         model.__dict__.update(
             {name: value for name, value in vars(self).items() if name not in own}
         )

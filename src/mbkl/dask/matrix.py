@@ -5,19 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
 from mbkl.dask.store import count_different
 from mbkl.engine.arrays import to_fixed_point
-from mbkl.maps.sample import Sample
+from mbkl.engine.rows import Rows, Sample
+from mbkl.engine.twins import TWINS, Twins
 
 
-class RemoteMatrix:
-    """All that drawing maps asks of X, put together from what the stores say of theirs.
+class RemoteMatrix(Rows):
+    """The rows of X in all stores, put together from what they say of theirs.
 
     Parameters
     ----------
     crew : Crew
+    loops : Twins or Compiled
+        For codes that are collected here.
 
     Examples
     --------
@@ -29,8 +33,8 @@ class RemoteMatrix:
     (array([1.]), array([4.]))
     """
 
-    def __init__(self, crew: Crew) -> None:
-        self.crew = crew
+    def __init__(self, crew: Crew, loops: Twins = TWINS) -> None:
+        self.crew, self.loops = crew, loops
         shapes = crew.call("shape")
         widths = {width for _, width in shapes if width is not None}
         if len(widths) > 1:
@@ -58,8 +62,7 @@ class RemoteMatrix:
         low, high, missing = zip(*found, strict=True)
         return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
 
-    def draw_sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        """Draw rows by a hash of their values; see `mbkl.maps.sample.draw_sample`."""
+    def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
         keys = Node(self.crew)
         labels = None if y is None else y.compute_now()
         self.crew.work("hash-rows", "hash_rows", labels, seed, keys.key)
@@ -79,3 +82,19 @@ class RemoteMatrix:
             _, counts = self.crew.exchange("count", "split_keys", (keys.key,), count_different)
             n_different = sum(counts)
         return Sample(X, y_of_sample, mass * unit, n_different)
+
+    def bin(self, features, edges) -> RemoteCodes:
+        codes = self._new_codes(edges.cell_offsets)
+        self.crew.work("bin", "bin", codes.node.key, features, edges)
+        return codes
+
+    def bin_ferns(self, ferns) -> RemoteCodes:
+        codes = self._new_codes(ferns.cell_offsets)
+        self.crew.work("bin-ferns", "bin_ferns", codes.node.key, ferns)
+        return codes
+
+    def _new_codes(self, offsets: NDArray[np.int64]) -> RemoteCodes:
+        return RemoteCodes(self.crew, Node(self.crew), self.shape[0], offsets, self.loops)
+
+    def release(self) -> None:
+        self.crew.call("release_rows")

@@ -6,20 +6,18 @@ other stores; what they hold together is put together by `Crew`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import choose_engine
-from mbkl.engine.bundles import BundledCodes, Bundling
-from mbkl.engine.codes import DenseCodes
-from mbkl.learn.algorithm import merge_equal_rows
-from mbkl.learn.pairs import hashes_of
-from mbkl.maps.sample import row_keys
-from mbkl.maps.stumps import ranges_of_blocks
+from mbkl.engine import choose_loops
+from mbkl.engine.bundles import Bundling
+from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.rows import ArrayRows, ranges_of_blocks
+from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ class Store:
         """Take one more partition; only rows of positive weight count."""
         if weights is None:
             weights = np.ones(len(y))
+        self._n_features = X.shape[1]
         present = weights > 0
         if not present.all():
             X, y, weights = X[present], y[present], weights[present]
@@ -86,7 +85,7 @@ class Store:
                 self._objects[each.key] if isinstance(each, Reference) else each
                 for each in step.arguments
             ]
-            function = self._gather if step.function == "gather" else step.function
+            function = _gather if step.function == "gather" else step.function
             self._objects[step.key] = function(*values, **step.options)
         result = getattr(self, method)(*arguments)
         for key in forget:
@@ -125,8 +124,8 @@ class Store:
         labels = None if y is None else self._objects[y]
         found, start = [np.empty(0, np.uint64)], 0
         for X in self._X:
-            part = slice(start, start + len(X))
-            found.append(row_keys(X, None if labels is None else labels[part], seed))
+            own = slice(start, start + len(X))
+            found.append(ArrayRows(X).keys(None if labels is None else labels[own], seed))
             start += len(X)
         self._objects[keys] = np.concatenate(found)
 
@@ -166,62 +165,47 @@ class Store:
 
     # Codes -----------------------------------------------------------------------------------
 
-    def bin(self, key: int, features: NDArray, edges, offsets: NDArray, dtype) -> None:
+    def bin(self, key: int, features: NDArray, edges) -> None:
         """Keep the codes of some columns of X."""
-        self._fill(key, features.size, offsets, dtype, "bin", features, edges)
+        self._objects[key] = self._coded(features.size, lambda rows: rows.bin(features, edges))
 
-    def bin_ferns(self, key: int, ferns, offsets: NDArray, dtype) -> None:
+    def bin_ferns(self, key: int, ferns) -> None:
         """Keep the cell of each row in each fern."""
-        self._fill(key, ferns.n_maps, offsets, dtype, "bin_ferns", ferns)
+        self._objects[key] = self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
 
-    def _fill(self, key: int, n_groups: int, offsets, dtype, method: str, *arguments) -> None:
-        values = np.empty((n_groups, sum(map(len, self._X))), dtype=dtype)
-        start = 0
-        for X in self._X:
-            part = np.empty((n_groups, len(X)), dtype=dtype)
-            getattr(self._engine(part.size), method)(X, *arguments, part)
-            values[:, start : start + len(X)] = part
-            start += len(X)
-        self._objects[key] = DenseCodes(values, offsets)
+    def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
+        """Return the codes of all partitions; one without rows where there are none."""
+        n_rows = sum(map(len, self._X))
+        loops = choose_loops(n_groups * n_rows, self._n_jobs)
+        X = self._X or [np.empty((0, self._n_features))]
+        codes = [code(ArrayRows(each, loops)) for each in X]
+        return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
 
     def renumber(self, codes: int, groups, numbers, offsets, key: int) -> None:
         """Keep the codes of some groups with new numbers for their cells."""
-        old = self._objects[codes]
-        engine = self._engine(old.n_stored)
-        self._objects[key] = engine.renumbered(old, groups, numbers, offsets)
+        self._objects[key] = self._objects[codes].renumbered(groups, numbers, offsets)
 
     def keep_groups(self, codes: int, groups: NDArray, key: int) -> None:
         """Keep the codes of some groups."""
-        old = self._objects[codes]
-        self._objects[key] = self._engine(old.n_stored).keep_groups(old, groups)
+        self._objects[key] = self._objects[codes].keep_groups(groups)
 
     def bundle(self, codes: int, plan: Bundling, key: int) -> None:
         """Keep the codes of groups joined as planned for all rows."""
-        self._objects[key] = plan.codes(plan.join(self._objects[codes].values))
+        old = self._objects[codes]
+        bundles = replace(old, values=plan.join(old.values), offsets=plan.cell_offsets)
+        self._objects[key] = BundledCodes(bundles, plan)
 
     def take(self, codes: int, rows: int, key: int) -> None:
         """Keep the codes of some rows."""
-        old = self._objects[codes]
-        self._objects[key] = self._engine(old.n_stored).take(old, self._objects[rows])
+        self._objects[key] = self._objects[codes].take(self._objects[rows])
 
     def counts(self, codes: int) -> NDArray[np.int64]:
         """Return the number of rows in each cell."""
-        old = self._objects[codes]
-        return self._engine(old.n_stored).counts(old)
+        return self._objects[codes].counts()
 
     def histogram(self, codes: int, residuals: int) -> NDArray[np.int64]:
         """Return the sum of the residuals in each cell."""
-        values = self._objects[residuals]
-        return self._engine_for(codes, values.shape[1]).histogram(self._objects[codes], values)
-
-    def _gather(self, codes: Any, tables: NDArray) -> NDArray[np.float64]:
-        return self._engine(codes.n_stored * tables.shape[1]).gather(codes, tables)
-
-    def _engine_for(self, codes: int, n_columns: int):
-        return self._engine(self._objects[codes].n_stored * n_columns)
-
-    def _engine(self, n_codes: int):
-        return choose_engine(n_codes, self._n_jobs)
+        return self._objects[codes].histogram(self._objects[residuals])
 
     # Numbers of rows, put together ------------------------------------------------------------
 
@@ -245,9 +229,7 @@ class Store:
 
     def pick_codes(self, codes: int, rows: int) -> NDArray:
         """Return the codes of some rows."""
-        old, chosen = self._objects[codes], self._objects[rows]
-        old = old.bundles if isinstance(old, BundledCodes) else old
-        return old.values[:, chosen]
+        return self._objects[codes].values[:, self._objects[rows]]
 
     # Equal rows -----------------------------------------------------------------------------
 
@@ -291,12 +273,12 @@ class Store:
         return hashes[rows], labels[rows], rows
 
 
-def merge_parts(parts: Sequence[tuple]) -> tuple[list[tuple], int]:
+def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
     """Merge equal rows of several stores.
 
     Parameters
     ----------
-    parts : sequence of (hashes, y, integers, rows)
+    found : sequence of (hashes, y, integers, rows)
         One of each store.
 
     Returns
@@ -306,14 +288,14 @@ def merge_parts(parts: Sequence[tuple]) -> tuple[list[tuple], int]:
     n_rows : int
         How many there are in all.
     """
-    source = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
+    source = np.repeat(np.arange(len(found)), [len(own[1]) for own in found])
     hashes, y, integers, rows = (
-        np.concatenate([part[position] for part in parts]) for position in range(4)
+        np.concatenate([own[position] for own in found]) for position in range(4)
     )
     chosen, merged = merge_equal_rows(hashes, y, integers)
     answers = [
         (rows[chosen[source[chosen] == store]], merged[source[chosen] == store])
-        for store in range(len(parts))
+        for store in range(len(found))
     ]
     return answers, chosen.size
 
@@ -331,3 +313,7 @@ def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.int
 def _bounds(n_parts: int) -> NDArray[np.uint64]:
     """Return what divides random numbers into parts of about the same size."""
     return np.array([2**64 * part // n_parts for part in range(1, n_parts)], dtype=np.uint64)
+
+
+def _gather(codes: Any, tables: NDArray) -> NDArray[np.float64]:
+    return codes.gather(tables)

@@ -1,0 +1,125 @@
+"""Labelled rows that stay on the workers, except for bounded numbers of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.cells.operator import Operator
+from mbkl.dask.crew import Crew
+from mbkl.dask.rows import Node, RemoteRows, RowSet
+from mbkl.dask.store import merge_stores, own_order
+from mbkl.engine import limits
+from mbkl.engine.arrays import to_fixed_point
+from mbkl.learn.labelled_rows import LabelledRows, SharedGram, cell_numbers, equal_quota
+
+
+@dataclass
+class RemoteLabelledRows:
+    """What `LabelledRows` are, on the workers: the same operations, and the same bits.
+
+    Parameters
+    ----------
+    crew : Crew
+    operator : Operator
+    y, weights : RemoteRows
+    n_classes : int
+    seed : int
+    sums : RemoteRows or None
+        Random numbers of the cells of each row, added up; from these come its hashes.
+    """
+
+    crew: Crew
+    operator: Operator
+    y: RemoteRows
+    n_classes: int
+    weights: RemoteRows
+    seed: int
+    sums: RemoteRows | None = None
+    gram: SharedGram | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.operator.n_rows
+
+    @cached_property
+    def merged(self) -> RemoteLabelledRows | LabelledRows:
+        """The same rows with equal ones merged; few are collected here."""
+        sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
+        integers, unit = to_fixed_point(self.weights[:, None])
+        names = (sums.compute_now(), self.seed, self.y.compute_now(), integers.compute_now())
+        answers, counts = self.crew.exchange("merge-rows", "split_rows", names, merge_stores)
+        rows, weights = Node(self.crew), Node(self.crew)
+        arguments = (rows.key, weights.key, float(unit[0]))
+        self.crew.answered("keep-rows", "keep_rows", answers, *arguments)
+        kept = RowSet(rows, sum(counts))
+        own_weights = RemoteRows(self.crew, weights, np.empty(0), kept.size)
+        merged = replace(self, weights=own_weights, sums=sums)
+        if kept.size < self.n_rows:
+            merged.operator, merged.y = self.operator.take(kept), self.y[kept]
+            merged.sums = sums[kept]
+        return merged if kept.size > limits.FEW_ROWS_GRAM else merged.collected(merged.all_rows())
+
+    def all_rows(self) -> RowSet:
+        """Return all rows, to be collected in the order of their own."""
+        return self.first(self.n_rows)
+
+    def collected(self, rows: RowSet) -> LabelledRows:
+        """Return some of the rows, here."""
+        operator, y, weights = self.operator.take(rows), self.y[rows], self.weights[rows]
+        return LabelledRows(operator, y, self.n_classes, weights, self.seed)
+
+    def first(self, n_rows: int) -> RowSet:
+        """Return the first rows in the order of their own."""
+        answers = self.crew.call("first_hashes", *self._hash_names(), n_rows)
+        return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
+
+    def balanced(self, n_rows: int) -> LabelledRows:
+        """Return at most so many rows, as many of each class as there are or is fair; here."""
+        if self.n_rows <= n_rows:
+            return self.collected(self.all_rows())
+        own_class = (self.y[:, None] == np.arange(self.n_classes)).astype(np.int64)
+        quota = equal_quota(own_class.sum(axis=0), n_rows)
+        answers = self.crew.call("smallest_hashes", *self._hash_names(), quota)
+        hashes, labels = _joined(answers)
+        chosen = [
+            rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
+            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+        ]
+        return self.collected(self._row_set(answers, np.concatenate(chosen)))
+
+    def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
+        """Return rows of which the stores have told, to be collected in the order of their own.
+
+        Parameters
+        ----------
+        answers : list of (hashes, y, rows)
+            Of each store.
+        chosen : ndarray
+            Places among all of these, one store after the other.
+        """
+        chosen = np.sort(chosen)
+        starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
+        places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
+        node = Node(self.crew)
+        own = [
+            (node.key, rows[place - start])
+            for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
+        ]
+        self.crew.call_each("set_rows", own)
+        hashes, labels = _joined(answers)
+        return RowSet(node, chosen.size, own_order(hashes[chosen], labels[chosen]))
+
+    def _hash_names(self) -> tuple:
+        assert self.sums is not None
+        return self.sums.compute_now(), self.seed, self.y.compute_now()
+
+
+def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return the hashes and classes of which all stores have told."""
+    hashes, labels, _ = zip(*answers, strict=True)
+    return np.concatenate(hashes), np.concatenate(labels)
