@@ -18,7 +18,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(stream_engine, "FEW_ROWS", 100)
     for module in (algorithm, classifier_weights, stream_learner, memory):
         monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr("mbkl.model_selection.FEW_ROWS_GRAM", 300)
+    monkeypatch.setattr("mbkl.search.FEW_ROWS_GRAM", 300)
     monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
     monkeypatch.setattr(classifier_weights, "_FEW_ROWS_HINGE", 50)

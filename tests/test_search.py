@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from mbkl import MBKLClassifier, MBKLClassifierCV, model_selection
-from mbkl.model_selection import Entry, Search
+from mbkl.search import Entry, Search
 
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.namespace import to_host
+from mbkl.engine.arrays import to_host
 from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.learn.losses import SquaredHinge
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import SquaredHinge
+from mbkl.solvers.margins import Margins
 from mbkl.solvers.newton_cg import minimise
 
 _BLOCK_ROWS = 65_536

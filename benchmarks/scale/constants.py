@@ -20,8 +20,8 @@ from mbkl.engine.codes import DenseCodes
 from mbkl.engine.disk_array import DiskArray
 from mbkl.engine.numba_engine import NumbaEngine
 from mbkl.learn.algorithm import merge_equal_rows
-from mbkl.learn.losses import smoothing_path
-from mbkl.learn.margins import Margins
+from mbkl.solvers.losses import smoothing_path
+from mbkl.solvers.margins import Margins
 from mbkl.maps import Ferns
 from mbkl.maps.stumps import Stumps
 from mbkl.solvers.blas import one_blas_thread

@@ -31,8 +31,8 @@ from benchmarks.scale.problems import Shape, digest, rows_of
 from mbkl import MBKLClassifier
 from mbkl.engine import choose_engine
 from mbkl.engine.codes import DenseCodes, smallest_code_dtype
-from mbkl.learn.operator import MapOperator
-from mbkl.learn.tables import Ladder
+from mbkl.cells.operator import MapOperator
+from mbkl.cells.tables import Ladder
 
 COMMAND = "python -m benchmarks.scale.dask_overhead"
 ALLOWED_MILLISECONDS = 50

@@ -341,5 +341,5 @@ class Costs:
 class Classifying(BinaryMapsEstimator):
     """Parameters that all classifiers have beyond the kernel's."""
 
-    theta_power: float = parameter(0.5, Options(Real, {0, 0.5, 1}))
+    theta_power: float = parameter(0.5, Options(Real, {0, 0.5, 1}))  # type: ignore[misc]
     max_time: float | None = parameter(None, POSITIVE, None)

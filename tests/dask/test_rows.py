@@ -9,7 +9,7 @@ from scipy import special
 from mbkl.dask.crew import local_crew
 from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.rows import RemoteRows, RowSet
-from mbkl.engine.fixed_point import exact_sum, exact_total
+from mbkl.engine.arrays import exact_sum, exact_total
 
 
 def spread(values, cuts=(3, 3, 7)):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
-from mbkl.calibration import fit_temperature, hash_folds, held_out_scores
+from mbkl.learn.calibration import fit_temperature, hash_folds, held_out_scores
 
 SMALL = {"n_maps": 60, "calibration": "temperature", "random_state": 0}
 

@@ -222,7 +222,7 @@ def test_a_stage_cut_short_is_not_kept(bits_of, make_data, tmp_path):
 
 
 def test_the_best_of_a_search_cut_short_is_kept(make_data, monkeypatch):
-    monkeypatch.setattr("mbkl.progress.Progress.used", lambda self: 0.7)
+    monkeypatch.setattr("mbkl.learn.progress.Progress.used", lambda self: 0.7)
     model = MBKLClassifierCV(**SMALL, cv=3).fit(*make_data())
     assert "split0_test_score" in model.cv_results_
     assert "split1_test_score" not in model.cv_results_
@@ -236,7 +236,7 @@ def test_a_search_cut_short_goes_on_with_more_time(bits_of, make_data, tmp_path,
     form = {"n_maps": 40, "cv": 5, "random_state": seed}
     model = MBKLClassifierCV(**form, checkpoint=tmp_path / "fit")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mbkl.progress.Progress.used", lambda self: 0.7)
+        patch.setattr("mbkl.learn.progress.Progress.used", lambda self: 0.7)
         model.fit(*data)
     plain = MBKLClassifierCV(**form).fit(*data)
     assert bits_of(model.fit(*data)) == bits_of(plain)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mbkl.engine import engine_on
-from mbkl.engine.namespace import to_host
+from mbkl.engine.arrays import to_host
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.initial_guess import class_shares, initial_signs

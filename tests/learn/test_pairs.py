@@ -135,7 +135,7 @@ def test_a_weight_is_a_number_of_repetitions(make_learner, n_classes, max_pairs)
     rows = np.repeat(np.arange(100), counts)
     parts = []
     for learner in (make_learner(X, y, counts), make_learner(X[rows], y[rows])):
-        merged = learner.canonical()
+        merged = learner.merged
         pairs = draw(
             merged.operator, merged.y, n_classes, max_pairs=max_pairs, weights=merged.weights
         )

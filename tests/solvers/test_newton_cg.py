@@ -6,7 +6,7 @@ import pytest
 from mbkl.engine.numpy_engine import NumpyEngine
 from mbkl.solvers.losses import SquaredHinge
 from mbkl.solvers.margins import Margins
-from mbkl.learn.operator import MapOperator
+from mbkl.cells.operator import MapOperator
 from mbkl.maps import Ferns
 from mbkl.solvers import newton_cg
 from mbkl.solvers.newton_cg import FirstRows, NewtonSystem, PartPreconditioner, minimise

@@ -12,16 +12,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
-from mbkl.classifier import _has_probabilities
+from mbkl.classifier import KernelClassifier, _has_probabilities, costs_of
 from mbkl.dask.crew import Crew
+from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
+from mbkl.engine import choose_loops
+from mbkl.estimator import Costs, TrainingRows, estimator, parameter
 from mbkl.extras import require
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.families import families_of
 
 
-class MBKLClassifier(mbkl.classifier.MBKLClassifier):
+@estimator
+class MBKLClassifier(Costs, KernelClassifier):
     """SVM that learns its kernel, from rows that stay on the workers of a Dask cluster.
 
     Each worker turns its partitions to codes, one byte for each feature or fern, and keeps

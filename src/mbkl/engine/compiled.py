@@ -72,8 +72,8 @@ class Compiled(Twins):
 
     def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
         expanded = np.empty((int(plan.cell_offsets[-1]), tables.shape[1]))
-        arguments = (plan.members, plan.offsets, plan.cell_offsets)
-        arguments += (np.ascontiguousarray(tables), expanded)
+        cells = (plan.members, plan.offsets, plan.cell_offsets)
+        arguments = (*cells, np.ascontiguousarray(tables), expanded)
         self._share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
         return expanded
 

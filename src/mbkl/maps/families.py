@@ -119,7 +119,7 @@ class MapSet:
         return scores
 
 
-def families_of(maps) -> list[Family]:
+def families_of(maps: Any) -> list[Family]:
     """Return the families that the parameter `maps` names.
 
     Examples

@@ -354,9 +354,9 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     left = running - count - np.repeat((running - count)[offsets[:-1]], np.diff(offsets))
     ends_run = (count > 0)[~is_first]
     useful = ends_run & (left > 0)[~is_first]
-    run = np.cumsum(ends_run) - ends_run
+    run: NDArray[np.int64] = np.cumsum(ends_run) - ends_run
     keep = np.flatnonzero(useful)
-    first_of_run = np.searchsorted(run, run[keep], side="left")
+    first_of_run: NDArray = np.searchsorted(run, run[keep], side="left")
     same_feature = np.searchsorted(maps.stump_features, maps.stump_features[keep], side="left")
     first_of_run = np.maximum(first_of_run, same_feature)
     # The middle one of the run stands for it: well inside the gap between rows.
