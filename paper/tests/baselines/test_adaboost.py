@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl_paper.baselines import AdaBoostStumps, adaboost
+from mbkl_paper.baselines import AdaBoostStumps
 from mbkl_paper.baselines.adaboost import candidates
 
 VARIANTS = ["gentle", "real", "modest"]
@@ -72,11 +72,10 @@ def test_many_classes_are_one_against_the_rest(make_data, variant):
 def test_compiled_is_plain(make_data, monkeypatch, variant, n_jobs):
     X, y = make_data(300, 4, 3)
     X[:, 3] = X[:, 0]  # of equal stumps the first is taken
-    monkeypatch.setattr("mbkl.engine.SMALL", 0)
     monkeypatch.setattr("mbkl_paper.baselines.adaboost._SMALLEST_SHARE", 1)
     models = []
-    for search in (adaboost.plain_search, adaboost._compiled_search):
-        monkeypatch.setattr("mbkl_paper.baselines.adaboost._compiled_search", search)
+    for limit in (np.inf, 0):
+        monkeypatch.setattr("mbkl_paper.baselines.adaboost._WORTH_COMPILING", limit)
         models.append(AdaBoostStumps(variant, n_rounds=30, n_jobs=n_jobs).fit(X, y))
     plain, compiled = models
     np.testing.assert_array_equal(compiled.stump_thresholds_, plain.stump_thresholds_)
@@ -98,15 +97,14 @@ def test_the_exponential_loss_falls(make_data, variant):
 
 def test_few_bins_are_quantiles():
     X = np.random.default_rng(0).exponential(size=(1000, 1))
-    thresholds = candidates(X, 4).edges.thresholds
+    thresholds = candidates(X, 4).thresholds
     np.testing.assert_allclose((thresholds < X).mean(axis=0), [0.75, 0.5, 0.25])
-    assert candidates(X, 1000).n_maps == 999
+    assert candidates(X, 1000).thresholds.size == 999
 
 
 def test_quantiles_of_repeated_values_are_used_once():
     X = np.concatenate([np.zeros(900), np.arange(1, 101)])[:, None]
-    maps = candidates(X, 10)
-    np.testing.assert_array_equal(maps.edges.thresholds, [0.5])
+    np.testing.assert_array_equal(candidates(X, 10).thresholds, [0.5])
 
 
 def test_neighbouring_numbers_are_told_apart():

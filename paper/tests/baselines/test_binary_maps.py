@@ -11,7 +11,7 @@ from mbkl_paper.baselines import BinaryMaps
 def test_columns_are_the_stumps(make_data):
     X, _ = make_data()
     maps = BinaryMaps(100, random_state=0).fit(X[:50])
-    features, thresholds = maps.maps_.stump_features, maps.maps_.edges.thresholds
+    features, thresholds = maps.stump_features_, maps.stump_thresholds_
     expected = np.where(X[:, features] > thresholds, 1.0, -1.0)
     np.testing.assert_array_equal(maps.transform(X), expected)
     np.testing.assert_array_equal(maps.transform(sparse.csr_array(X)), expected)
@@ -22,12 +22,13 @@ def test_they_are_the_maps_of_mbkl(make_data):
     X, y = make_data()
     kernel = MBKernel(maps="stumps", n_maps=100, random_state=5).fit(X, y)
     maps = BinaryMaps(100, random_state=5).fit(X)
-    np.testing.assert_array_equal(maps.maps_.edges.thresholds, kernel.stump_thresholds_)
+    np.testing.assert_array_equal(maps.stump_thresholds_, kernel.stump_thresholds_)
 
 
 def test_the_usual_number(make_data):
     X, _ = make_data()
-    assert BinaryMaps().fit(X).maps_.multiplicity.sum() == 2000
+    usual, same = BinaryMaps(random_state=0).fit(X), BinaryMaps(2000, random_state=0).fit(X)
+    np.testing.assert_array_equal(usual.stump_thresholds_, same.stump_thresholds_)
 
 
 def test_rows_that_are_all_the_same_are_an_error():

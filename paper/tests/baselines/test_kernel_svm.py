@@ -35,7 +35,6 @@ def route(request, monkeypatch):
     """Either way to compute kernel matrices."""
     if request.param == "compiled":
         monkeypatch.setattr(additive_kernels, "_WORTH_COMPILING", 0)
-        monkeypatch.setattr("mbkl.engine.SMALL", 0)
 
 
 @pytest.mark.usefixtures("route")
@@ -55,7 +54,6 @@ def test_blocks_and_threads_do_not_matter(function, n_jobs, monkeypatch):
     X = np.random.default_rng(0).random((700, 3))
     expected = function(X)
     monkeypatch.setattr(additive_kernels, "_WORTH_COMPILING", 0)
-    monkeypatch.setattr("mbkl.engine.SMALL", 0)
     found = function(X, n_jobs=n_jobs)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_array_equal(found, found.T)

@@ -51,7 +51,7 @@ def entries_of(model, X, y):
 
 
 def test_the_compiled_sweep_has_the_bits_of_its_twin(histograms):
-    from mbkl_paper.baselines.kernels import power_mean_sweep
+    from mbkl_paper.baselines.loops import power_mean_sweep
 
     X, y = histograms(50, 6)
     entries = entries_of(PowerMeanSVM(), X, y)

@@ -1,7 +1,5 @@
 """Daimler: folders, archive and npz; the counts are made small."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -105,15 +103,3 @@ def test_a_wrong_npz_is_refused(tmp_path, fakes, changes, message):
     np.savez(tmp_path / "daimler.npz", **{**arrays, **changes})
     with pytest.raises(DatasetError, match=message):
         datasets.load_daimler(tmp_path)
-
-
-def test_only_pictures_need_opencv(tmp_path, fakes, monkeypatch):
-    arrays = fakes.daimler(tmp_path)
-    monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(ImportError, match=r"mbkl\[vision\]"):
-        datasets.load_daimler(tmp_path)
-    (tmp_path / "paper" / "daimler").mkdir(parents=True)
-    np.savez(
-        tmp_path / "paper" / "daimler" / "daimler.npz", X=arrays[0], y=arrays[1], fold=arrays[2]
-    )
-    check(datasets.load_daimler(tmp_path), arrays)

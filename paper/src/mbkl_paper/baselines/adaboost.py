@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import gen_even_slices
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mbkl_paper.baselines.base import AT_LEAST_ONE, Array, Rival
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import DenseCodes, densify
-from mbkl.engine.fixed_point import to_fixed_point, total_of
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.learn.tables import Ladder
-from mbkl.maps.binning import BinEdges, bin_columns
-from mbkl.maps.families import MapSet
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
+from mbkl_paper.baselines.base import AT_LEAST_ONE, Array, Rival, one_vs_rest_labels
 
-_FEW_ROUNDS = 20
+# Rows times stumps, problems and rounds: below, NumPy is done before compiled loops are loaded.
+_WORTH_COMPILING = 100_000_000
 # Sums of a pass that take as long as handing them to a thread.
 _SMALLEST_SHARE = 3_000_000
+# Weights that sum to one become whole numbers whose sums are exact in any order.
+_WHOLE = 2.0**52
+
+Search = Callable[[Array], NDArray[np.intp]]
+
+
+class Stumps(NamedTuple):
+    """Features and thresholds, those of a feature together and in ascending order."""
+
+    features: NDArray[np.intp]
+    thresholds: Array
 
 
 class AdaBoostStumps(Rival):
@@ -96,98 +99,107 @@ class AdaBoostStumps(Rival):
 
     def _learn(self, X, numbers) -> None:
         labels = one_vs_rest_labels(numbers, self.classes_.size)
-        maps = candidates(X, self.n_bins)
-        # Many passes over few rows are worth compiled kernels too.
-        n_passes = max(1, self.n_rounds // _FEW_ROUNDS)
-        engine = choose_engine(2 * X.size * labels.shape[1] * n_passes, self.n_jobs)
-        codes = densify(bin_columns(X, maps.features, maps.edges, engine))
-        search = plain_search if type(engine) is NumpyEngine else _compiled_search
-        self._boost(maps, codes, labels, partial(search, maps.cells, codes, engine))
+        stumps = candidates(X, self.n_bins)
+        work = X.shape[0] * stumps.thresholds.size * labels.shape[1] * self.n_rounds
+        plain = work < _WORTH_COMPILING
+        search = plain_search(X, stumps) if plain else compiled_search(X, stumps, self.n_jobs)
+        self._boost(X, labels, stumps, search)
 
-    def _boost(self, maps: StumpMaps, codes: DenseCodes, labels: NDArray, search) -> None:
-        cells, scores = maps.cells, np.zeros(labels.shape)
-        intercept = np.zeros(labels.shape[1])
-        stumps: list[NDArray] = []
+    def _boost(self, X: Array, labels: Array, stumps: Stumps, search: Search) -> None:
+        scores, intercept = np.zeros(labels.shape), np.zeros(labels.shape[1])
+        rounds: list[NDArray[np.intp]] = []
         jumps: list[Array] = []
-        while len(stumps) < self.n_rounds and maps.n_maps:
+        while len(rounds) < self.n_rounds and stumps.thresholds.size:
             D = np.exp(-labels * scores - (-labels * scores).max(axis=0))
             D /= D.sum(axis=0)
-            chosen = search(*to_fixed_point(np.hstack([D * (labels > 0), D * (labels < 0)])))
-            group = cells.group[chosen]
-            right = chosen - cells.offsets[group] <= codes.values[group].T
+            chosen = search(np.rint(np.hstack([D * (labels > 0), D * (labels < 0)]) * _WHOLE))
+            right = X[:, stumps.features[chosen]] > stumps.thresholds[chosen]
             left_value, right_value = (
                 _VALUES[self.variant](D, labels, side) for side in (~right, right)
             )
             if not (left_value.any() or right_value.any()):
                 break
             scores += np.where(right, right_value, left_value)
-            stumps.append(chosen)
+            rounds.append(chosen)
             jumps.append((right_value - left_value) / 2.0)
             intercept += (right_value + left_value) / 2.0
-        self._finish(maps, np.array(stumps), np.array(jumps), intercept)
+        self.n_rounds_, self.intercept_ = len(rounds), intercept
+        self._finish(stumps, np.array(rounds, dtype=np.intp), np.array(jumps))
 
-    def _finish(self, maps: StumpMaps, stumps: NDArray, jumps: Array, intercept: Array) -> None:
-        used, place = np.unique(stumps.astype(np.int64), return_inverse=True)
-        sums = np.zeros((used.size, intercept.size))
-        np.add.at(sums, (place.reshape(jumps.shape), np.arange(intercept.size)), jumps)
+    def _finish(self, stumps: Stumps, rounds: NDArray[np.intp], jumps: Array) -> None:
+        """Keep each stump once, and what a feature adds as a table."""
+        used, place = np.unique(rounds, return_inverse=True)
+        sums = np.zeros((used.size, self.intercept_.size))
+        np.add.at(sums, (place.reshape(jumps.shape), np.arange(self.intercept_.size)), jumps)
         # What was added and taken away again is not needed.
         adds = sums.any(axis=1)
-        jumps = sums[adds]
-        is_used = np.zeros(maps.cells.n_cells, dtype=bool)
-        is_used[used[adds]] = True
-        kept = maps.select(is_used[maps.cells.is_map])
-        self.coef_, self.intercept_ = jumps.T, intercept
-        self.stump_features_, self.stump_thresholds_ = kept.stump_features, kept.edges.thresholds
-        self.n_rounds_ = len(stumps)
-        everything = MapSet((kept,))
-        tables = everything.tables(jumps)
-        self._predictor = TablePredictor(everything, tables, intercept, self.n_jobs)
+        self.coef_ = sums[adds].T
+        self.stump_features_ = stumps.features[used[adds]]
+        self.stump_thresholds_ = stumps.thresholds[used[adds]]
+        self._tables = []
+        for feature in np.unique(self.stump_features_):
+            own = self.stump_features_ == feature
+            steps = np.cumsum(self.coef_.T[own], axis=0)
+            table = 2.0 * np.vstack([0.0 * steps[:1], steps]) - steps[-1]
+            self._tables.append((feature, self.stump_thresholds_[own], table))
 
     def _scores(self, X) -> Array:
-        return self._predictor.scores(X)
+        scores = np.tile(self.intercept_, (X.shape[0], 1))
+        for feature, thresholds, table in self._tables:
+            scores += table[np.searchsorted(thresholds, X[:, feature])]
+        return scores
 
 
-def plain_search(cells: Ladder, codes: DenseCodes, engine, weights: NDArray, unit) -> NDArray:
-    """Return the cell at whose left edge the best stump of each problem is.
+def plain_search(X: Array, stumps: Stumps) -> Search:
+    """Return what finds the best stump of each problem.
 
-    Parameters
-    ----------
-    cells, codes, engine
-        The stumps, the rows and what sums over them.
-    weights : ndarray of shape (n_rows, 2 * n_problems)
-        Fixed-point numbers: those of the rows of the class, then of the others.
-    unit : ndarray of shape (2 * n_problems,)
-        What one is worth.
+    It takes weights of shape (n_rows, 2 * n_problems), whole numbers: those of the rows of
+    the class, then of the others.
     """
-    n_problems = unit.size // 2
-    right = cells.mass(engine.histogram(codes, weights)) * unit
-    left = total_of(weights, unit) - right
-    # The squared error is 1 - the sum over both sides of (W+ - W-)^2 / (W+ + W-).
-    fit = np.zeros((cells.n_cells, n_problems))
-    for side in (left, right):
-        positive, negative = side[:, :n_problems], side[:, n_problems:]
-        fit += (positive - negative) ** 2 / np.maximum(positive + negative, 1e-300)
-    fit[~cells.is_map] = -1.0
-    return fit.argmax(axis=0)
+    is_right = (X[:, stumps.features] > stumps.thresholds).T.astype(np.float64)
+
+    def search(weights: Array) -> NDArray[np.intp]:
+        n_problems = weights.shape[1] // 2
+        right = is_right @ weights
+        left = weights.sum(axis=0) - right
+        # The squared error is 1 - the sum over both sides of (W+ - W-)^2 / (W+ + W-).
+        fit = np.zeros((len(right), n_problems))
+        for side in (left, right):
+            positive, negative = side[:, :n_problems], side[:, n_problems:]
+            fit += (positive - negative) ** 2 / np.maximum(positive + negative, 1e-300)
+        return fit.argmax(axis=0)
+
+    return search
 
 
-def _compiled_search(cells: Ladder, codes: DenseCodes, engine, weights, unit) -> NDArray:
-    """Do the same, group by group: no histogram of all cells is ever stored."""
-    from mbkl_paper.baselines.kernels import best_stumps
+def compiled_search(X: Array, stumps: Stumps, n_jobs: int | None) -> Search:
+    """Return what does the same by histograms, feature by feature."""
+    from mbkl_paper.baselines.loops import best_stumps
 
-    n_problems = unit.size // 2
-    fits = np.empty((codes.n_groups, n_problems))
-    stumps = np.empty((codes.n_groups, n_problems), dtype=np.int64)
-    n_shares = min(engine.n_threads, 1 + codes.n_stored * unit.size // _SMALLEST_SHARE)
-    arguments = (codes.values, codes.offsets, weights, unit, total_of(weights, unit), fits, stumps)
-    Parallel(n_jobs=n_shares, prefer="threads")(
-        delayed(best_stumps)(*arguments, part.start, part.stop)
-        for part in gen_even_slices(codes.n_groups, min(n_shares, codes.n_groups))
-    )
-    return stumps[fits.argmax(axis=0), np.arange(n_problems)]
+    n_features = X.shape[1]
+    offsets = np.searchsorted(stumps.features, np.arange(n_features + 1))
+    codes = np.empty(X.shape[::-1], dtype=np.min_scalar_type(np.diff(offsets).max()))
+    for feature, column in enumerate(X.T):
+        own = slice(offsets[feature], offsets[feature + 1])
+        codes[feature] = np.searchsorted(stumps.thresholds[own], column)
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+
+    def search(weights: Array) -> NDArray[np.intp]:
+        n_problems = weights.shape[1] // 2
+        fits = np.empty((n_features, n_problems))
+        best = np.empty((n_features, n_problems), dtype=np.intp)
+        arguments = (codes, offsets, weights, weights.sum(axis=0), fits, best)
+        n_shares = min(n_threads, n_features, 1 + codes.size * 2 * n_problems // _SMALLEST_SHARE)
+        Parallel(n_jobs=n_shares, prefer="threads")(
+            delayed(best_stumps)(*arguments, part.start, part.stop)
+            for part in gen_even_slices(n_features, n_shares)
+        )
+        return best[fits.argmax(axis=0), np.arange(n_problems)]
+
+    return search
 
 
-def candidates(X: Array, n_bins: int) -> StumpMaps:
+def candidates(X: Array, n_bins: int) -> Stumps:
     """Return the stumps between neighbouring values of each feature, or at quantiles."""
     thresholds = []
     for column in X.T:
@@ -202,11 +214,8 @@ def candidates(X: Array, n_bins: int) -> StumpMaps:
         middle = lower / 2 + upper / 2
         # Between two neighbouring numbers there may be no third.
         thresholds.append(np.where(middle < upper, middle, lower))
-    sizes = np.array([piece.size for piece in thresholds])
-    kept = np.flatnonzero(sizes)
-    offsets = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-    everything = np.concatenate(thresholds)
-    return StumpMaps(kept, BinEdges(everything, offsets), np.ones(everything.size, dtype=np.int64))
+    sizes = [piece.size for piece in thresholds]
+    return Stumps(np.repeat(np.arange(X.shape[1]), sizes), np.concatenate(thresholds))
 
 
 def _real(D: Array, labels: NDArray, side: NDArray) -> Array:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.metrics.pairwise import additive_chi2_kernel
+from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from mbkl_paper.baselines.base import Array
-from mbkl.engine import choose_engine
 
 # Below this many products (rows x others x features) the libraries' own loops are done
-# before compiled kernels are loaded (measured).
+# before compiled ones are loaded (measured).
 _WORTH_COMPILING = 30_000_000
 # Rows that one thread compares at a time.
 _ROWS_AT_ONCE = 64
@@ -41,21 +40,9 @@ def chi2_kernel(X, Z=None, n_jobs: int | None = None) -> Array:
     array([[0.5       , 0.33333333]])
     """
     columns, others = _columns(X, Z)
-    if columns.size * others.shape[1] < _WORTH_COMPILING:
-        distance = -additive_chi2_kernel(columns.T, others.T)
-        return (_totals(columns, others) - distance) / 2.0
-    from mbkl_paper.baselines import kernels
-
-    symmetric = columns is others
-    n_rows = columns.shape[1]
-    products = np.empty((n_rows, others.shape[1]))
-    Parallel(n_jobs=_threads(n_jobs), prefer="threads")(
-        delayed(kernels.chi2)(
-            columns, others, symmetric, products, start, min(start + _ROWS_AT_ONCE, n_rows)
-        )
-        for start in range(0, n_rows, _ROWS_AT_ONCE)
-    )
-    return _mirror(products) if symmetric else products
+    if _is_small(columns, others):
+        return (_totals(columns, others) + additive_chi2_kernel(columns.T, others.T)) / 2.0
+    return _compare(columns, others, True, n_jobs)
 
 
 def chi2_distance(X, Z=None, n_jobs: int | None = None) -> Array:
@@ -78,9 +65,9 @@ def chi2_distance(X, Z=None, n_jobs: int | None = None) -> Array:
     array([[2., 0.]])
     """
     columns, others = _columns(X, Z)
-    if columns.size * others.shape[1] < _WORTH_COMPILING:
+    if _is_small(columns, others):
         return -additive_chi2_kernel(columns.T, others.T)
-    products = chi2_kernel(X, Z, n_jobs)
+    products = _compare(columns, others, True, n_jobs)
     return np.maximum(_totals(columns, others) - 2.0 * products, 0.0)
 
 
@@ -104,10 +91,10 @@ def intersection_kernel(X, Z=None, n_jobs: int | None = None) -> Array:
     array([[0.75]])
     """
     columns, others = _columns(X, Z)
-    # A pass over all pairs is to NumPy what one over a hundredth of them is to codes.
-    engine = choose_engine(columns.size * others.shape[1] // 100, n_jobs)
-    # min(x, z) = (x + z - |x - z|) / 2.
-    return (_totals(columns, others) - engine.city_block(columns, others)) / 2.0
+    if _is_small(columns, others):
+        # min(x, z) = (x + z - |x - z|) / 2.
+        return (_totals(columns, others) - manhattan_distances(columns.T, others.T)) / 2.0
+    return _compare(columns, others, False, n_jobs)
 
 
 def _columns(X, Z) -> tuple[Array, Array]:
@@ -125,8 +112,24 @@ def _totals(columns: Array, others: Array) -> Array:
     return columns.sum(axis=0)[:, None] + others.sum(axis=0)
 
 
-def _threads(n_jobs: int | None) -> int:
-    return effective_n_jobs(-1 if n_jobs is None else n_jobs)
+def _is_small(columns: Array, others: Array) -> bool:
+    return columns.size * others.shape[1] < _WORTH_COMPILING
+
+
+def _compare(columns: Array, others: Array, is_chi2: bool, n_jobs: int | None) -> Array:
+    """Return the kernel of all pairs by compiled loops: chi2, or else intersection."""
+    from mbkl_paper.baselines.loops import compare
+
+    symmetric = columns is others
+    n_rows = columns.shape[1]
+    products = np.empty((n_rows, others.shape[1]))
+    Parallel(n_jobs=-1 if n_jobs is None else n_jobs, prefer="threads")(
+        delayed(compare)(
+            columns, others, is_chi2, symmetric, products, start, min(start + _ROWS_AT_ONCE, n_rows)
+        )
+        for start in range(0, n_rows, _ROWS_AT_ONCE)
+    )
+    return _mirror(products) if symmetric else products
 
 
 def _mirror(products: Array) -> Array:

@@ -22,12 +22,35 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mbkl.classifier import best_class
-
 Array = NDArray[np.float64]
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+
+def one_vs_rest_labels(numbers: NDArray[np.intp], n_classes: int) -> Array:
+    """Return +1 and -1 for each row and problem; two classes are one problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
+    array([-1.,  1.])
+    """
+    targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(numbers[:, None] == targets, 1.0, -1.0)
+
+
+def best_class(scores: Array) -> NDArray[np.intp]:
+    """Return the number of the class with the best score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_class(np.array([[0.5], [-0.5]])), best_class(np.array([[1.0, 3.0, 2.0]]))
+    (array([1, 0]), array([1]))
+    """
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 class Validated(BaseEstimator):

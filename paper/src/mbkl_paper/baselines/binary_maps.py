@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import check_random_state
+from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
+from mbkl import MBKernel
 from mbkl_paper.baselines.base import AT_LEAST_ONE, Array, FeatureMap
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import densify
-from mbkl.maps import Stumps
-from mbkl.maps.families import default_n_maps
 
 
 class BinaryMaps(FeatureMap):
@@ -27,7 +24,7 @@ class BinaryMaps(FeatureMap):
 
     Attributes
     ----------
-    maps_ : StumpMaps
+    stump_features_, stump_thresholds_ : ndarray of shape (n_columns,)
         The different stumps.
 
     References
@@ -54,14 +51,20 @@ class BinaryMaps(FeatureMap):
         self.random_state = random_state
 
     def _learn(self, X) -> int:
-        n_maps = default_n_maps(Stumps(), X.shape) if self.n_maps == "auto" else self.n_maps
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        engine = choose_engine(X.shape[0] * X.shape[1])
-        self.maps_, _ = Stumps().fit_codes(X, np.ones(X.shape[0]), n_maps, seed, engine)
-        if not self.maps_.n_maps:
+        X = X.astype(np.float32)
+        if not (X[1:] != X[:-1]).sum():
             raise ValueError(f"No feature of X varies over its rows (n_samples={X.shape[0]}).")
-        return self.maps_.n_maps
+        kernel = MBKernel(
+            maps="stumps", n_maps=self.n_maps, theta="ones", random_state=self.random_state
+        )
+        # Where all weights are one, the labels play no part.
+        kernel.fit(X, np.arange(X.shape[0]) % 2)
+        self.stump_features_ = kernel.stump_features_
+        self.stump_thresholds_ = kernel.stump_thresholds_
+        return self.stump_features_.size
 
     def _map(self, X) -> Array:
-        cells, engine = self.maps_.cells, choose_engine(X.shape[0] * self.maps_.n_groups)
-        return cells.columns(densify(self.maps_.codes(X, engine)))[:, cells.is_map]
+        # As in MBKL, which compares numbers of 32 bits.
+        columns = X[:, self.stump_features_].astype(np.float32)
+        values = columns.toarray() if sparse.issparse(columns) else columns
+        return np.where(values > self.stump_thresholds_, 1.0, -1.0)

@@ -6,19 +6,85 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
-from mbkl_paper.baselines.base import AT_LEAST_ONE, POSITIVE, Array, CostRival
+from mbkl_paper.baselines.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    Array,
+    CostRival,
+    one_vs_rest_labels,
+)
 from mbkl_paper.baselines.binary_codes import mean_squared_distance
-from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.learn.losses import SquaredHinge
-from mbkl.learn.margins import Margins
 
 # Iterations between two looks at the duality gap, which costs as much as one.
 _BETWEEN_LOOKS = 10
 _FIRST_GUESS = 0.05
+
+
+@dataclass(frozen=True)
+class Losses:
+    """C * max(0, 1 - label * score)^2 of all rows, for several problems side by side.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows, n_problems)
+        +1 or -1.
+    C : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> losses = Losses(np.array([[1.0], [1.0], [-1.0]]), C=2.0)
+    >>> losses.total(np.zeros((3, 1)))
+    6.0
+    >>> losses.best_intercept(np.zeros((3, 1))).round(3)
+    array([0.333])
+    """
+
+    labels: Array
+    C: float
+
+    def total(self, scores: Array) -> float:
+        return float(self.C * (np.maximum(0.0, 1.0 - self.labels * scores) ** 2).sum())
+
+    def support(self, scores: Array) -> Array:
+        """Return minus the derivative by the score, times the label: not negative."""
+        return 2.0 * self.C * np.maximum(0.0, 1.0 - self.labels * scores)
+
+    def best_intercept(self, scores: Array) -> Array:
+        """Minimise the loss over a constant added to each column.
+
+        Its derivative is a rising line between neighbouring places where the loss of a
+        row begins (of the class -1) or ends (of the class +1).
+        """
+        places = self.labels - scores
+        order = np.argsort(places, axis=0)
+        places = np.take_along_axis(places, order, axis=0)
+        ends = np.take_along_axis(self.labels > 0, order, axis=0)
+        # Before each place: how many rows have a loss, and the sum of their places.
+        count = _before(~ends) + _from(ends)
+        total = _before(places * ~ends) + _from(places * ends)
+        is_reached = count * places >= total
+        is_reached[-1] = True  # whatever the last digits say
+        first = np.argmax(is_reached, axis=0)[None]
+        place, count, total = (
+            np.take_along_axis(values, first, axis=0)[0] for values in (places, count, total)
+        )
+        return np.where(count > 0, total / np.maximum(count, 1), place)
+
+
+def _before(values: NDArray) -> NDArray:
+    """Return the sum of the values before each one."""
+    return np.cumsum(values, axis=0) - values
+
+
+def _from(values: NDArray) -> NDArray:
+    """Return the sum of each value and those after it."""
+    return np.cumsum(values[::-1], axis=0)[::-1]
 
 
 @dataclass(frozen=True)
@@ -137,11 +203,10 @@ class FourierMKL(CostRival):
     def _solve(
         self, features: Array, numbers, C: float, smaller: GroupSolution | None = None
     ) -> GroupSolution:
-        labels = one_vs_rest_labels(numbers, self.classes_.size).astype(np.float64)
-        margins = Margins(labels, np.full((len(labels), 1), float(C)), SquaredHinge())
+        losses = Losses(one_vs_rest_labels(numbers, self.classes_.size), C)
         start = None if smaller is None else smaller.weights
         solution = minimise_group_lasso(
-            features, margins, self.gammas_.size, start, self.tol, self.max_iter
+            features, losses, self.gammas_.size, start, self.tol, self.max_iter
         )
         if solution.gap > self.tol:
             warnings.warn(
@@ -158,7 +223,7 @@ class FourierMKL(CostRival):
 
 def minimise_group_lasso(
     features: Array,
-    margins: Margins,
+    losses: Losses,
     n_groups: int,
     start: Array | None,
     tol: float,
@@ -172,7 +237,7 @@ def minimise_group_lasso(
     Parameters
     ----------
     features : ndarray of shape (n_rows, n_columns)
-    margins : Margins
+    losses : Losses
     n_groups : int
         Number of groups of neighbouring columns.
     start : ndarray of shape (n_columns, n_problems) or None
@@ -180,29 +245,28 @@ def minimise_group_lasso(
         Relative duality gap.
     max_iter : int
     """
-    weights = np.zeros((features.shape[1], margins.labels.shape[1])) if start is None else start
+    weights = np.zeros((features.shape[1], losses.labels.shape[1])) if start is None else start
     scores = features @ weights
-    intercept = margins.best_intercept(scores, np.zeros(scores.shape[1]))
     ahead, ahead_scores, speed = weights, scores, 1.0
     # No curvature of the loss is higher: that of all rows, without what intercepts take up.
-    highest = 2.0 * float((margins.costs * (features - features.mean(axis=0)) ** 2).sum()) or 1.0
+    highest = 2.0 * losses.C * float(((features - features.mean(axis=0)) ** 2).sum()) or 1.0
     curvature = _FIRST_GUESS * highest
     for n_iter in range(max_iter + 1):
         if n_iter % _BETWEEN_LOOKS == 0 or n_iter == max_iter:
-            own = margins.best_intercept(scores, intercept)
-            gap = _relative_gap(features, margins, weights, scores + own, n_groups)
+            own = losses.best_intercept(scores)
+            gap = _relative_gap(features, losses, weights, scores + own, n_groups)
             if gap <= tol:
                 break
-        intercept = margins.best_intercept(ahead_scores, intercept)
-        level = margins.value(ahead_scores + intercept).sum()
-        pull = features.T @ (margins.labels * margins.support(ahead_scores + intercept))
+        intercept = losses.best_intercept(ahead_scores)
+        level = losses.total(ahead_scores + intercept)
+        pull = features.T @ (losses.labels * losses.support(ahead_scores + intercept))
         # Few rows have a loss near the end: steps grow until the model breaks down.
         curvature *= 0.9
         while True:
             moved = _shrink(ahead + pull / curvature, 1.0 / curvature, n_groups)
             moved_scores, move = features @ moved, moved - ahead
             model = level - np.vdot(pull, move) + curvature / 2 * np.vdot(move, move)
-            if curvature >= highest or margins.value(moved_scores + intercept).sum() <= model:
+            if curvature >= highest or losses.total(moved_scores + intercept) <= model:
                 break
             curvature = min(2.0 * curvature, highest)
         if np.vdot(move, moved - weights) < 0:
@@ -215,13 +279,13 @@ def minimise_group_lasso(
     return GroupSolution(weights, own, gap, max(n_iter, 1))
 
 
-def _relative_gap(features, margins: Margins, weights, scores, n_groups: int) -> float:
+def _relative_gap(features, losses: Losses, weights, scores, n_groups: int) -> float:
     """Return (objective - dual value) / objective, with the support scaled to be feasible."""
-    objective = _norms(weights, n_groups).sum() + margins.value(scores).sum()
-    support = margins.support(scores)
-    longest = _norms(features.T @ (margins.labels * support), n_groups).max()
+    objective = _norms(weights, n_groups).sum() + losses.total(scores)
+    support = losses.support(scores)
+    longest = _norms(features.T @ (losses.labels * support), n_groups).max()
     # The dual value of s * support is a parabola in s; groups are at most of length one.
-    square = (support**2 / margins.costs).sum() / 4.0
+    square = (support**2).sum() / (4.0 * losses.C)
     total = support.sum()
     scale = min(total / (2.0 * square), 1.0 / longest) if square > 0 and longest > 0 else 0.0
     return float((objective - scale * total + scale**2 * square) / max(objective, 1e-300))

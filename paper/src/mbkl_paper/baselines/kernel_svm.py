@@ -16,9 +16,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from mbkl_paper.baselines.additive_kernels import chi2_distance, chi2_kernel, intersection_kernel
-from mbkl_paper.baselines.base import POSITIVE, Array, CostRival
+from mbkl_paper.baselines.base import POSITIVE, Array, CostRival, one_vs_rest_labels
 from mbkl_paper.baselines.fast_intersection import ExactFunctions, Tables
-from mbkl.learn.classifier_weights import one_vs_rest_labels
 
 _COMPARISONS = {
     "chi2": chi2_kernel,

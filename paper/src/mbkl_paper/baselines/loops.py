@@ -1,4 +1,4 @@
-"""Numba kernels of the rivals: all pairs of rows, sweeps of coordinate descent, best stumps.
+"""Compiled loops of the rivals: all pairs of rows, sweeps of coordinate descent, best stumps.
 
 Flat functions that release the interpreter lock. Small data do without them, by the
 twins in `additive_kernels`, `power_mean` and `adaboost`. Arguments marked OUT are written.
@@ -25,8 +25,8 @@ def _jit(function):
 
 
 @_jit
-def chi2(columns, others, symmetric, products, start, stop):
-    """OUT products[start:stop]: sum over the features of 2 x z / (x + z).
+def compare(columns, others, is_chi2, symmetric, products, start, stop):
+    """OUT products[start:stop]: sum over the features of 2 x z / (x + z), or of min(x, z).
 
     With `symmetric` only those on and right of the diagonal.
     """
@@ -40,13 +40,26 @@ def chi2(columns, others, symmetric, products, start, stop):
             for feature in range(n_features):
                 values = others[feature, begin:end]
                 for row in range(first, last):
-                    value = columns[feature, row]
                     line = sums[row - first]
-                    for other in range(end - begin):
-                        line[other] += value * values[other] / (value + values[other] + _TINY)
+                    if is_chi2:
+                        _add_harmonic_means(columns[feature, row], values, line)
+                    else:
+                        _add_minima(columns[feature, row], values, line)
             for row in range(first, last):
                 for other in range(begin, end):
-                    products[row, other] = 2.0 * sums[row - first, other - begin]
+                    products[row, other] = sums[row - first, other - begin]
+
+
+@_jit
+def _add_harmonic_means(value, values, line):
+    for other in range(values.size):
+        line[other] += 2.0 * value * values[other] / (value + values[other] + _TINY)
+
+
+@_jit
+def _add_minima(value, values, line):
+    for other in range(values.size):
+        line[other] += min(value, values[other])
 
 
 @_jit
@@ -87,34 +100,33 @@ def power_mean_sweep(
 
 
 @_jit
-def best_stumps(codes, offsets, weights, unit, totals, fits, stumps, start, stop):
-    """OUT fits, stumps[start:stop]: the best stump of each group and problem.
+def best_stumps(codes, offsets, weights, totals, fits, stumps, start, stop):
+    """OUT fits, stumps[start:stop]: the best stump of each feature and problem.
 
     See `adaboost.plain_search`.
     """
-    n_columns = unit.size
+    n_columns = totals.size
     n_problems = n_columns // 2
-    sums = np.empty((np.diff(offsets).max(), n_columns), dtype=np.int64)
-    for group in range(start, stop):
-        n_cells = offsets[group + 1] - offsets[group]
-        sums[:n_cells] = 0
+    sums = np.empty((np.diff(offsets).max() + 1, n_columns))
+    for feature in range(start, stop):
+        n_cells = offsets[feature + 1] - offsets[feature] + 1
+        sums[:n_cells] = 0.0
         for row in range(codes.shape[1]):
-            cell, weight = sums[codes[group, row]], weights[row]
+            cell, weight = sums[codes[feature, row]], weights[row]
             for column in range(n_columns):
                 cell[column] += weight[column]
-        fits[group] = -1.0
+        fits[feature] = -1.0
         for cell in range(n_cells - 1, 0, -1):
             for problem in range(n_problems):
                 other = problem + n_problems
-                positive = sums[cell, problem] * unit[problem]
-                negative = sums[cell, other] * unit[other]
+                positive, negative = sums[cell, problem], sums[cell, other]
                 far_positive, far_negative = totals[problem] - positive, totals[other] - negative
                 near, far = positive + negative, far_positive + far_negative
                 fit = (far_positive - far_negative) ** 2 / max(far, _TINY)
                 fit += (positive - negative) ** 2 / max(near, _TINY)
                 # Of equal ones the first, and cells come from the last to the first.
-                if fit >= fits[group, problem]:
-                    fits[group, problem] = fit
-                    stumps[group, problem] = offsets[group] + cell
+                if fit >= fits[feature, problem]:
+                    fits[feature, problem] = fit
+                    stumps[feature, problem] = offsets[feature] + cell - 1
             for column in range(n_columns):
                 sums[cell - 1, column] += sums[cell, column]

@@ -16,8 +16,13 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from mbkl_paper.baselines.base import AT_LEAST_ONE, POSITIVE, Array, CostRival
-from mbkl.learn.classifier_weights import one_vs_rest_labels
+from mbkl_paper.baselines.base import (
+    AT_LEAST_ONE,
+    POSITIVE,
+    Array,
+    CostRival,
+    one_vs_rest_labels,
+)
 
 # Where the sums are known exactly, and what is added before the logarithm.
 ANCHORS = np.array([0.01, 0.06, 0.75])
@@ -158,7 +163,7 @@ class PowerMeanSVM(CostRival):
 
     def _solve(self, features: Entries, numbers, C: float, smaller=None) -> tuple[Array, int]:
         """Return the polynomials of all problems, and the sweeps of the longest."""
-        labels = one_vs_rest_labels(numbers, self.classes_.size).astype(np.float64)
+        labels = one_vs_rest_labels(numbers, self.classes_.size)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=labels.shape[1])
         n_threads = -1 if self.n_jobs is None else self.n_jobs
         solved = Parallel(n_jobs=n_threads, prefer="threads")(
@@ -217,10 +222,10 @@ def power_mean(x, z, p: float) -> Array:
 
 def _choose_sweep(n_entries: int, n_iter: int):
     """Return the compiled sweep, or its twin for what is done sooner than compiled."""
-    is_loaded = "mbkl_paper.baselines.kernels" in sys.modules
+    is_loaded = "mbkl_paper.baselines.loops" in sys.modules
     if n_entries < _SMALL and n_iter <= _PLAIN_SWEEPS and not is_loaded:
         return plain_sweep
-    from mbkl_paper.baselines.kernels import power_mean_sweep
+    from mbkl_paper.baselines.loops import power_mean_sweep
 
     return power_mean_sweep
 
@@ -228,7 +233,7 @@ def _choose_sweep(n_entries: int, n_iter: int):
 def plain_sweep(
     order, indptr, indices, logs, updates, labels, diagonal, ridge, limit, alpha, weights, active
 ) -> tuple[float, float]:
-    """Do what `kernels.power_mean_sweep` does, with the same bits."""
+    """Do what `loops.power_mean_sweep` does, with the same bits."""
     largest, smallest = -np.inf, np.inf
     for row in order:
         entries = slice(indptr[row], indptr[row + 1])

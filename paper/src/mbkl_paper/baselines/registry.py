@@ -16,7 +16,7 @@ from mbkl_paper.baselines.kernel_svm import KernelSVM
 from mbkl_paper.baselines.linear import LinearSVM
 from mbkl_paper.baselines.maji import ApproximateIntersectionSVM
 from mbkl_paper.baselines.power_mean import PowerMeanSVM
-from mbkl.classifier import MBKLClassifier
+from mbkl import MBKLClassifier
 from mbkl.maps import Projections
 
 _SYSTEMS: dict[str, Callable[[], BaseEstimator]] = {

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl_paper.datasets import files
 from mbkl_paper.datasets.files import DatasetError
-from mbkl.extras import require
 
 _SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff"}
 
 
 def decode(data: bytes, name: object, grey: bool = False) -> NDArray[np.uint8]:
     """Return the pixels of an encoded image: RGB, or grey values."""
-    cv2 = require("cv2", "vision")
     # In the data of a JPEG no marker can occur, so a whole one has its end after its last scan;
     # some versions of OpenCV fill up what is missing and say nothing.
     cut_short = data[:2] == b"\xff\xd8" and data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Integral
 
+import cv2
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mbkl.extras import require
 from mbkl_paper.vision.images import Pixels, colour, grey
 from mbkl_paper.vision.local import LocalDescriptor, soft_votes
 
@@ -68,7 +68,6 @@ class ColourPatches(LocalDescriptor):
         self.n_jobs = n_jobs
 
     def _planes(self, pixels: Pixels, scale: int) -> Pixels:
-        cv2 = require("cv2", "vision")
         return cv2.cvtColor(colour(pixels), cv2.COLOR_RGB2Lab) / np.float32(100)
 
     def _finish(self, bins: Pixels) -> Pixels:

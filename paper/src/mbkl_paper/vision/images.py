@@ -8,13 +8,13 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from threadpoolctl import threadpool_limits
 
-from mbkl.extras import require
-from mbkl.solvers.blas import one_blas_thread
 
 # Values of pixels, float32 everywhere.
 Pixels = NDArray[np.floating]
@@ -43,7 +43,6 @@ def read_image(source: str | os.PathLike | bytes) -> NDArray[np.uint8]:
     array([[  0,  50, 100],
            [150, 200, 250]], dtype=uint8)
     """
-    cv2 = require("cv2", "vision")
     if isinstance(source, bytes):
         content, name = source, f"these {len(source)} bytes"
     else:
@@ -149,7 +148,6 @@ def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     """Return an image in another size, (height, width), each pixel a mean of those it covers."""
     if pixels.shape[:2] == size:
         return pixels
-    cv2 = require("cv2", "vision")
     shrinks = pixels.shape[0] > size[0] and pixels.shape[1] > size[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
     return cv2.resize(pixels, (size[1], size[0]), interpolation=method)
@@ -177,7 +175,7 @@ class ImageTransformer(TransformerMixin, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         n_threads = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
-        with one_blas_thread():
+        with threadpool_limits(1, user_api="blas"):
             calls = (delayed(function)(*item) for item in items)
             return Parallel(n_jobs=n_threads, prefer="threads")(calls)
 

@@ -6,12 +6,12 @@ from abc import abstractmethod
 from numbers import Integral
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from mbkl.extras import require
 from mbkl_paper.vision.images import (
     ImageTransformer,
     Pixels,
@@ -217,7 +217,6 @@ def _extent(scale: int) -> int:
 
 def _weighted_means(planes: Pixels, spacing: int) -> Pixels:
     """Return means around each pixel, the weights falling linearly to zero at the next bin."""
-    cv2 = require("cv2", "vision")
     distance = np.abs(np.arange(1 - spacing, spacing))
     weights = ((spacing - distance) / spacing**2).astype(np.float32)
     return cv2.sepFilter2D(planes, -1, weights, weights, borderType=cv2.BORDER_CONSTANT)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numbers import Real
 
+import cv2
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mbkl.extras import require
 from mbkl_paper.vision.colour import SPACES
 from mbkl_paper.vision.images import Pixels
 from mbkl_paper.vision.local import PATCH, LocalDescriptor, soft_votes
@@ -170,7 +170,6 @@ class ColourSIFT(DenseSIFT):
 def _blurred(pixels: Pixels, sigma: float) -> Pixels:
     if sigma == 0:
         return pixels
-    cv2 = require("cv2", "vision")
     return cv2.GaussianBlur(pixels, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
 
 

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from mbkl.solvers.blas import one_blas_thread
 
 _ROWS_AT_ONCE = 512
 _NO_SPREAD = 1e-12
@@ -110,7 +109,7 @@ class Vocabulary(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float32)
         random_state = check_random_state(self.random_state)
         X = sampled(X, self.n_words, self.max_descriptors, random_state)
-        with one_blas_thread():
+        with threadpool_limits(1, user_api="blas"):
             self.reduction_ = self.n_components and PCA(
                 self.n_components, svd_solver="covariance_eigh"
             ).fit(X)
@@ -187,7 +186,7 @@ def cluster_centres(
         random_state=random_state,
     )
     # With several threads the last digits, and with them when to stop, are left to chance.
-    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
+    with threadpool_limits(1):
         means.fit(X)
     return means.cluster_centers_.astype(np.float32), float(means.inertia_ / len(X))
 
