@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mbkl_paper.experiments import cells, quick, sets, systems
-from mbkl_paper.experiments.cells import Cell, CellStore, plan, run
-from mbkl_paper.experiments.collection import collect
 from sklearn.metrics import accuracy_score
+
+from mbkl_paper.experiments import cells, quick, sets, systems
+from mbkl_paper.experiments.cells import plan, run
+from mbkl_paper.experiments.collection import collect
+from mbkl_paper.experiments.store import Cell, CellStore
 
 LINEAR = systems.SYSTEMS["linear"]
 

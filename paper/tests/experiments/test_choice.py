@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.data import gaussian_classes
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
 from mbkl_paper.experiments import quick
 from mbkl_paper.experiments.sets import SEED
-from mbkl_paper.experiments.systems import COSTS, DEFAULT, MBKL, SYSTEMS, VARIANTS, choose
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from mbkl_paper.experiments.systems import COSTS, DEFAULT, MBKL, SYSTEMS, VARIANTS, choose, draw
 
 SETTINGS = replace(quick.SETS["quick_cells"], n_maps=60, n_folds=3)
 
 
 @pytest.fixture(scope="module")
-def rows():
-    X, y = gaussian_classes(90, 4, n_classes=3)
+def rows(make_data):
+    X, y = make_data(90, 4, 3)
     return X - X.min(axis=0), y
 
 
@@ -50,12 +50,18 @@ def test_choice_on_a_part_sees_no_other_rows(rows):
     X, y = rows
     half = replace(SETTINGS, choice_rows=45)
     seen = choose(SYSTEMS["chi2"], half, X, y, n_jobs=1)
-    from benchmarks.suite.protocol import draw
-
-    left_out = np.setdiff1d(np.arange(len(y)), draw(y, 45, SEED, 5))
+    left_out = np.setdiff1d(np.arange(len(y)), draw(y, 45))
     changed = X.copy()
     changed[left_out] = 0.0
     assert choose(SYSTEMS["chi2"], half, changed, y, n_jobs=1) == seen
+
+
+def test_draws_keep_all_classes():
+    y = np.array([0] * 900 + [1] * 96 + [2] * 4)
+    rows = draw(y, 100)
+    np.testing.assert_array_equal(np.bincount(y[rows]), [86, 10, 4])
+    assert np.unique(rows).size == 100
+    np.testing.assert_array_equal(draw(y, 1000), np.arange(1000))
 
 
 def test_settings_of_the_paper_reach_the_systems():

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mbkl_paper.experiments import quick, sets
-from mbkl_paper.experiments.printed import ACCURACY, LEARNING, TARGETS
-from mbkl_paper.experiments.systems import PAPER, SYSTEMS, VARIANTS
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mbkl_paper.datasets import DatasetNotFoundError
+from mbkl_paper.experiments import quick, sets
+from mbkl_paper.experiments.printed import ACCURACY, LEARNING, TARGETS
+from mbkl_paper.experiments.systems import PAPER, SYSTEMS, VARIANTS
 
 CALLS = []
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+
 from mbkl_paper.experiments import figures, quick, report, sets, shortfall, tables
-from mbkl_paper.experiments.cells import Cell
 from mbkl_paper.experiments.collection import Collection
+from mbkl_paper.experiments.store import Cell
 from mbkl_paper.experiments.systems import VARIANTS
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 
+from mbkl import MBKLClassifier
+from mbkl.maps import Projections
 from mbkl_paper.baselines.adaboost import AdaBoostStumps
 from mbkl_paper.baselines.binary_codes import BinaryCodes
 from mbkl_paper.baselines.binary_maps import BinaryMaps
@@ -16,8 +18,6 @@ from mbkl_paper.baselines.kernel_svm import KernelSVM
 from mbkl_paper.baselines.linear import LinearSVM
 from mbkl_paper.baselines.maji import ApproximateIntersectionSVM
 from mbkl_paper.baselines.power_mean import PowerMeanSVM
-from mbkl import MBKLClassifier
-from mbkl.maps import Projections
 
 _SYSTEMS: dict[str, Callable[[], BaseEstimator]] = {
     "linear": LinearSVM,

@@ -19,16 +19,18 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.common import FOLDER, start
 from mbkl_paper.experiments import quick, report, sets
-from mbkl_paper.experiments.cells import CellStore, Task, plan, run
+from mbkl_paper.experiments.cells import Task, plan, run
 from mbkl_paper.experiments.collection import collect
+from mbkl_paper.experiments.common import say
 from mbkl_paper.experiments.sets import Problem
+from mbkl_paper.experiments.store import CellStore
 from mbkl_paper.experiments.systems import MBKL, SWEEP, SWEPT, SYSTEMS, VARIANTS
 
 COMMAND = "python -m mbkl_paper.experiments"
-RESULTS = FOLDER / "paper" / "results.jsonl"
-OUTPUT = FOLDER / "paper" / "report"
+# Below the folder in which the command is called: that of the repository.
+RESULTS = Path("paper", "results.jsonl")
+OUTPUT = Path("paper", "report")
 # Figures 2 and 3 are about the first of these whose data are there.
 ANALYSED = ("flowers17", "osr")
 
@@ -67,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(page.read_text(encoding="utf-8"))
         return
     problems = sets.load(sets.SETS, chosen.cache or sets.default_cache())
+    if not problems:
+        say("nothing to do: none of the data sets is there; MBKL_DATA names their folder")
+        return
     analysed = next((name for name in ANALYSED if name in problems), None)
     _work(chosen, problems, CellStore(chosen.results or RESULTS), analysed, SWEEP)
 
@@ -123,4 +128,4 @@ def _sweep(
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main))
+    main()

@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import median_seconds, n_cores, percent, say, seconds, versions
-from benchmarks.data import Dataset
-from mbkl_paper.experiments.sets import Problem
-from mbkl_paper.experiments.systems import Choice, System, choose
-from benchmarks.suite.methods import source_fingerprint
-from benchmarks.suite.runner import estimate_left
-from benchmarks.suite.store import Result, Store, Unit
 from mbkl import MBKLClassifier
+from mbkl_paper.experiments.common import say, source_fingerprint, versions
+from mbkl_paper.experiments.sets import Part, Problem
+from mbkl_paper.experiments.store import Cell, CellStore, Unit
+from mbkl_paper.experiments.systems import Choice, System, choose
 
 # Predictions of less than so many seconds are repeated so often.
 _SLOW_PREDICTION, _PREDICTIONS = 1.0, 5
 _LONGEST_MESSAGE = 300
-
-
-@dataclass(frozen=True)
-class Cell(Result):
-    """What was measured on a split; times of fit and test are of one thread, at chosen costs.
-
-    Parameters
-    ----------
-    C, C_kernel : float or None
-        Chosen costs.
-    choice_accuracy : float or None
-        In the cross-validation that chose them.
-    choice_seconds : float
-        Of that, on all cores.
-    n_maps : int
-        Binary maps kept; zero for systems without.
-    step_1_seconds : float
-        Of Steps 0 and 1 of MBKL.
-    step_1_gap : float or None
-        Relative duality gap at which Step 1 ended.
-    """
-
-    C: float | None = None
-    C_kernel: float | None = None
-    choice_accuracy: float | None = None
-    choice_seconds: float = 0.0
-    n_maps: int = 0
-    step_1_seconds: float = 0.0
-    step_1_gap: float | None = None
-
-
-class CellStore(Store):
-    """The file of cells."""
-
-    kind = Cell
-
-    def latest(self) -> dict[Unit, tuple[Unit, Cell]]:
-        """Return the last unit and cell that were kept, by the unit without its source."""
-        return {replace(unit, source=None): (unit, cell) for unit, cell in self._results.items()}
 
 
 @dataclass(frozen=True)
@@ -100,19 +60,19 @@ class Fitted:
     fit_seconds: float
 
 
-def fit(task: Task, data: Dataset, train: NDArray) -> Fitted:
+def fit(task: Task, data: Part, train: NDArray) -> Fitted:
     """Choose the costs of a system, and fit all training rows with them."""
     settings = task.problem.settings
     began = time.perf_counter()
-    choice = choose(task.system, settings, data.X_train, data.y_train, n_cores())
+    choice = choose(task.system, settings, data.X_train, data.y_train, joblib.cpu_count())
     choice_seconds = time.perf_counter() - began
     model = task.system.build(settings).set_params(**choice.parameters)
     with threadpool_limits(1):
-        fit_seconds = seconds(lambda: model.fit(data.X_train, data.y_train))
+        fit_seconds = _seconds(lambda: model.fit(data.X_train, data.y_train))
     return Fitted(train, model, choice, choice_seconds, fit_seconds)
 
 
-def test(fitted: Fitted, data: Dataset) -> Cell:
+def test(fitted: Fitted, data: Part) -> Cell:
     """Predict the test rows."""
     model, choice = fitted.model, fitted.choice
     with threadpool_limits(1):
@@ -120,8 +80,9 @@ def test(fitted: Fitted, data: Dataset) -> Cell:
         guess = model.predict(data.X_test)
         predict_seconds = time.perf_counter() - began
         if predict_seconds < _SLOW_PREDICTION:
-            work = {"predict": lambda: model.predict(data.X_test)}
-            predict_seconds = median_seconds(work, _PREDICTIONS)["predict"]
+            predict_seconds = statistics.median(
+                _seconds(lambda: model.predict(data.X_test)) for _ in range(_PREDICTIONS)
+            )
     timings = getattr(model, "timings_", {})
     return Cell(
         accuracy=float(accuracy_score(data.y_test, guess)),
@@ -143,6 +104,13 @@ def test(fitted: Fitted, data: Dataset) -> Cell:
     )
 
 
+def _seconds(work: Callable[[], object]) -> float:
+    """Return how long one call takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 def _n_maps(model: BaseEstimator) -> int:
     """Return how many binary maps a model asks for, of all classes together."""
     if isinstance(model, MBKLClassifier):
@@ -162,23 +130,21 @@ def run(tasks: Sequence[Task], store: CellStore, retry: bool = False) -> None:
         from mbkl.engine.warmup import warmup
 
         warmup()
-    taken: dict[Unit, float] = {}
+    began = time.perf_counter()
     fitted: Fitted | None = None
     last: Task | None = None
     for position, task in enumerate(pending, start=1):
         if last is None or (last.problem, last.system) != (task.problem, task.system):
             fitted = None
-        began = time.perf_counter()
         fitted, cell = _measure(task, fitted)
         last = task
         store.add(task.unit, cell)
-        taken[task.unit] = time.perf_counter() - began
-        left = estimate_left([other.unit for other in pending[position:]], taken) / 60
+        left = (time.perf_counter() - began) / position * (len(pending) - position) / 60
         done = f"{n_done + position}/{len(tasks)}, about {left:.0f} min left"
         say(f"{done}: {_line(task.unit, cell)}")
 
 
-def _is_pending(cell: Result | None, retry: bool) -> bool:
+def _is_pending(cell: Cell | None, retry: bool) -> bool:
     return cell is None or (retry and cell.error is not None)
 
 
@@ -204,4 +170,4 @@ def _line(unit: Unit, cell: Cell) -> str:
     if cell.error is not None:
         return f"{what}: FAILED, {cell.error}"
     times = f"choice {cell.choice_seconds:.1f} s, fit {cell.fit_seconds:.2f} s"
-    return f"{what}: {percent(cell.accuracy)} %, {times}, predict {cell.predict_seconds:.3f} s"
+    return f"{what}: {100 * cell.accuracy:.2f} %, {times}, predict {cell.predict_seconds:.3f} s"

@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from mbkl_paper.experiments.cells import Cell, CellStore, Task
+from mbkl_paper.experiments.cells import Task
 from mbkl_paper.experiments.sets import Problem
+from mbkl_paper.experiments.store import Cell, CellStore
 
 Pair = tuple[str, str]
 

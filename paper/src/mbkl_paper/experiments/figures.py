@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from benchmarks.common import plain_log_ticks
-from mbkl_paper.experiments.collection import Collection
-from mbkl_paper.experiments.systems import MBKL, SWEPT, SYSTEMS
 from mbkl import MBKernel
 from mbkl_paper.baselines import chi2_distance
+from mbkl_paper.experiments.collection import Collection
+from mbkl_paper.experiments.systems import MBKL, SWEPT, SYSTEMS
 
 # Of the colours of Okabe and Ito, which the colour-blind can tell apart.
 BLACK, ORANGE, GREEN, BLUE = "#000000", "#E69F00", "#009E73", "#0072B2"
@@ -142,7 +143,7 @@ def figure_3(collection: Collection, name: str) -> Figure:
     ):
         _draw_curves(axes, collection, name, field)
         axes.set_yscale("log")
-        plain_log_ticks(axes.yaxis)
+        _plain_log_ticks(axes.yaxis)
         axes.set_title(title, fontsize=10)
     handles, labels = accuracy.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(SWEPT), frameon=False)
@@ -221,7 +222,7 @@ def _frame(axes: Axes) -> None:
     axes.axhline(0, color="0.7", linewidth=0.8, zorder=1)
     axes.axvline(1, color="0.7", linewidth=0.8, zorder=1)
     axes.set(xlim=(left, right), ylim=(bottom, top))
-    plain_log_ticks(axes.xaxis)
+    _plain_log_ticks(axes.xaxis)
     axes.tick_params(axis="x", labelrotation=45)
     axes.set_xlabel("test time, times that of MBKL")
     axes.set_ylabel("accuracy minus MBKL (points)")
@@ -232,3 +233,10 @@ def _tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="0.93")
     axes.set_axisbelow(True)
+
+
+def _plain_log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers at 1, 2, 5, 10 and so on."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from mbkl_paper.experiments.sets import PaperSet
 from mbkl_paper.datasets.benchmark import Benchmark, Description, Printed
 from mbkl_paper.datasets.protocols import StratifiedFolds
+from mbkl_paper.experiments.sets import PaperSet
 
 SYSTEMS = ("mbkl", "mbkl_ones", "mbkl_projections", "l1_maps", "linear", "chi2", "random_forest")
 SWEEP = (30, 100)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.common import machine, markdown_table, say, versions
 from mbkl_paper.experiments import figures, shortfall, tables
 from mbkl_paper.experiments.collection import Collection
+from mbkl_paper.experiments.common import machine, markdown_table, say, versions
 from mbkl_paper.experiments.sets import SEED
 from mbkl_paper.experiments.systems import COSTS, MBKL, SWEPT, SYSTEMS
 from mbkl_paper.experiments.tables import Row
 
 PAGE = "REPORT.md"
-_LEFT_OUT = {"versions", "error", "model_bytes"}
+_LEFT_OUT = {"versions", "error"}
 
 
 class Page:

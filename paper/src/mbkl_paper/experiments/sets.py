@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-import mbkl
-from benchmarks.common import say
-from benchmarks.data import Dataset, MissingData
-from mbkl_paper import datasets
+from mbkl_paper import datasets, vision
 from mbkl_paper.baselines import Squash
 from mbkl_paper.datasets import Benchmark, DatasetNotFoundError
+from mbkl_paper.experiments.common import say
 
 # To be raised when the code below changes what a split holds.
 VERSION = 1
@@ -87,12 +85,12 @@ class PaperSet:
 
 
 def _vision(name: str, **parameters) -> BaseEstimator:
-    return getattr(import_module("mbkl_paper.vision"), name)(**parameters)
+    return getattr(vision, name)(**parameters)
 
 
 def _vision_source() -> str:
     """Return a text that changes with the source of the descriptors."""
-    folder = Path(mbkl.__file__).parent / "vision"
+    folder = Path(vision.__file__).parent
     return joblib.hash([path.read_bytes() for path in sorted(folder.rglob("*.py"))])
 
 
@@ -183,6 +181,15 @@ SETS = {
 # ---------------------------------------------------------------- splits and features
 
 
+class Part(NamedTuple):
+    """Training and test rows of a split."""
+
+    X_train: NDArray
+    y_train: NDArray
+    X_test: NDArray
+    y_test: NDArray
+
+
 @dataclass
 class Problem:
     """A data set that is there, split by split; `cache` is the folder of the descriptors."""
@@ -201,7 +208,7 @@ class Problem:
         """The name of the set, which says so where it is a stand-in."""
         return self.settings.title + (" (stand-in)" if self.benchmark.stand_in else "")
 
-    def part(self, number: int) -> Dataset:
+    def part(self, number: int) -> Part:
         """Return training and test rows of a split."""
         train, test = self.splits[number]
         X, y = self._features(train), self.benchmark.y
@@ -209,7 +216,7 @@ class Problem:
         if self.settings.squash:
             squash = Squash().fit(X_train)
             X_train, X_test = squash.transform(X_train), squash.transform(X_test)
-        return Dataset(self.name, X_train, y[train], X_test, y[test])
+        return Part(X_train, y[train], X_test, y[test])
 
     def _features(self, train: NDArray):
         if self.settings.descriptor is None:
@@ -269,6 +276,4 @@ def load(sets: Mapping[str, PaperSet], cache: Path) -> dict[str, Problem]:
             say(f"skipped: {name} has images alone, without the descriptors of the paper")
             continue
         problems[name] = problem
-    if not problems:
-        raise MissingData("none of the data sets is there; MBKL_DATA names their folder.")
     return problems

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from itertools import combinations
 
-from benchmarks.common import number
 from mbkl_paper.experiments.collection import Collection
+from mbkl_paper.experiments.common import number
 from mbkl_paper.experiments.printed import ACCURACY, ORDERINGS, TARGETS
 from mbkl_paper.experiments.systems import DEFAULT, MBKL, ONES, PAPER, SYSTEMS, VARIANTS, System
 from mbkl_paper.experiments.tables import NOTHING, Row, accuracy_text

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold
 
-from mbkl_paper.experiments.sets import SEED, PaperSet
-from benchmarks.suite.protocol import draw
-from mbkl import MBKLClassifier, MBKLClassifierCV, baselines
+from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.maps import Stumps
+from mbkl_paper import baselines
+from mbkl_paper.experiments.sets import SEED, PaperSet
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _ROWS_PER_CLASS = 5
@@ -163,7 +163,7 @@ def choose(system: System, settings: PaperSet, X, y: NDArray, n_jobs: int) -> Ch
     estimator = system.build(settings, n_jobs)
     if not system.is_tuned or "C" not in estimator.get_params():
         return Choice()
-    rows = draw(y, settings.choice_rows, SEED, _ROWS_PER_CLASS)
+    rows = draw(y, settings.choice_rows)
     X, part = X[rows], y[rows]
     folds = StratifiedKFold(settings.n_folds, shuffle=True, random_state=SEED)
     splits = list(folds.split(part, part))
@@ -184,3 +184,40 @@ def _choose_ours(
     # These costs are divided by the number of rows.
     chosen = {"C": growth * search.C_, "C_kernel": growth * search.C_kernel_}
     return Choice(chosen, search.best_score_)
+
+
+def draw(y: NDArray, limit: int) -> NDArray[np.intp]:
+    """Draw rows without replacement, classes in proportion, but a few of each at least.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+    limit : int
+        The most rows to draw.
+
+    Returns
+    -------
+    positions : ndarray
+        In ascending order.
+
+    Examples
+    --------
+    >>> y = np.array([0] * 90 + [1] * 10)
+    >>> np.bincount(y[draw(y, 20)])
+    array([15,  5])
+    """
+    if len(y) <= limit:
+        return np.arange(len(y))
+    labels, counts = np.unique(y, return_counts=True)
+    exact = counts * (limit / len(y))
+    wanted = np.floor(exact).astype(np.intp)
+    most_cut = np.argsort(wanted - exact, kind="stable")
+    wanted[most_cut[: limit - wanted.sum()]] += 1
+    wanted = np.maximum(wanted, np.minimum(counts, _ROWS_PER_CLASS))
+    wanted[np.argmax(wanted)] -= wanted.sum() - limit
+    generator = np.random.default_rng(SEED)
+    drawn = [
+        generator.choice(np.flatnonzero(y == label), size, replace=False)
+        for label, size in zip(labels, wanted)
+    ]
+    return np.sort(np.concatenate(drawn))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks.common import number
 from mbkl_paper.experiments.collection import Collection
+from mbkl_paper.experiments.common import number
 from mbkl_paper.experiments.printed import ACCURACY, LEARNING
 from mbkl_paper.experiments.systems import MBKL, SYSTEMS
 

@@ -11,7 +11,15 @@ from scipy import fft
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from mbkl_paper.vision.images import ImageTransformer, Pixels, as_images, as_pixels, grey, named, resized
+from mbkl_paper.vision.images import (
+    ImageTransformer,
+    Pixels,
+    as_images,
+    as_pixels,
+    grey,
+    named,
+    resized,
+)
 
 # Mirrored pixels around the image, so that its opposite borders do not touch.
 _PREFILTER_BORDER = 5

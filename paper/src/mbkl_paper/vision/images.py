@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from threadpoolctl import threadpool_limits
 
-
 # Values of pixels, float32 everywhere.
 Pixels = NDArray[np.floating]
 

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-
 _ROWS_AT_ONCE = 512
 _NO_SPREAD = 1e-12
 
