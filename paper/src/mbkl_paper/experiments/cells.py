@@ -157,8 +157,10 @@ def _measure(task: Task, previous: Fitted | None) -> tuple[Fitted | None, Cell]:
         with warnings.catch_warnings():
             # Costs at the ends of a grid may fit nothing or not converge; that is no news here.
             warnings.simplefilter("ignore")
-            is_known = previous is not None and np.array_equal(previous.train, train)
-            fitted = previous if is_known else fit(task, data, train)
+            if previous is not None and np.array_equal(previous.train, train):
+                fitted = previous
+            else:
+                fitted = fit(task, data, train)
             return fitted, test(fitted, data)
     except (ValueError, MemoryError, ArithmeticError) as error:
         message = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST_MESSAGE]

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +20,8 @@ from mbkl import MBKernel
 from mbkl_paper.baselines import chi2_distance
 from mbkl_paper.experiments.collection import Collection
 from mbkl_paper.experiments.systems import MBKL, SWEPT, SYSTEMS
+
+Style = dict[str, Any]
 
 # Of the colours of Okabe and Ito, which the colour-blind can tell apart.
 BLACK, ORANGE, GREEN, BLUE = "#000000", "#E69F00", "#009E73", "#0072B2"
@@ -103,13 +106,13 @@ def _draw_distances(axes: Axes, kernels: Kernels) -> None:
     drawn = np.random.default_rng(0).permutation(rows.size)[:_PAIRS]
     for of_one, colour, label in ((False, BLUE, "of two classes"), (True, ORANGE, "of one class")):
         chosen = drawn[is_same[drawn] == of_one]
-        style = {"color": colour, "markersize": 3, "alpha": 0.4, "markeredgewidth": 0}
+        style: Style = {"color": colour, "markersize": 3, "alpha": 0.4, "markeredgewidth": 0}
         axes.plot(chi2[chosen], mbkl[chosen], ".", label=label, **style)
     axes.set_xlabel("χ² distance, divided by the sums of both rows")
     axes.set_ylabel("MBKL distance: share of maps that differ")
     correlation = np.corrcoef(chi2, mbkl)[0, 1]
     axes.set_title(f"(a) distances, θ = 1; correlation {correlation:.2f}", fontsize=10)
-    for handle in axes.legend(fontsize=9, loc="upper left", frameon=False).legend_handles:
+    for handle in axes.legend(fontsize=9, loc="upper left", frameon=False).get_lines():
         handle.set(markersize=9, alpha=1.0)
     _tidy(axes)
 
@@ -162,8 +165,9 @@ def _draw_curves(
         swept = [collection.values(name, f"{system}@{size}", field)[:n_splits] for size in sizes]
         values = [factor * statistics.fmean(splits) for splits in swept]
         mark = STYLES[system][1]
-        style = {"marker": mark, "color": _CURVES[system], "markersize": 10 if mark == "*" else 6}
-        axes.plot(sizes, values, label=SYSTEMS[system].label, linewidth=1.5, **style)
+        style: Style = {"marker": mark, "markersize": 10 if mark == "*" else 6, "linewidth": 1.5}
+        label = SYSTEMS[system].label
+        axes.plot(sizes, values, label=label, color=_CURVES[system], **style)
     axes.set_xscale("log")
     sizes = sorted({size for system in SWEPT for size in collection.sizes(name, system)})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
@@ -205,7 +209,7 @@ def _draw_rivals(axes: Axes, collection: Collection, name: str) -> dict:
         if collection.has(name, system):
             time = collection.median(name, system, "predict_seconds") / own_time
             gain = 100 * (collection.mean(name, system) - own_accuracy)
-            edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+            edge: Style = {"markeredgecolor": "white", "markeredgewidth": 0.6}
             size = 14 if system == MBKL.name else 8
             (points[system],) = axes.plot(time, gain, mark, color=colour, markersize=size, **edge)
     return points

@@ -105,14 +105,10 @@ def learning(collection: Collection) -> list[Row]:
         }
         printed = LEARNING.get(name)
         gap = max(one.step_1_gap or 0.0 for one in collection.cells[name, MBKL.name])
-        rows.append(
-            {"data set": problem.title}
-            | {
-                key: beside(own, getattr(printed, theirs, None))
-                for key, (own, theirs) in ours.items()
-            }
-            | {"gap of Step 1": f"{gap:.1e}"}
-        )
+        row: Row = {"data set": problem.title}
+        for key, (own, theirs) in ours.items():
+            row[key] = beside(own, getattr(printed, theirs, None))
+        rows.append(row | {"gap of Step 1": f"{gap:.1e}"})
     return rows
 
 
