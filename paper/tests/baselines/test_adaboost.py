@@ -81,6 +81,7 @@ def test_compiled_is_plain(make_data, monkeypatch, variant, n_jobs):
     np.testing.assert_array_equal(compiled.stump_thresholds_, plain.stump_thresholds_)
     np.testing.assert_array_equal(compiled.stump_features_, plain.stump_features_)
     np.testing.assert_array_equal(compiled.coef_, plain.coef_)
+    np.testing.assert_array_equal(compiled.decision_function(X), plain.decision_function(X))
     assert 3 not in compiled.stump_features_
 
 

@@ -101,8 +101,12 @@ class AdaBoostStumps(Rival):
         labels = one_vs_rest_labels(numbers, self.classes_.size)
         stumps = candidates(X, self.n_bins)
         work = X.shape[0] * stumps.thresholds.size * labels.shape[1] * self.n_rounds
-        plain = work < _WORTH_COMPILING
-        search = plain_search(X, stumps) if plain else compiled_search(X, stumps, self.n_jobs)
+        # What was learned by compiled loops predicts by them too.
+        self._is_compiled = work >= _WORTH_COMPILING
+        if self._is_compiled:
+            search = compiled_search(X, stumps, self.n_jobs)
+        else:
+            search = plain_search(X, stumps)
         self._boost(X, labels, stumps, search)
 
     def _boost(self, X: Array, labels: Array, stumps: Stumps, search: Search) -> None:
@@ -136,17 +140,22 @@ class AdaBoostStumps(Rival):
         self.coef_ = sums[adds].T
         self.stump_features_ = stumps.features[used[adds]]
         self.stump_thresholds_ = stumps.thresholds[used[adds]]
-        self._tables = []
-        for feature in np.unique(self.stump_features_):
-            own = self.stump_features_ == feature
-            steps = np.cumsum(self.coef_.T[own], axis=0)
-            table = 2.0 * np.vstack([0.0 * steps[:1], steps]) - steps[-1]
-            self._tables.append((feature, self.stump_thresholds_[own], table))
+        asked, first = np.unique(self.stump_features_, return_index=True)
+        tables = [np.zeros((0, self.intercept_.size))]
+        for own in np.split(sums[adds], first[1:]) if asked.size else ():
+            steps = np.cumsum(own, axis=0)
+            tables.append(2.0 * np.vstack([0.0 * steps[:1], steps]) - steps[-1])
+        offsets = np.append(first, self.stump_features_.size)
+        self._tables = (asked, offsets, self.stump_thresholds_, np.concatenate(tables))
 
     def _scores(self, X) -> Array:
         scores = np.tile(self.intercept_, (X.shape[0], 1))
-        for feature, thresholds, table in self._tables:
-            scores += table[np.searchsorted(thresholds, X[:, feature])]
+        if self._is_compiled:
+            from mbkl_paper.baselines.loops import add_tables
+
+            add_tables(X, *self._tables, scores)
+        else:
+            plain_tables(X, *self._tables, scores)
         return scores
 
 
@@ -188,7 +197,8 @@ def compiled_search(X: Array, stumps: Stumps, n_jobs: int | None) -> Search:
         n_problems = weights.shape[1] // 2
         fits = np.empty((n_features, n_problems))
         best = np.empty((n_features, n_problems), dtype=np.intp)
-        arguments = (codes, offsets, weights, weights.sum(axis=0), fits, best)
+        totals = weights.sum(axis=0)
+        arguments = (codes, offsets, weights.astype(np.int64), totals, fits, best)
         n_shares = min(n_threads, n_features, 1 + codes.size * 2 * n_problems // _SMALLEST_SHARE)
         Parallel(n_jobs=n_shares, prefer="threads")(
             delayed(best_stumps)(*arguments, part.start, part.stop)
@@ -197,6 +207,25 @@ def compiled_search(X: Array, stumps: Stumps, n_jobs: int | None) -> Search:
         return best[fits.argmax(axis=0), np.arange(n_problems)]
 
     return search
+
+
+def plain_tables(X, features, offsets, thresholds, tables, scores) -> None:
+    """Add to the scores, of every feature, the line of its table that a row falls in.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    features : ndarray of shape (n_groups,)
+    offsets : ndarray of shape (n_groups + 1,)
+        Thresholds of group g are offsets[g] to offsets[g + 1] - 1; its table has a line more.
+    thresholds : ndarray of shape (n_stumps,)
+    tables : ndarray of shape (n_stumps + n_groups, n_columns)
+    scores : ndarray of shape (n_rows, n_columns)
+        Written.
+    """
+    for group, feature in enumerate(features):
+        own = thresholds[offsets[group] : offsets[group + 1]]
+        scores += tables[offsets[group] + group + np.searchsorted(own, X[:, feature])]
 
 
 def candidates(X: Array, n_bins: int) -> Stumps:

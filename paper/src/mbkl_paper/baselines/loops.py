@@ -1,4 +1,4 @@
-"""Compiled loops of the rivals: all pairs of rows, sweeps of coordinate descent, best stumps.
+"""Compiled loops of the rivals: all pairs of rows, sweeps of coordinate descent, boosted stumps.
 
 Flat functions that release the interpreter lock. Small data do without them, by the
 twins in `additive_kernels`, `power_mean` and `adaboost`. Arguments marked OUT are written.
@@ -107,10 +107,10 @@ def best_stumps(codes, offsets, weights, totals, fits, stumps, start, stop):
     """
     n_columns = totals.size
     n_problems = n_columns // 2
-    sums = np.empty((np.diff(offsets).max() + 1, n_columns))
+    sums = np.empty((np.diff(offsets).max() + 1, n_columns), dtype=np.int64)
     for feature in range(start, stop):
         n_cells = offsets[feature + 1] - offsets[feature] + 1
-        sums[:n_cells] = 0.0
+        sums[:n_cells] = 0
         for row in range(codes.shape[1]):
             cell, weight = sums[codes[feature, row]], weights[row]
             for column in range(n_columns):
@@ -119,7 +119,7 @@ def best_stumps(codes, offsets, weights, totals, fits, stumps, start, stop):
         for cell in range(n_cells - 1, 0, -1):
             for problem in range(n_problems):
                 other = problem + n_problems
-                positive, negative = sums[cell, problem], sums[cell, other]
+                positive, negative = float(sums[cell, problem]), float(sums[cell, other])
                 far_positive, far_negative = totals[problem] - positive, totals[other] - negative
                 near, far = positive + negative, far_positive + far_negative
                 fit = (far_positive - far_negative) ** 2 / max(far, _TINY)
@@ -130,3 +130,20 @@ def best_stumps(codes, offsets, weights, totals, fits, stumps, start, stop):
                     stumps[feature, problem] = offsets[feature] + cell - 1
             for column in range(n_columns):
                 sums[cell - 1, column] += sums[cell, column]
+
+
+@_jit
+def add_tables(X, features, offsets, thresholds, tables, scores):
+    """OUT scores: of every feature, the line of its table that a row falls in is added.
+
+    See `adaboost.plain_tables`.
+    """
+    for row in range(X.shape[0]):
+        for group in range(features.size):
+            value = X[row, features[group]]
+            place = offsets[group]
+            # Most features have few stumps: to count is faster than to search.
+            for stump in range(offsets[group], offsets[group + 1]):
+                place += thresholds[stump] < value
+            for column in range(scores.shape[1]):
+                scores[row, column] += tables[place + group, column]
