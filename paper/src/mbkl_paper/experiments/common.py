@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import time
@@ -49,7 +48,7 @@ def versions() -> str:
 
 def source_fingerprint() -> str:
     """Return a short text that changes with any source file that the classifiers use."""
-    folder = Path(os.fspath(mbkl.__file__)).parent
+    folder = Path(mbkl.__file__).parent
     sources = {path.relative_to(folder): path for path in sorted(folder.rglob("*.py"))}
     used = [
         (name.as_posix(), path.read_bytes())
