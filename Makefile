@@ -13,10 +13,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment with pinned versions serves all targets.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml paper/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e paper
 	@touch $@
 
 # The rivals of the benchmarks, on top.
@@ -48,7 +48,7 @@ suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA;
 	$(RUN)python -m benchmarks.suite
 
 paper: $(BENCH) ## regenerate the tables and figures of the paper from the data in MBKL_DATA
-	$(RUN)python -m benchmarks.paper
+	$(RUN)python -m mbkl_paper.experiments
 
 scale: $(BENCH) ## measure codes in files and clusters, and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.scale

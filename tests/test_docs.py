@@ -31,9 +31,9 @@ def listed_names(module):
         "mbkl.report",
         "mbkl.io",
         "mbkl.tables",
-        "mbkl.vision",
-        "mbkl.baselines",
-        "mbkl.datasets",
+        "mbkl_paper.vision",
+        "mbkl_paper.baselines",
+        "mbkl_paper.datasets",
     ],
 )
 def test_all_public_names_are_in_the_reference(module):

@@ -40,16 +40,13 @@ NYSTROEM_COSTS = (0.1, 1, 10, 100)
 NYSTROEM_WIDTHS = (0.1, 0.3, 1, 3)
 # Parts of mbkl that no classifier computes with: work on them voids no result.
 NO_CLASSIFIERS = {
-    "baselines",
     "cli",
-    "datasets",
     "explain",
     "io",
     "parquet.py",
     "plot",
     "report",
     "tables",
-    "vision",
 }
 # Bags of EBM, which has 14 by default and then takes two minutes for the 379 rows of wdbc.
 EBM_BAGS = 4

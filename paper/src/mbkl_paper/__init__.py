@@ -1,0 +1,1 @@
+"""The paper behind mbkl: its rivals, data sets, image descriptors and experiments."""
