@@ -46,7 +46,7 @@ AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
 def parameter(default: Any, *constraints: Any) -> Any:
     """Declare a parameter of an estimator: its default, and what scikit-learn checks in fit."""
-    return field(default=default, metadata={"constraints": list(constraints)})
+    return field(default=default, metadata={"constraints": list(constraints) or "no_validation"})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))

@@ -1,19 +1,21 @@
-"""Both engines against the definitions, and against each other to the bit."""
+"""Compiled loops give the bits of their twins, on any number of threads."""
 
-import importlib.util
-import os
-import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import SparseCodes, coarsening, densify
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.maps.binning import BinEdges, bin_columns
+from mbkl.engine.codes import SparseCodes, coarsening
+from mbkl.engine.rows import ArrayRows
+from mbkl.engine.twins import TWINS
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.ferns import Ferns
 
 KINDS = ["dense", "sparse"]
-THREADS = [1, 2, 4]
+THREADS = [1, 2, 3, 7]
+EVERY_THREADS = pytest.mark.parametrize("n_threads", THREADS)
+# Around the blocks of the loops: 8 rows by 512 others, 256 rows of ferns.
+N_ROWS = [1, 2, 8, 9, 130, 600]
 CELLS_BY_TYPE = [
     (np.uint8, (3, 256, 2, 9, 4)),
     (np.uint16, (300, 2, 65_536)),
@@ -26,24 +28,29 @@ SHAPES = [
     pytest.param(1, (4, 2, 3), id="one row"),
     pytest.param(40, (7,), id="one group"),
 ]
+WEIGHTS = {
+    "equal": lambda n: np.full(n, 0.1),
+    "unequal": lambda n: np.random.default_rng(1).random(n),
+    "some zero": lambda n: np.where(np.arange(n) % 3, 0.3, 0.0),
+    "all zero": np.zeros,
+}
+EVERY_WEIGHTS = pytest.mark.parametrize("kind", WEIGHTS)
 
 
-def same_bits(left, right) -> bool:
-    return (
-        left.dtype == right.dtype
-        and left.shape == right.shape
-        and left.tobytes() == right.tobytes()
-    )
+def assert_same_bits(left, right):
+    assert left.dtype == right.dtype
+    assert left.shape == right.shape
+    np.testing.assert_array_equal(left, right)
+    assert left.tobytes() == right.tobytes()
 
 
-def same_codes(left, right) -> bool:
+def assert_same_codes(left, right):
+    assert type(left) is type(right)
+    parts = ("values", "offsets")
     if isinstance(left, SparseCodes):
-        parts = ("indptr", "rows", "values", "zero_codes", "offsets")
-    else:
-        parts = ("values", "offsets")
-    return type(left) is type(right) and all(
-        same_bits(getattr(left, part), getattr(right, part)) for part in parts
-    )
+        parts += ("indptr", "rows", "zero_codes")
+    for part in parts:
+        assert_same_bits(getattr(left, part), getattr(right, part))
 
 
 def tables_for(codes, n_columns, seed=1):
@@ -54,150 +61,117 @@ def residuals_for(codes, n_columns, seed=2):
     return np.random.default_rng(seed).integers(-(2**40), 2**40, size=(codes.n_rows, n_columns))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n_rows", "n_cells"), SHAPES)
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_gather_is_the_sum_of_table_entries(engine, make_codes, kind, n_rows, n_cells, n_columns):
-    codes = make_codes(n_rows, n_cells, kind=kind)
-    tables = tables_for(codes, n_columns)
-    values = densify(codes).values.astype(int)
-    expected = sum(tables[codes.offsets[g] + values[g]] for g in range(codes.n_groups))
-    np.testing.assert_allclose(engine.gather(codes, tables), expected, atol=1e-12)
+# --- Codes ---
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n_rows", "n_cells"), SHAPES)
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_histogram_is_the_sum_per_cell(engine, make_codes, kind, n_rows, n_cells, n_columns):
-    codes = make_codes(n_rows, n_cells, kind=kind)
-    residuals = residuals_for(codes, n_columns)
-    values = densify(codes).values.astype(int)
-    expected = np.zeros((codes.n_cells, n_columns), dtype=np.int64)
-    for group in range(codes.n_groups):
-        for row in range(codes.n_rows):
-            expected[codes.offsets[group] + values[group, row]] += residuals[row]
-    np.testing.assert_array_equal(engine.histogram(codes, residuals), expected)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_take_is_indexing(engine, make_codes, kind):
-    codes = make_codes(kind=kind)
-    rows = np.array([5, 0, 129, 5, 77])
-    taken = engine.take(codes, rows)
-    assert taken.n_rows == 5
-    np.testing.assert_array_equal(densify(taken).values, densify(codes).values[:, rows])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_no_rows_are_no_trouble(engine, make_codes, kind, n_columns):
-    codes = engine.take(make_codes(kind=kind), np.array([], dtype=np.intp))
-    assert engine.gather(codes, tables_for(codes, n_columns)).shape == (0, n_columns)
-    sums = engine.histogram(codes, residuals_for(codes, n_columns))
-    np.testing.assert_array_equal(sums, np.zeros((codes.n_cells, n_columns)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_no_groups_score_zero(engine, make_codes, kind, n_columns):
-    codes = make_codes(n_rows=6, n_cells=(), kind=kind)
-    np.testing.assert_array_equal(
-        engine.gather(codes, np.empty((0, n_columns))), np.zeros((6, n_columns))
-    )
-    assert engine.histogram(codes, residuals_for(codes, n_columns)).shape == (0, n_columns)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share_kept", [0.0, 0.4, 1.0])
-def test_coarsen_joins_neighbouring_cells(engine, make_codes, kind, share_kept):
-    codes = make_codes(kind=kind)
-    generator = np.random.default_rng(3)
-    keep = generator.random(codes.n_cells - codes.n_groups) < share_kept
-    plan = coarsening(codes.offsets, keep)
-    coarse = engine.coarsen(codes, plan)
-    values, new_values = densify(codes).values, densify(coarse).values
-    position = 0
-    for group in range(codes.n_groups):
-        n_boundaries = codes.offsets[group + 1] - codes.offsets[group] - 1
-        kept = keep[position : position + n_boundaries]
-        position += n_boundaries
-        climbed = np.concatenate([[0], np.cumsum(kept)])
-        if kept.any():
-            place = int(np.flatnonzero(plan.groups == group)[0])
-            np.testing.assert_array_equal(new_values[place], climbed[values[group].astype(int)])
-        else:
-            assert group not in plan.groups
-
-
-@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
 @pytest.mark.parametrize("n_columns", [1, 5])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("dtype", "n_cells"), CELLS_BY_TYPE)
-def test_engines_give_the_same_bits(
-    make_codes, make_numba_engine, dtype, n_cells, kind, n_columns, n_threads
-):
-    codes = make_codes(300, n_cells, dtype, kind)
+def test_operations_of_codes(make_codes, make_compiled, dtype, n_cells, kind, n_columns, n_threads):
+    twin = make_codes(300, n_cells, dtype, kind)
+    codes = replace(twin, loops=make_compiled(n_threads))
     tables, residuals = tables_for(codes, n_columns), residuals_for(codes, n_columns)
     rows = np.random.default_rng(4).integers(codes.n_rows, size=77)
     keep = np.random.default_rng(5).random(codes.n_cells - codes.n_groups) < 0.3
     plan = coarsening(codes.offsets, keep)
-    twin, engine = NumpyEngine(), make_numba_engine(n_threads)
-    assert same_bits(engine.gather(codes, tables), twin.gather(codes, tables))
-    assert same_bits(engine.histogram(codes, residuals), twin.histogram(codes, residuals))
-    assert same_codes(engine.take(codes, rows), twin.take(codes, rows))
-    assert same_codes(engine.coarsen(codes, plan), twin.coarsen(codes, plan))
+    assert_same_bits(codes.gather(tables), twin.gather(tables))
+    assert_same_bits(codes.histogram(residuals), twin.histogram(residuals))
+    assert_same_bits(codes.counts(), twin.counts())
+    assert_same_codes(codes.take(rows), twin.take(rows))
+    assert_same_codes(codes.coarsen(plan), twin.coarsen(plan))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n_rows", "n_cells"), SHAPES)
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_engines_give_the_same_bits_for_any_shape(
-    make_codes, make_numba_engine, kind, n_rows, n_cells, n_columns
+@pytest.mark.parametrize("n_columns", [1, 3, 6])
+def test_passes_over_codes_of_any_shape(
+    make_codes, make_compiled, kind, n_rows, n_cells, n_columns
 ):
-    codes = make_codes(n_rows, n_cells, kind=kind)
-    tables = tables_for(codes, n_columns)
-    expected = NumpyEngine().gather(codes, tables)
+    twin = make_codes(n_rows, n_cells, kind=kind)
+    tables, residuals = tables_for(twin, n_columns), residuals_for(twin, n_columns)
+    scores, sums = twin.gather(tables), twin.histogram(residuals)
     for n_threads in THREADS:
-        assert same_bits(make_numba_engine(n_threads).gather(codes, tables), expected)
+        codes = replace(twin, loops=make_compiled(n_threads))
+        assert_same_bits(codes.gather(tables), scores)
+        assert_same_bits(codes.histogram(residuals), sums)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_order_of_tables_and_residuals_does_not_matter(engine, make_codes, order):
-    codes = make_codes()
-    tables, residuals = tables_for(codes, 3), residuals_for(codes, 3)
-    assert same_bits(
-        engine.gather(codes, np.asarray(tables, order=order)), engine.gather(codes, tables)
-    )
-    assert same_bits(
-        engine.histogram(codes, np.asarray(residuals, order=order)),
-        engine.histogram(codes, residuals),
-    )
+@pytest.mark.parametrize(("dtype", "n_cells"), CELLS_BY_TYPE)
+@pytest.mark.parametrize("new_dtype", [np.uint8, np.uint16])
+def test_renumber(make_compiled, make_codes, dtype, n_cells, new_dtype):
+    codes, groups = make_codes(90, n_cells, dtype), np.array([2, 0])
+    numbers = np.random.default_rng(2).integers(256, size=codes.n_cells).astype(new_dtype)
+    arguments = (codes.values, codes.offsets, groups, numbers)
+    expected = TWINS.renumber(*arguments)
+    for n_threads in THREADS:
+        assert_same_bits(make_compiled(n_threads).renumber(*arguments), expected)
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
+# --- Comparing all rows ---
+
+
+@EVERY_WEIGHTS
+@pytest.mark.parametrize(
+    ("dtype", "n_cells"), [(np.uint8, (3, 256, 2, 9)), (np.uint16, (3, 300, 2, 9))]
+)
+@pytest.mark.parametrize("n_rows", N_ROWS)
+def test_agreement(make_compiled, make_codes, dtype, n_cells, n_rows, kind):
+    values, weights = make_codes(n_rows, n_cells, dtype).values, WEIGHTS[kind](4)
+    for others in (values, make_codes(70, n_cells, dtype, seed=1).values):
+        expected = TWINS.agreement(values, others, weights)
+        for n_threads in THREADS:
+            found = make_compiled(n_threads).agreement(values, others, weights)
+            assert_same_bits(found, expected)
+
+
+@EVERY_WEIGHTS
+def test_agreement_of_many_groups(make_compiled, kind):
+    """More groups than 16 bits can count."""
+    n_groups = 2**16 + 3
+    values = np.random.default_rng(0).integers(2, size=(n_groups, 4)).astype(np.uint8)
+    values[:, 3] = values[:, 0]
+    weights = WEIGHTS[kind](n_groups)
+    expected = TWINS.agreement(values, values, weights)
+    np.testing.assert_allclose(expected[0, 3], weights.sum(), rtol=1e-9)
+    assert_same_bits(make_compiled(2).agreement(values, values, weights), expected)
+
+
+@pytest.mark.parametrize("n_rows", N_ROWS)
+def test_city_block(make_compiled, n_rows):
+    generator = np.random.default_rng(0)
+    left, right = generator.normal(size=(5, n_rows)), generator.normal(size=(5, 70))
+    for other in (left, right):
+        expected = TWINS.city_block(left, other)
+        for n_threads in THREADS:
+            assert_same_bits(make_compiled(n_threads).city_block(left, other), expected)
+
+
+# --- Rows of X ---
+
+
+@EVERY_THREADS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n_thresholds", [1, 40, 400])
-def test_engines_bin_the_same(make_numba_engine, n_threads, dtype, order, n_thresholds):
+@pytest.mark.parametrize("n_rows", [5, 150])
+def test_bin(make_compiled, n_threads, dtype, order, n_thresholds, n_rows):
     generator = np.random.default_rng(6)
-    X = generator.normal(size=(150, 4)).astype(dtype, order=order)
+    X = generator.normal(size=(n_rows, 4)).astype(dtype, order=order)
     X[generator.random(X.shape) < 0.1] = np.nan
     features = np.array([3, 0, 2])
     thresholds = np.sort(generator.normal(size=(3, n_thresholds)).astype(np.float32), axis=1)
     edges = BinEdges(
         thresholds.ravel().astype(np.float64), np.arange(4, dtype=np.int64) * n_thresholds
     )
-    expected = np.empty((3, 150), dtype=edges.code_dtype)
-    NumpyEngine().bin(X, features, edges, expected)
-    found = np.empty_like(expected)
-    make_numba_engine(n_threads).bin(X, features, edges, found)
-    np.testing.assert_array_equal(found, expected)
+    found = make_compiled(n_threads).bin(X, features, edges)
+    assert_same_bits(found, TWINS.bin(X, features, edges))
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
+@EVERY_THREADS
 @pytest.mark.parametrize("n_columns", [1, 3, 6])
 @pytest.mark.parametrize("n_rows", [1, 300])
-def test_engines_score_the_same(make_numba_engine, n_threads, n_columns, n_rows):
+def test_score(make_compiled, n_threads, n_columns, n_rows):
     generator = np.random.default_rng(7)
     X = generator.normal(size=(n_rows, 5))
     X[generator.random(X.shape) < 0.1] = np.nan
@@ -206,46 +180,69 @@ def test_engines_score_the_same(make_numba_engine, n_threads, n_columns, n_rows)
     offsets = np.cumsum([0, *map(len, groups)]).astype(np.int64)
     edges = BinEdges(np.concatenate(groups), offsets)
     tables = generator.normal(size=(edges.cell_offsets[-1], n_columns))
-    engine, twin = make_numba_engine(n_threads), NumpyEngine()
-    expected = twin.gather(bin_columns(X, features, edges, twin), tables)
-    assert same_bits(twin.score(X, features, edges, tables), expected)
-    assert same_bits(engine.score(X, features, edges, tables), expected)
+    expected = ArrayRows(X).bin(features, edges).gather(tables)
+    assert_same_bits(TWINS.score(X, features, edges, tables), expected)
+    assert_same_bits(make_compiled(n_threads).score(X, features, edges, tables), expected)
+    rows = ArrayRows(X, make_compiled(n_threads))
+    assert_same_bits(rows.score(features, edges, tables), expected)
 
 
-def test_small_problems_need_no_compiler(run_python):
-    code = "from mbkl.engine import choose_engine; print(type(choose_engine(299_999)).__name__)"
-    assert run_python(code).stdout.strip() == "NumpyEngine"
+def values_with_gaps(n_rows, n_features=5):
+    generator = np.random.default_rng(0)
+    # Few digits, so that float32 holds the values, and ties with the thresholds.
+    X = np.round(generator.normal(size=(n_rows, n_features)) * 4) / 4
+    X[generator.random(X.shape) < 0.15] = np.nan
+    return X
 
 
-def test_large_problems_are_compiled(make_numba_engine):
-    engine = choose_engine(10**9, n_jobs=3)
-    assert isinstance(engine, make_numba_engine)
-    assert engine.n_threads == 3
+LAYOUTS = {
+    "float64": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "column-major": np.asfortranarray,
+    "column-major float32": lambda X: np.asfortranarray(X.astype(np.float32)),
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+}
+FERNS = {
+    "one stump": Ferns(depth=1, distribution="fixed"),
+    "two cells": Ferns(depth=5, max_cells=2),
+    "a byte": Ferns(depth=6, max_cells=256),
+    "two bytes": Ferns(depth=12, distribution="fixed", max_cells=1024),
+    "deep": Ferns(depth=64, distribution="fixed", max_cells=512),
+}
+EVERY_FERNS = pytest.mark.parametrize("family", FERNS.values(), ids=FERNS)
 
 
-def test_without_numba_everything_still_runs(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.delitem(sys.modules, "mbkl.engine.numba_engine", raising=False)
-    assert isinstance(choose_engine(10**9), NumpyEngine)
+@EVERY_FERNS
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_ferns_have_the_same_cells(make_compiled, family, layout):
+    X = values_with_gaps(300)
+    ferns, codes = family.fit_codes(ArrayRows(X), np.ones(300), 30, 0)
+    X = LAYOUTS[layout](X)
+    expected = TWINS.bin_ferns(X, ferns)
+    assert_same_bits(expected, codes.values)
+    for n_threads in THREADS:
+        assert_same_bits(make_compiled(n_threads).bin_ferns(X, ferns), expected)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_starts_threads_of_its_own(run_python):
-    code = """
-import os, signal, warnings
-import numpy as np
-from mbkl.engine import numba_engine
-from mbkl.engine.codes import DenseCodes
-warnings.simplefilter("ignore")
-numba_engine._SMALLEST_SHARE = 1
-engine = numba_engine.NumbaEngine(2)
-codes = DenseCodes(np.zeros((4, 50), dtype=np.uint8), np.arange(5) * 2)
-tables = np.ones((8, 1))
-engine.gather(codes, tables)
-child = os.fork()
-if child == 0:
-    signal.alarm(60)  # instead of waiting for ever for threads that do not exist
-    os._exit(0 if (engine.gather(codes, tables) == 4).all() else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    assert run_python(code).stdout.strip() == "0"
+@EVERY_FERNS
+@pytest.mark.parametrize("n_rows", [0, 1, 255, 256, 257, 1000])
+def test_new_rows_have_the_same_cells(make_compiled, family, n_rows):
+    ferns, _ = family.fit_codes(ArrayRows(values_with_gaps(60)), np.ones(60), 20, 0)
+    X = 2 * values_with_gaps(n_rows)
+    expected = TWINS.bin_ferns(X, ferns)
+    for n_threads in THREADS:
+        assert_same_bits(make_compiled(n_threads).bin_ferns(X, ferns), expected)
+
+
+@pytest.mark.parametrize("max_cells", 2 ** np.arange(1, 11))
+def test_ferns_are_fitted_the_same(make_compiled, max_cells):
+    X, weights = values_with_gaps(200), np.random.default_rng(1).random(200) + 0.5
+    family = Ferns(depth=8, max_cells=max_cells)
+    maps, codes = family.fit_codes(ArrayRows(X), weights, 40, 3)
+    for n_threads in THREADS:
+        rows = ArrayRows(X, make_compiled(n_threads))
+        same_maps, same_codes = family.fit_codes(rows, weights, 40, 3)
+        assert_same_codes(same_codes, codes)
+        for part in ("features", "thresholds", "offsets", "factors", "n_raw", "numbers"):
+            assert_same_bits(getattr(same_maps, part), getattr(maps, part))
+        assert_same_bits(same_maps.cell_offsets, maps.cell_offsets)

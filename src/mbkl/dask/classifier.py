@@ -65,7 +65,7 @@ class MBKLClassifier(Costs, KernelClassifier):
     True
     """
 
-    client: Any = parameter(None, "no_validation")
+    client: Any = parameter(None)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
