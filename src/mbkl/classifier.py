@@ -14,8 +14,7 @@ from mbkl.engine.rows import rows_at_once
 from mbkl.estimator import Classifying, Costs, Placed, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
-from mbkl.learn.checkpoint import open_checkpoint
-from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
+from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
@@ -401,7 +400,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         self : MBKLClassifier
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        progress = Progress(self, open_checkpoint(self, X, y, weights))
+        progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, dataclass_transform
@@ -25,6 +25,7 @@ from mbkl.engine import choose_loops
 from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
 from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows
 from mbkl.learn.algorithm import Kernel, Learner, Settings
+from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
@@ -91,6 +92,7 @@ class BinaryMapsEstimator(BaseEstimator):
     device: ClassVar[str] = "cpu"
     max_memory: ClassVar[Any] = None
     cache_folder: ClassVar[Any] = None
+    checkpoint: ClassVar[Any] = None
 
     # Rows on which `maps="auto"` learns what to draw, and how many times the usual number of
     # ferns it draws.
@@ -141,6 +143,12 @@ class BinaryMapsEstimator(BaseEstimator):
             return _ACCEPTED
         # Bytes stay bytes on the way to a device.
         return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
+
+    def _progress(self, *arrays) -> Progress:
+        """Begin a fit on these arrays, or go on where one was killed."""
+        if self.checkpoint is None:
+            return Progress(self)
+        return Progress(self, open_checkpoint(self, *arrays))
 
     def _training_rows(self, X, y, weights, progress: Progress) -> TrainingRows:
         """Return the rows of positive weight, with class numbers for labels; sets `classes_`."""
@@ -239,9 +247,12 @@ class BinaryMapsEstimator(BaseEstimator):
         n_columns = 1 if self.classes_.size == 2 else self.classes_.size
         n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
         loops = choose_loops(n_codes * n_columns * n_fits, self.n_jobs)
-        if self.device == "cpu":
+        is_limited = self.max_memory is not None or rows.in_files
+        if self.device == "cpu" and is_limited:
             return rows_within(self, rows, plans, self.classes_.size, loops)
-        if self.max_memory is not None or rows.in_files:
+        if self.device == "cpu":
+            return replace(rows.in_memory(), loops=loops)
+        if is_limited:
             raise ValueError("max_memory and rows in files need device='cpu'.")
         from mbkl.engine.device import DeviceRows, device_of
 

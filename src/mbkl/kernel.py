@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mbkl.engine.codes import DenseCodes
 from mbkl.estimator import POSITIVE, BinaryMapsEstimator, estimator, parameter
-from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
+from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
 from mbkl.predictor import rows_to_predict
 
 
@@ -79,7 +79,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         self : MBKernel
         """
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        progress = Progress(self)
+        progress = self._progress()
         data = self._training_rows(X, y, weights, progress)
         learner = self._draw(data, self._choose(data, progress), progress).merged
         kernel = learner.learn_kernel(self.C_kernel)

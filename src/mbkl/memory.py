@@ -125,8 +125,6 @@ def rows_within(
     loops : Twins or Compiled
     """
     limit = None if model.max_memory is None else parse_bytes(model.max_memory)
-    if limit is None and not rows.in_files:
-        return replace(rows.in_memory(), loops=loops)
     estimate = estimate_memory(model, *rows.shape, n_classes)
     needed = estimate.in_memory + (0 if rows.in_files else rows.bytes_to_copy)
     fits = limit is None or needed <= limit

@@ -20,7 +20,6 @@ from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Placed, TrainingRows, estimator, parameter
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.ferns import DEEPEST
@@ -260,7 +259,7 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         # Rows in files are not for everyone to read; what matters is how many there are.
         some = np.empty((y.size, 0)) if hasattr(X, "blocks") else X
         splits = list(check_cv(self.cv, y, classifier=True).split(some, y, groups))
-        progress = Progress(self, open_checkpoint(self, X, y, weights, *chain(*splits)))
+        progress = self._progress(X, y, weights, *chain(*splits))
         data = self._training_rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]

@@ -5,40 +5,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.engine.codes import DenseCodes
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.operator import JointOperator, MapOperator, join
-from mbkl.learn.tables import Cells, Ladder
+from mbkl.cells.operator import Block, Operator, operator_of, stacked, sum_in_order
+from mbkl.cells.tables import FreeCells, Ladder
+from mbkl.engine.arrays import offsets_of
+from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.files import FileRows
+from mbkl.engine.rows import ArrayRows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns, Stumps
 
 KINDS = ["stumps", "ferns", "stumps and ferns", "ferns, stumps and ferns"]
 
 
-def random_operator(kinds, n_cells, n_rows, generator, engine=None):
+def random_operator(kinds, n_cells, n_rows, generator, loops=TWINS):
     """Return an operator on random codes; every kind has its own groups."""
-    parts = []
-    offsets = np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)
+    blocks = []
+    offsets = offsets_of(n_cells)
     for kind in kinds:
         values = [generator.integers(count, size=n_rows) for count in n_cells]
         values = np.array(values, dtype=np.uint8).reshape(len(n_cells), n_rows)
-        cells = Ladder(offsets) if kind == "stumps" else Cells(offsets)
-        parts.append(MapOperator(DenseCodes(values, offsets), cells, engine or NumpyEngine()))
-    return join(parts)
+        cells = Ladder(offsets) if kind == "stumps" else FreeCells(offsets)
+        blocks.append(Block(DenseCodes(values, offsets, loops), cells))
+    return Operator(tuple(blocks))
 
 
 def families_in(kind):
     return kind.replace(" and ", ", ").split(", ")
 
 
-@pytest.fixture(params=KINDS)
-def operator(request, engine):
-    X = np.random.default_rng(0).normal(size=(60, 4))
-    parts = []
-    for seed, kind in enumerate(families_in(request.param)):
+def drawn_operator(kind, rows):
+    blocks = []
+    for seed, kind in enumerate(families_in(kind)):
         family = Stumps() if kind == "stumps" else Ferns(depth=3)
-        maps, codes = family.fit_codes(X, np.ones(60), 25, seed, engine)
-        parts.append(MapOperator(codes, maps.cells, engine))
-    return join(parts)
+        maps, codes = family.fit_codes(rows, np.ones(rows.shape[0]), 25, seed)
+        blocks.append(Block(codes, maps.cells))
+    return Operator(tuple(blocks))
+
+
+@pytest.fixture(params=KINDS)
+def operator(request, loops):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    return drawn_operator(request.param, ArrayRows(X, loops))
 
 
 def columns_for(operator, n_columns, seed=0):
@@ -90,10 +97,9 @@ def test_adjointness(kind, n_cells, n_rows, seed):
     np.testing.assert_allclose(forward, adjoint, atol=1e-9)
 
 
-def test_columns_of_ferns_are_indicators(engine, make_codes):
+def test_columns_of_ferns_are_indicators(make_codes):
     codes = make_codes()
-    operator = MapOperator(codes, Cells(codes.offsets), engine)
-    dense = operator.dense()
+    dense = operator_of(codes, FreeCells(codes.offsets)).dense()
     for group in range(codes.n_groups):
         for row in range(codes.n_rows):
             part = dense[row, codes.offsets[group] : codes.offsets[group + 1]]
@@ -103,8 +109,9 @@ def test_columns_of_ferns_are_indicators(engine, make_codes):
 
 def test_integers_are_added_exactly(operator):
     integers = np.random.default_rng(1).integers(-(2**40), 2**40, size=(60, 2))
-    expected = operator.dense().astype(np.int64).T @ integers
-    np.testing.assert_array_equal(operator.adjoint_of_integers(integers), expected)
+    pull, total = operator.adjoint_and_total(integers.astype(np.float64))
+    np.testing.assert_array_equal(pull, operator.dense().astype(np.int64).T @ integers)
+    np.testing.assert_array_equal(total, integers.sum(axis=0))
 
 
 def test_mass_is_the_sum_over_the_rows_that_say_yes(operator):
@@ -116,10 +123,9 @@ def test_mass_is_the_sum_over_the_rows_that_say_yes(operator):
 
 def test_gather_adds_up_tables(operator):
     tables = np.random.default_rng(1).normal(size=(operator.n_columns, 3))
-    parts = operator.parts if isinstance(operator, JointOperator) else [operator]
     expected, start = np.zeros((60, 3)), 0
-    for part in parts:
-        codes = part.plain_codes
+    for block in operator.blocks:
+        codes = block.codes
         for group in range(codes.n_groups):
             expected += tables[start + codes.offsets[group] + codes.values[group].astype(int)]
         start += codes.n_cells
@@ -148,18 +154,6 @@ def test_matrices_are_spread_and_collected_column_by_column(operator):
         np.testing.assert_allclose(
             collected[:, column], operator.collect(values[:, column]), atol=1e-12
         )
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 2**32))
-def test_cells_spread_and_collect(n_cells, seed):
-    generator = np.random.default_rng(seed)
-    cells = Cells(np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64))
-    matrix = np.zeros((cells.n_cells, cells.n_slots))
-    matrix[np.arange(cells.n_cells), cells.group] = 1.0
-    weights, values = generator.normal(size=cells.n_slots), generator.normal(size=cells.n_cells)
-    np.testing.assert_array_equal(cells.spread(weights), matrix @ weights)
-    np.testing.assert_allclose(cells.collect(values), matrix.T @ values, atol=1e-12)
-    np.testing.assert_allclose(cells.penalty(np.exp(weights)), 1 / (matrix @ np.exp(weights)))
 
 
 def test_gram_is_the_matrix_times_itself(operator):
@@ -192,34 +186,22 @@ def test_products_are_those_of_the_columns(operator):
 
 
 def test_cells_of_a_fern_are_marked(operator):
-    parts = operator.parts if isinstance(operator, JointOperator) else [operator]
-    expected = [isinstance(part.cells, Cells) for part in parts for _ in range(part.n_columns)]
+    expected = [
+        isinstance(block.cells, FreeCells)
+        for block in operator.blocks
+        for _ in range(block.cells.n_cells)
+    ]
     np.testing.assert_array_equal(operator.is_cell, expected)
     assert not (operator.is_cell & operator.is_chained).any()
 
 
-def test_distance_is_the_weight_of_maps_that_differ(engine, make_codes):
-    codes, others = make_codes(30), make_codes(20, seed=1)
-    cells = Cells(codes.offsets)
-    weights = np.random.default_rng(0).random(5)
-    differ = codes.values[:, :, None] != others.values[:, None, :]
-    np.testing.assert_allclose(
-        cells.distance(codes, others, weights, engine),
-        np.tensordot(weights, differ, axes=1),
-        atol=1e-12,
-    )
-    own = cells.distance(codes, codes, weights, engine)
-    np.testing.assert_allclose(np.diag(own), 0.0, atol=1e-12)
-
-
 def test_active_columns_are_those_of_the_matrix(operator):
-    parts = operator.parts if isinstance(operator, JointOperator) else [operator]
-    for part in parts:
-        columns, n_columns = part.cells.active_columns(part.plain_codes)
+    for block in operator.blocks:
+        columns, n_columns = block.cells.active_columns(block.codes)
         active = np.zeros((60, n_columns))
         active[np.arange(60)[:, None], columns] = 1.0
-        Z = used_columns(part)
-        if isinstance(part.cells, Cells):
+        Z = used_columns(Operator((block,)))
+        if isinstance(block.cells, FreeCells):
             np.testing.assert_array_equal(active, Z)
         else:
             np.testing.assert_array_equal(active[:, 0::2], Z > 0)
@@ -268,10 +250,10 @@ def test_keep_maps_keeps_their_columns(operator, share_kept):
     np.testing.assert_allclose(part.gram(gram_weights), expected, atol=1e-10)
 
 
-def test_all_maps_of_one_family_may_go(engine):
+def test_all_maps_of_one_family_may_go(loops):
     generator = np.random.default_rng(0)
-    operator = random_operator(["stumps", "ferns"], [3, 4], 30, generator, engine)
-    stumps = np.arange(operator.n_slots) < operator.parts[0].n_slots
+    operator = random_operator(["stumps", "ferns"], [3, 4], 30, generator, loops)
+    stumps = np.arange(operator.n_slots) < operator.blocks[0].cells.n_slots
     for gone in (stumps, ~stumps):
         part = operator.keep_maps(operator.is_map & ~gone)
         expected = operator.dense()[:, operator.spread(operator.is_map & ~gone)]
@@ -300,11 +282,11 @@ def test_the_order_of_the_rows_does_not_change_the_bits(operator):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_number_of_threads_gives_the_same_bits(make_numba_engine, kind):
+def test_any_number_of_threads_gives_the_same_bits(make_compiled, kind):
     results = []
-    for engine in (NumpyEngine(), *map(make_numba_engine, (1, 2, 5))):
+    for loops in (TWINS, *map(make_compiled, (1, 2, 5))):
         generator = np.random.default_rng(0)
-        operator = random_operator(families_in(kind), [3, 5, 2, 9], 200, generator, engine)
+        operator = random_operator(families_in(kind), [3, 5, 2, 9], 200, generator, loops)
         residuals = generator.normal(size=(200, 2))
         results.append(
             [
@@ -319,8 +301,135 @@ def test_any_number_of_threads_gives_the_same_bits(make_numba_engine, kind):
             assert left.tobytes() == right.tobytes()
 
 
-def test_joining_one_operator_is_that_operator(make_codes):
-    codes = make_codes()
-    operator = MapOperator(codes, Cells(codes.offsets), NumpyEngine())
-    assert join([operator]) is operator
-    assert isinstance(join([operator, operator]), JointOperator)
+@pytest.mark.parametrize("kind", KINDS)
+def test_codes_in_files_give_the_same_bits(tmp_path, loops, kind):
+    rows = ArrayRows(np.random.default_rng(0).normal(size=(200, 4)), loops)
+    in_memory = drawn_operator(kind, rows)
+    in_files = drawn_operator(kind, FileRows(rows, loops, tmp_path, block_rows=33))
+    residuals = np.random.default_rng(1).normal(size=(200, 2))
+    weights, kernel_weights = columns_for(in_memory, 3), kernel_weights_for(in_memory)
+    kept = np.random.default_rng(3).random(in_memory.n_slots) < 0.5
+    for left, right in (
+        (in_memory, in_files),
+        (in_memory, in_files.collected()),
+        (in_memory.narrowed(), in_files.narrowed()),
+    ):
+        assert left.forward(weights).tobytes() == right.forward(weights).tobytes()
+        assert left.adjoint(residuals).tobytes() == right.adjoint(residuals).tobytes()
+    assert in_memory.gram(kernel_weights).tobytes() == in_files.gram(kernel_weights).tobytes()
+    np.testing.assert_array_equal(
+        in_files.keep_maps(kept).dense(), in_memory.keep_maps(kept).dense()
+    )
+    assert all(isinstance(block.codes, DenseCodes) for block in in_files.collected().blocks)
+
+
+# --- Several blocks ---
+
+
+def test_an_operator_is_its_blocks_side_by_side(operator):
+    singles = [Operator((block,)) for block in operator.blocks]
+    np.testing.assert_array_equal(
+        operator.dense(), np.concatenate([one.dense() for one in singles], axis=1)
+    )
+    for name in ("n_groups", "n_columns", "n_slots"):
+        assert getattr(operator, name) == sum(getattr(one, name) for one in singles)
+    for name in ("is_map", "is_chained", "is_cell"):
+        expected = np.concatenate([getattr(one, name) for one in singles])
+        np.testing.assert_array_equal(getattr(operator, name), expected)
+    np.testing.assert_array_equal(
+        operator.thinned(3), np.concatenate([one.thinned(3) for one in singles])
+    )
+    assert operator.longest_chain == max(one.longest_chain for one in singles)
+    assert (operator.n_rows, operator.codes) == (60, operator.blocks[0].codes)
+
+
+def test_signed_maps_are_columns_times_signs(operator):
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=operator.n_columns)
+    expected = operator.collect((operator.dense() * signs).T).T
+    np.testing.assert_array_equal(operator.signed(signs), expected)
+
+
+def test_two_blocks_are_two_matrices_side_by_side(loops):
+    generator = np.random.default_rng(0)
+    operator = random_operator(["stumps", "ferns"], [4, 3, 5], 50, generator, loops)
+    stumps, ferns = (block.codes.values for block in operator.blocks)
+    numbers = [(group, cell) for group, size in enumerate((4, 3, 5)) for cell in range(size)]
+    signs = [np.where(stumps[g] >= c, 1.0, -1.0) * (c > 0) for g, c in numbers]
+    indicators = [(ferns[g] == c).astype(float) for g, c in numbers]
+    Z = np.array(signs + indicators).T
+    np.testing.assert_array_equal(operator.dense(), Z)
+    weights, residuals = columns_for(operator, 2), generator.normal(size=(50, 2))
+    np.testing.assert_allclose(operator.forward(weights), Z @ weights, atol=1e-10)
+    np.testing.assert_allclose(operator.adjoint(residuals), Z.T @ residuals, atol=1e-10)
+    # A stump has a weight on either side: half of its kernel weight each.
+    theta = generator.random(operator.n_slots) + 0.1
+    scale = np.concatenate([theta[:12] / 2, np.repeat(theta[12:], (4, 3, 5))])
+    np.testing.assert_allclose(operator.gram(theta), (Z * scale) @ Z.T, atol=1e-10)
+
+
+# --- Narrow passes ---
+
+
+def test_codes_are_bundled_for_few_columns_alone(loops, make_codes):
+    codes = make_codes(2000, (2,) * 9)
+    block = Block(codes, FreeCells(codes.offsets))
+    assert isinstance(block.codes_for(2), BundledCodes)
+    assert block.codes_for(2) is block.codes_for(1)
+    assert block.codes_for(3) is codes
+
+
+def test_forgotten_bundles_are_made_again(make_codes):
+    codes = make_codes(2000, (2,) * 9)
+    operator = operator_of(codes, FreeCells(codes.offsets))
+    (block,) = operator.blocks
+    before = block.narrow_codes
+    operator.forget_narrow()
+    assert "narrow_codes" not in vars(block)
+    assert block.narrow_codes is not before
+    np.testing.assert_array_equal(block.narrow_codes.bundles.values, before.bundles.values)
+
+
+def test_a_block_of_which_all_maps_are_kept_is_the_same(operator):
+    part = operator.keep_maps(operator.is_map)
+    assert all(own is block for own, block in zip(part.blocks, operator.blocks, strict=True))
+
+
+# --- On a device ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_an_operator_on_a_device_is_that_of_memory(kind, n_columns):
+    pytest.importorskip("torch", reason="Torch is not installed.")
+    from mbkl.engine.arrays import to_host
+    from mbkl.engine.device import DeviceRows, device_of
+
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    operator = drawn_operator(kind, ArrayRows(X))
+    on_device = drawn_operator(kind, DeviceRows(X, device_of("torch")))
+    assert on_device.many_at_once
+    assert not operator.many_at_once
+    weights = columns_for(operator, n_columns)
+    residuals = np.random.default_rng(1).normal(size=(60, n_columns))
+    placed, pulled = on_device.to_device(weights), on_device.to_device(residuals)
+    np.testing.assert_allclose(to_host(on_device.forward(placed)), operator.forward(weights))
+    for found, expected in (
+        (on_device.adjoint(pulled), operator.adjoint(residuals)),
+        (on_device.mass(pulled), operator.dense().clip(min=0).T @ residuals),
+        *zip(on_device.products(pulled**2), operator.products(residuals**2), strict=True),
+    ):
+        used = operator.spread(operator.is_map) if len(found) > n_columns else slice(None)
+        np.testing.assert_allclose(to_host(found)[used], expected[used], atol=1e-10)
+    np.testing.assert_array_equal(on_device.dense(), operator.dense())
+    np.testing.assert_array_equal(on_device.collected().dense(), operator.dense())
+
+
+# --- Pieces ---
+
+
+def test_pieces_are_stacked_and_added_in_order():
+    pieces = [np.ones((2, 1)), np.zeros((3, 1))]
+    assert stacked(pieces).shape == (5, 1)
+    assert stacked(pieces[:1]) is pieces[0]
+    numbers = [np.array([0.1]), np.array([0.2]), np.array([0.3])]
+    assert sum_in_order(numbers)[0] == (0.1 + 0.2) + 0.3

@@ -20,7 +20,7 @@ from mbkl.dask.partitions import spread
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter
 from mbkl.extras import require
-from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
 
 
@@ -109,7 +109,7 @@ class MBKLClassifier(Costs, KernelClassifier):
 
     def _fit_stores(self, crew: Crew) -> None:
         """Learn from what the stores hold."""
-        progress = Progress(self)
+        progress = self._progress()
         X = RemoteMatrix(crew)
         X.loops = choose_loops(X.shape[0] * X.shape[1], self.n_jobs)
         if not X.shape[0]:

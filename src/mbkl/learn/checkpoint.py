@@ -45,8 +45,7 @@ class Checkpoint:
 
     Parameters
     ----------
-    path : Path or None
-        None keeps nothing.
+    path : Path
     identity : str
         Fingerprint of the data and settings: a file of another fit is an error.
 
@@ -66,13 +65,12 @@ class Checkpoint:
     (Result(value=2.0), Result(value=2.0))
     """
 
-    def __init__(self, path: Path | None, identity: str = "") -> None:
+    def __init__(self, path: Path, identity: str = "") -> None:
         self._path = path
         self._stored: dict[str, np.ndarray] = {_IDENTITY: np.array(identity)}
-        if path is not None:
-            _check_folder(path)
-            if path.exists():
-                self._stored = _read(path, identity)
+        _check_folder(path)
+        if path.exists():
+            self._stored = _read(path, identity)
 
     def recall(
         self, stage: str, kind: type[T], compute: Callable[[], T], finished=lambda: True
@@ -89,8 +87,6 @@ class Checkpoint:
         finished : callable
             Says after the computation whether it ran to its end; else it is not kept.
         """
-        if self._path is None:
-            return compute()
         prefix = f"{stage}/"
         if any(name.startswith(prefix) for name in self._stored):
             return _unpack(kind, prefix, self._stored)
@@ -103,8 +99,6 @@ class Checkpoint:
 
 def open_checkpoint(estimator, *arrays) -> Checkpoint:
     """Return the checkpoint that the estimator names, for a fit on these arrays."""
-    if estimator.checkpoint is None:
-        return Checkpoint(None)
     return Checkpoint(Path(estimator.checkpoint), _fingerprint(estimator, arrays))
 
 

@@ -38,7 +38,7 @@ class Progress:
     """
 
     def __init__(self, estimator, saved: Checkpoint | None = None) -> None:
-        self._saved = saved or Checkpoint(None)
+        self._saved = saved
         self.timings: dict[str, float] = {}
         self._nested: list[float] = []
         self._estimator = estimator
@@ -64,6 +64,8 @@ class Progress:
 
     def recall(self, stage: str, kind: type[T], compute: Callable[[], T]) -> T:
         """Return the result of a stage, from the checkpoint where it is there."""
+        if self._saved is None:
+            return compute()
         return self._saved.recall(stage, kind, compute, lambda: self.reason_to_stop() is None)
 
     @contextmanager

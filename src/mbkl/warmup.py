@@ -1,0 +1,65 @@
+"""Compile every loop once, so that no later fit in any process waits for the compiler."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from scipy import sparse
+
+from mbkl.engine.codes import coarsening
+from mbkl.engine.rows import ArrayRows, SparseRows
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.ferns import Ferns
+
+
+def warmup() -> float:
+    """Call each loop on tiny data of the usual types; return the seconds it took."""
+    began = time.perf_counter()
+    from mbkl.engine.compiled import Compiled
+    from mbkl.explain.warmup import warm_explanations
+
+    loops = Compiled(1)
+    X = np.zeros((400, 2))
+    X[0] = 1.0
+    inputs = [
+        make(X, dtype)
+        for dtype in ("f4", "f8")
+        for make in (np.ascontiguousarray, np.asfortranarray)
+    ]
+    _warm_stumps(inputs, X, loops)
+    _warm_ferns(inputs, loops)
+    loops.city_block(X.T.copy(), X.T.copy())
+    warm_explanations(loops)
+    return time.perf_counter() - began
+
+
+def _warm_stumps(inputs, X, loops) -> None:
+    features = np.arange(2)
+    for n_thresholds in (2, 300):  # codes of one and of two bytes
+        thresholds = np.tile(np.linspace(0.0, 1.0, n_thresholds), 2)
+        edges = BinEdges(thresholds, np.arange(3, dtype=np.int64) * n_thresholds)
+        rows = [ArrayRows(variant, loops) for variant in inputs]
+        for each in rows:
+            for n_columns in (1, 5):
+                each.score(features, edges, np.zeros((edges.cell_offsets[-1], n_columns)))
+        for each in [*rows, SparseRows(sparse.csr_array(X), loops)]:
+            codes = each.bin(features, edges)
+            codes = codes.coarsen(coarsening(codes.offsets, np.ones(codes.n_cells - 2, bool)))
+            for form in (codes, codes.bundled()):
+                some = form.take(np.arange(20))
+                for n_columns in (1, 5):
+                    some.gather(np.zeros((some.n_cells, n_columns)))
+                    some.histogram(np.zeros((20, n_columns), dtype=np.int64))
+
+
+def _warm_ferns(inputs, loops) -> None:
+    for max_cells in (256, 512):  # codes of one and of two bytes
+        for variant in inputs:
+            ferns = Ferns(depth=12.0, max_cells=max_cells)
+            rows = ArrayRows(variant, loops)
+            maps, codes = ferns.fit_codes(rows, np.ones(len(variant)), 3, 0)
+            rows.bin_ferns(maps)
+        for weights in (np.ones(3), np.arange(3.0)):
+            values = codes.dense().values.astype(f"u{max_cells // 256}")
+            loops.agreement(values, values, weights)
