@@ -23,7 +23,7 @@ _BINS = 48
 _OUTER = 0.005
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FeatureShape:
     """Step function of one feature, for each score.
 
@@ -59,6 +59,10 @@ class FeatureShape:
     density: NDArray[np.intp] | None
     stump_thresholds: Array
     theta: Array
+
+    def __repr__(self) -> str:
+        n_intervals, n_scores = self.values.shape
+        return f"<FeatureShape: {self.name!r}, {n_intervals} intervals, {n_scores} scores>"
 
     @property
     def warp(self) -> Array:
