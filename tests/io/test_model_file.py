@@ -244,14 +244,15 @@ def test_old_files_load_for_ever(path):
 
 def test_there_are_old_files():
     assert len(list(DATA.glob("version-1-*.mbkl"))) >= 3
-    assert container.VERSION == 1, "a new version needs files of its own in tests/io/data"
+    assert len(list(DATA.glob("version-2-*.mbkl"))) >= 3
+    assert container.VERSION == 2, "a new version needs files of its own in tests/io/data"
 
 
 def test_a_newer_version_names_the_remedy(fitted, saved, loaded, monkeypatch):
-    monkeypatch.setattr(container, "VERSION", 2)
+    monkeypatch.setattr(container, "VERSION", 3)
     data = saved(fitted("stumps")[0])
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"format 2.*up to 1; install a newer mbkl"):
+    with pytest.raises(ModelFileError, match=r"format 3.*up to 2; install a newer mbkl"):
         loaded(data)
 
 
