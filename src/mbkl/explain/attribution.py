@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_shares import fern_shares
 from mbkl.explain.inside import (
-    DenseCodes,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -57,17 +56,19 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
             elif isinstance(maps, FernMaps):
                 _add_ferns(total, maps, tables, X, background)
             else:
-                total += _along_projections(maps, tables, X, background)
+                total += along_projections(maps, tables, X, background)
     return np.ascontiguousarray(total.transpose(1, 0, 2))
 
 
 def centred_entries(maps: Maps, tables: Array, X: NDArray, background: NDArray) -> Array:
     """Return table entries less their means, of shape (n_groups, n_rows, n_columns)."""
-    means = _entries(codes_of(maps, background), tables).mean(axis=1, keepdims=True)
-    return _entries(codes_of(maps, X), tables) - means
+    means = entries_of(maps, tables, background).mean(axis=1, keepdims=True)
+    return entries_of(maps, tables, X) - means
 
 
-def _entries(codes: DenseCodes, tables: Array) -> Array:
+def entries_of(maps: Maps, tables: Array, X: NDArray) -> Array:
+    """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
+    codes = codes_of(maps, X)
     return tables[codes.values + codes.offsets[:-1, None]]
 
 
@@ -88,12 +89,12 @@ def _add_ferns(total: Array, ferns: FernMaps, tables: Array, X, background) -> N
                     total[feature, span] += own[place]
 
 
-def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
+def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
     """Return what the features of projections add, of shape (n_features, n_rows, n_columns)."""
     inputs, others = maps._inputs(X), maps._inputs(background)
     places, other_places = inputs @ maps.directions, others @ maps.directions
-    entries = _entries(codes_of(maps, X), tables)
-    other_entries = _entries(codes_of(maps, background), tables)
+    entries = entries_of(maps, tables, X)
+    other_entries = entries_of(maps, tables, background)
     total = np.zeros((inputs.shape[1], len(X), tables.shape[1]))
     for row in range(len(background)):
         change = entries - other_entries[:, row : row + 1]
