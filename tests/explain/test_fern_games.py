@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.explain.fern_games import FernTables, main_effects, same_fern
+from mbkl.explain.fern_games import FernTables, columns_of, main_effects, same_fern
 from mbkl.maps.ferns import FernMaps
 
 
@@ -16,32 +16,39 @@ def games(request, fitted):
 def test_pieces_add_up_to_the_cells_of_the_engine(games):
     tables, X, _ = games
     cells = tables.ferns.codes(X, NumpyEngine()).values + tables.ferns.cell_offsets[:-1, None]
-    pieces = tables.pieces(X)
-    for fern in range(tables.ferns.n_maps):
-        own = pieces[:, tables.bounds[fern] : tables.bounds[fern + 1]]
-        entries = tables.entries(np.array(fern), own.sum(axis=1))
-        np.testing.assert_array_equal(entries, tables.tables[cells[fern]])
+    for block in tables.blocks():
+        answers = tables.answers(columns_of(X), block)
+        numbers = answers.pieces.sum(axis=1)
+        np.testing.assert_array_equal(numbers, answers.numbers)
+        entries = tables.entries(block.start + answers.fern, numbers)
+        own = cells[block.start : block.stop]
+        np.testing.assert_array_equal(entries[answers.place], tables.tables[own])
 
 
 def test_answers_stand_for_all_rows(games):
     tables, X, _ = games
-    pieces = tables.pieces(X)
     for block in tables.blocks():
-        answers = tables.answers(pieces, block)
+        answers = tables.answers(columns_of(X), block)
         assert (np.diff(answers.fern) >= 0).all()
         np.testing.assert_array_equal(answers.count, np.bincount(answers.place.ravel()))
-        for fern in block:
-            own = pieces[:, tables.bounds[fern] : tables.bounds[fern + 1]]
-            place = answers.place[:, fern - block.start]
+        for fern, place in zip(block, answers.place, strict=True):
             assert (answers.fern[place] == fern - block.start).all()
-            np.testing.assert_array_equal(answers.pieces[place, : own.shape[1]], own)
+            stumps = tables.stumps(range(fern, fern + 1))
+            yes = X[:, tables.features[stumps]] > tables.thresholds[stumps]
+            steps = np.add.reduceat(
+                yes, tables.starts[tables.bounds[fern] : tables.bounds[fern + 1]] - stumps.start,
+                axis=1, dtype=int,
+            )  # fmt: skip
+            own = answers.pieces[place, : steps.shape[1]]
+            n_digits = [[int(piece).bit_count() for piece in row] for row in own]
+            np.testing.assert_array_equal(n_digits, steps)
             assert np.unique(place).size == np.unique(own, axis=0).shape[0]
 
 
 def test_main_effects_are_jumps_of_the_partial_dependence(games, mixed_scores):
     tables, X, model = games
     background = X[:15]
-    jumps = main_effects(tables, tables.pieces(background))
+    jumps = main_effects(tables, columns_of(background))
     for stump in range(0, tables.order.size, 11):
         feature, threshold = tables.features[stump], tables.thresholds[stump]
         same = (tables.features == feature) & (tables.thresholds == threshold)

@@ -4,9 +4,9 @@ import pytest
 from mbkl import MBKLClassifier
 from mbkl.engine import numba_engine
 from mbkl.engine.numba_engine import NumbaEngine
-from mbkl.explain import fern_shares, kernels
+from mbkl.explain import fern_shares, inside, loops
 from mbkl.explain.coalitions import MOST_EXACT
-from mbkl.explain.fern_games import FernTables
+from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.warmup import warmup
 from mbkl.maps import Ferns
 
@@ -22,7 +22,7 @@ def make_game(make_data):
         model = MBKLClassifier(maps=maps, n_maps=40, random_state=0).fit(X, y)
         games = FernTables(model.predictor_.maps.parts[0], model.predictor_.tables[0])
         block = range(7, 33)
-        sides = [games.answers(games.pieces(rows), block) for rows in (X, X[:15])]
+        sides = [games.answers(columns_of(rows), block) for rows in (X, X[:15])]
         return games, block, *sides
 
     return make
@@ -30,7 +30,7 @@ def make_game(make_data):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("depth", "n_features"), [(3, 30), (8, 2), (14, 6), (40, 30)])
-def test_the_kernel_is_like_its_twin(make_game, depth, n_features, n_classes):
+def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     game = make_game(depth, n_features, n_classes)
     compiled = fern_shares.share_compiled(*game, NumbaEngine(1))
     plain = fern_shares.share_numpy(*game)
@@ -39,7 +39,7 @@ def test_the_kernel_is_like_its_twin(make_game, depth, n_features, n_classes):
 
 
 def test_games_of_few_and_of_many_players_are_compared(make_game):
-    """The kernel has a way for each: the test above must take both."""
+    """The loop has a way for each: the test above must take both."""
     for depth, expected in ((14, {True}), (40, {True, False})):
         _, _, rows, background = make_game(depth, 6 if depth == 14 else 30)
         differ = (rows.pieces[:, None] != background.pieces).sum(axis=2)
@@ -60,7 +60,7 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
     for name in ("share_numpy", "share_compiled"):
         monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
-        monkeypatch.setattr(fern_shares, "SMALL", small)
+        monkeypatch.setattr(inside, "SMALL", small)
         monkeypatch.setattr("mbkl.engine.SMALL", small)
         fern_shares.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]
@@ -68,11 +68,11 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
 
 def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
     assert warmup() >= 0
-    ready = list(kernels.share.signatures)
-    for depth, n_classes in ((1, 2), (14, 3)):
+    ready = [list(loop.signatures) for loop in (loops.share_few, loops.share_many)]
+    for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
         fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), NumbaEngine(1))
-    assert kernels.share.signatures == ready
-    assert len(ready) == 1
+    assert [loop.signatures for loop in (loops.share_few, loops.share_many)] == ready
+    assert [len(signatures) for signatures in ready] == [1, 1]
 
 
 def test_a_small_explanation_needs_no_compiler(run_python):

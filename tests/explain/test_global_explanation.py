@@ -32,6 +32,16 @@ def test_with_and_without_data(fitted, name, n_classes):
         assert json.loads(text)["n_rows"] == 30
 
 
+def test_a_short_summary(fitted):
+    model, X = fitted("auto")
+    explanation = explain_global(model, X)
+    assert repr(explanation).startswith("<GlobalExplanation: 4 features, 3 scores, 80 rows; most ")
+    assert f"x{explanation.ranking[0]} " in repr(explanation)
+    shape = explanation.shape("x1")
+    assert repr(shape) == f"<FeatureShape: 'x1', {len(shape.values)} intervals, 3 scores>"
+    assert len(repr(explanation.groups[0])) < 200
+
+
 def test_importances_are_mean_absolute_contributions(fitted):
     model, X = fitted("auto")
     explanation = explain_global(model, X, background_rows=20)

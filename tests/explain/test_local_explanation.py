@@ -27,6 +27,12 @@ def test_everything_sums_to_the_scores(fitted, name, n_classes, with_background)
     assert len(explanation.groups) == explanation.group_contributions.shape[1]
 
 
+def test_a_short_summary(fitted):
+    model, X = fitted("auto")
+    summary = repr(explain_local(model, X, groups=True))
+    assert summary == "<LocalExplanation: 80 rows, 4 features, 3 scores>"
+
+
 def test_importances_are_means_of_local_contributions(fitted):
     model, X = fitted("auto")
     local = explain_local(model, X, background=X)

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import struct
+import zlib
 
 import numpy as np
 from hypothesis import given
@@ -44,12 +45,24 @@ def test_arrays_lie_where_a_plain_reader_expects_them(named):
     data = b"".join(pack({}, named))
     (length,) = struct.unpack_from("<I", data, 12)
     offset = 16 + length
-    for name, dtype, shape in json.loads(data[16:offset])["arrays"]:
+    for name, dtype, shape, length in json.loads(data[16:offset])["arrays"]:
         assert offset % 8 == 0
-        array = np.frombuffer(data, dtype, math.prod(shape), offset).reshape(shape)
+        own = data[offset : offset + length]
+        if length < np.dtype(dtype).itemsize * math.prod(shape):
+            own = zlib.decompress(own)
+        array = np.frombuffer(own, dtype).reshape(shape)
         np.testing.assert_array_equal(array, named[name])
-        offset += -(-array.nbytes // 8) * 8
+        offset += -(-length // 8) * 8
     assert offset == len(data) - 32
+
+
+def test_arrays_that_repeat_are_compressed_but_not_without_limit():
+    repeated = np.tile(np.random.default_rng(0).normal(size=500), 10)
+    assert len(b"".join(pack({}, {"a": repeated}))) < repeated.nbytes / 5
+    for array in (repeated, np.zeros(10_000), np.tile(np.arange(30.0), 100)):
+        data = b"".join(pack({}, {"a": array}))
+        np.testing.assert_array_equal(unpack(io.BytesIO(data))[1]["a"], array)
+        assert len(data) > array.nbytes / 20
 
 
 def test_empty_and_reversed_arrays():

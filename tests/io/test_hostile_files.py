@@ -5,6 +5,7 @@ import io
 import json
 import struct
 import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from mbkl.io.container import pack, unpack
 DIGEST_BYTES = 32
 
 
-def file_of(text: str | bytes, data: bytes = b"", version: int = 1) -> bytes:
+def file_of(text: str | bytes, data: bytes = b"", version: int = container.VERSION) -> bytes:
     """Return a file with any text as its header and any bytes as its arrays."""
     text = text.encode("ascii") if isinstance(text, str) else text
     text += b" " * (-len(text) % 8)
@@ -82,7 +83,7 @@ def test_other_kinds_of_paths(tmp_path, small):
 
 
 def test_headers_that_are_no_headers():
-    assert "too long" in complaint(container.MAGIC + b"\x01\0\0\0\xff\xff\xff\xff" + b"x" * 100)
+    assert "too long" in complaint(container.MAGIC + b"\x02\0\0\0\xff\xff\xff\xff" + b"x" * 100)
     assert "JSON" in complaint(file_of("[" * 100_000))
     assert "JSON" in complaint(file_of('{"a":' * 100_000))
     assert "JSON" in complaint(file_of("{" + '"a":1,' * 3 + '"b":2}'))
@@ -92,7 +93,7 @@ def test_headers_that_are_no_headers():
     assert "JSON" in complaint(file_of(b'{"a":"\xff"}'))
     assert "JSON" in complaint(file_of("import os"))
     assert "no JSON object" in complaint(file_of("[]"))
-    for version in (0, 2, 2**32 - 1):
+    for version in (0, container.VERSION + 1, 2**32 - 1):
         assert "format" in complaint(file_of("{}", version=version))
 
 
@@ -103,19 +104,26 @@ def test_headers_that_are_no_headers():
         [],
         ["a"],
         ["a", "<f8"],
+        ["a", "<f8", [1]],
         ["a", "<f8", [1], 64],
-        ["a", "|O", [1]],
-        ["a", "<f2", [1]],
-        ["a", "<U1000", [1]],
-        ["a", "<f8", [-1]],
-        ["a", "<f8", [True]],
-        ["a", "<f8", [1.0]],
-        ["a", "<f8", 1],
-        ["a", "<f8", [2**62]],
-        ["a", "<f8", [2**40, 2**40]],
-        ["a", "<f8", [0, 2**62]],
-        ["a", "<f8", [1, 1, 1]],
-        [1, "<f8", [1]],
+        ["a", "<f8", [1], 8, 8],
+        ["a", "<f8", [1], -8],
+        ["a", "<f8", [1], 8.0],
+        ["a", "<f8", [1], None],
+        ["a", "<f8", [1], 0],
+        ["a", "<f8", [100], 8],
+        ["a", "|O", [1], 8],
+        ["a", "<f2", [1], 2],
+        ["a", "<U1000", [1], 4000],
+        ["a", "<f8", [-1], 8],
+        ["a", "<f8", [True], 8],
+        ["a", "<f8", [1.0], 8],
+        ["a", "<f8", 1, 8],
+        ["a", "<f8", [2**62], 2**65],
+        ["a", "<f8", [2**40, 2**40], 8],
+        ["a", "<f8", [0, 2**62], 0],
+        ["a", "<f8", [1, 1, 1], 8],
+        [1, "<f8", [1], 8],
         {"name": "a"},
     ],
 )
@@ -124,12 +132,32 @@ def test_tables_of_arrays_that_are_not_valid(entry):
     assert "table of arrays" in complaint(file_of(text, bytes(8)))
 
 
+@pytest.mark.parametrize("entry", [["a", "<f8", [1], 8], ["a", "<f8", [2**40]]])
+def test_tables_of_arrays_of_the_first_version(entry):
+    text = json.dumps({"arrays": [entry]})
+    assert "table of arrays" in complaint(file_of(text, bytes(8), version=1))
+
+
+def test_compressed_arrays_that_are_not():
+    for data, length in (
+        (b"x" * 40, 40),
+        (zlib.compress(bytes(800)) + bytes(100), 40),
+        (zlib.compress(bytes(10**6))[:40], 40),
+        (zlib.compress(bytes(799)) + bytes(100), 40),
+        (zlib.compress(bytes(801)) + bytes(100), 40),
+        (zlib.compress(bytes(10**7))[:80], 80),
+    ):
+        text = json.dumps({"arrays": [["a", "|u1", [800], length]]})
+        padded = data[:length] + bytes(-length % 8)
+        assert "An array of the model file" in complaint(file_of(text, padded))
+
+
 def test_arrays_and_bytes_that_do_not_match(small):
-    table = [["a", "<f8", [1]], ["a", "<f8", [1]]]
+    table = [["a", "<f8", [1], 8], ["a", "<f8", [1], 8]]
     assert "table of arrays" in complaint(file_of(json.dumps({"arrays": table}), bytes(16)))
     assert "table of arrays" in complaint(file_of("{}"))
     for n_bytes in (0, 7, 9, 16):
-        text = json.dumps({"arrays": [["a", "<f8", [1]]]})
+        text = json.dumps({"arrays": [["a", "<f8", [1], 8]]})
         assert "truncated or too long" in complaint(file_of(text, bytes(n_bytes)))
     assert "truncated or too long" in complaint(small + b"\0")
     assert "checksum" in complaint(small[:-1] + bytes([small[-1] ^ 1]))

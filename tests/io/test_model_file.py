@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 import mbkl
 from mbkl import MBKernel, MBKLClassifier
 from mbkl.io import ModelFileError, container, load, load_extra, model_file, save
+from mbkl.io.container import pack, unpack
 from mbkl.maps import Stumps
 
 DATA = Path(__file__).parent / "data"
@@ -200,13 +201,20 @@ def test_parameters_that_are_not_stored(fitted, saved, loaded):
     assert (back.predict(X) == model.predict(X)).all()
 
 
-def test_a_checkpoint_is_not_stored(saved, loaded, tmp_path):
-    model = MBKLClassifier(n_maps=5, checkpoint=str(tmp_path / "secret name")).fit(
-        [[0], [1]], [0, 1]
-    )
-    data = saved(model)
-    assert b"secret name" not in data
-    assert loaded(data).checkpoint is None
+@pytest.mark.parametrize("name", ["checkpoint", "cache_folder"])
+def test_paths_are_not_stored(saved, loaded, tmp_path, name):
+    path = str(tmp_path / "secret name")
+    data = saved(MBKLClassifier(n_maps=5, **{name: path}).fit([[0], [1]], [0, 1]))
+    header, _ = unpack(io.BytesIO(data))
+    assert "secret name" not in repr(header)
+    assert name not in header["parameters"]
+    assert getattr(loaded(data), name) is None
+
+
+def test_a_folder_in_an_old_file_is_passed_over(fitted, saved, loaded):
+    header, arrays = unpack(io.BytesIO(saved(fitted("stumps")[0])))
+    header["parameters"]["cache_folder"] = "/home/someone"
+    assert loaded(b"".join(pack(header, arrays))).cache_folder is None
 
 
 def test_numpy_labels_keep_their_type(saved, loaded):
@@ -236,14 +244,15 @@ def test_old_files_load_for_ever(path):
 
 def test_there_are_old_files():
     assert len(list(DATA.glob("version-1-*.mbkl"))) >= 3
-    assert container.VERSION == 1, "a new version needs files of its own in tests/io/data"
+    assert len(list(DATA.glob("version-2-*.mbkl"))) >= 3
+    assert container.VERSION == 2, "a new version needs files of its own in tests/io/data"
 
 
 def test_a_newer_version_names_the_remedy(fitted, saved, loaded, monkeypatch):
-    monkeypatch.setattr(container, "VERSION", 2)
+    monkeypatch.setattr(container, "VERSION", 3)
     data = saved(fitted("stumps")[0])
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"format 2.*up to 1; install a newer mbkl"):
+    with pytest.raises(ModelFileError, match=r"format 3.*up to 2; install a newer mbkl"):
         loaded(data)
 
 

@@ -1,5 +1,6 @@
 """Explanations: the tables of a model, and how they add up to scores."""
 
+from mbkl.explain.column_importances import column_importances
 from mbkl.explain.global_explanation import FeatureGroup, GlobalExplanation, explain_global
 from mbkl.explain.local_explanation import LocalExplanation, explain_local
 from mbkl.explain.shapes import FeatureShape
@@ -9,6 +10,7 @@ __all__ = [
     "FeatureShape",
     "GlobalExplanation",
     "LocalExplanation",
+    "column_importances",
     "explain_global",
     "explain_local",
 ]

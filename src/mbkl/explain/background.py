@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.numpy_engine import just_above
-from mbkl.maps.families import MapSet
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.sample import first_by_hash
-from mbkl.maps.stumps import StumpMaps
+from mbkl.explain.inside import (
+    FernMaps,
+    MapSet,
+    ProjectionMaps,
+    StumpMaps,
+    first_by_hash,
+    just_above,
+)
 
 _SEED = 0
 
@@ -53,15 +55,15 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     generator = np.random.Generator(np.random.Philox(_SEED))
     rows = np.zeros((n_rows, n_features))
     features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
-    for part in maps.parts:
-        if isinstance(part, ProjectionMaps):
-            rows[:] = part.centre + part.scale * generator.normal(size=rows.shape)
-        elif isinstance(part, StumpMaps):
-            features.append(part.stump_features)
-            thresholds.append(part.edges.thresholds)
-        elif isinstance(part, FernMaps):
-            features.append(part.features)
-            thresholds.append(part.thresholds)
+    for own in maps.parts:
+        if isinstance(own, ProjectionMaps):
+            rows[:] = own.centre + own.scale * generator.normal(size=rows.shape)
+        elif isinstance(own, StumpMaps):
+            features.append(own.stump_features)
+            thresholds.append(own.edges.thresholds)
+        elif isinstance(own, FernMaps):
+            features.append(own.features)
+            thresholds.append(own.thresholds)
     stumps = np.unique(
         np.column_stack([np.concatenate(features), np.concatenate(thresholds)]), axis=0
     )

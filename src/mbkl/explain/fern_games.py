@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from mbkl.engine.numpy_engine import as_float32
-from mbkl.maps.ferns import FernMaps
+from mbkl.explain.inside import FernMaps, as_float32
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
@@ -51,12 +51,12 @@ class FernTables:
         """Stumps sorted by fern, feature and threshold."""
         return np.lexsort((self.ferns.thresholds, self.ferns.features, self.fern))
 
-    @property
+    @cached_property
     def features(self) -> NDArray[np.intp]:
         """Feature of each sorted stump."""
         return self.ferns.features[self.order]
 
-    @property
+    @cached_property
     def thresholds(self) -> Array:
         """Threshold of each sorted stump."""
         return self.ferns.thresholds[self.order]
@@ -76,14 +76,19 @@ class FernTables:
         return np.flatnonzero(fresh)
 
     @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of stumps of each piece."""
+        return np.diff(np.append(self.starts, self.order.size))
+
+    @cached_property
     def bounds(self) -> NDArray[np.intp]:
         """Pieces of fern g are bounds[g] to bounds[g + 1] - 1."""
         return np.searchsorted(self.fern[self.starts], np.arange(self.ferns.n_maps + 1))
 
     @cached_property
-    def raw_offsets(self) -> NDArray[np.int64]:
-        """First raw cell of each fern."""
-        return self.ferns.raw_offsets
+    def masks(self) -> Numbers:
+        """All digits of each piece."""
+        return np.bitwise_or.reduceat(self.digits, self.starts)
 
     @cached_property
     def players(self) -> list[NDArray[np.intp]]:
@@ -97,10 +102,10 @@ class FernTables:
         before = (climbed - self.digits)[self.starts]
         return climbed - np.repeat(before, self.sizes)
 
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """Number of stumps of each piece."""
-        return np.diff(np.append(self.starts, self.order.size))
+    @cached_property
+    def raw_offsets(self) -> NDArray[np.int64]:
+        """First raw cell of each fern."""
+        return self.ferns.raw_offsets
 
     @cached_property
     def hash(self) -> tuple[Numbers, Numbers]:
@@ -126,34 +131,56 @@ class FernTables:
         """Return table entries, of shape (*numbers.shape, n_columns)."""
         return self.tables[self.cells(fern, numbers)]
 
-    def pieces(self, X: NDArray) -> Numbers:
-        """Return the pieces of the rows of X, of shape (n_rows, n_pieces)."""
-        yes = as_float32(X[:, self.features]) > self.thresholds
-        return np.add.reduceat(yes * self.digits, self.starts, axis=1)
-
     def blocks(self) -> Iterator[range]:
         """Yield ferns to be handled together."""
         for start in range(0, self.ferns.n_maps, _FERNS_AT_ONCE):
             yield range(start, min(start + _FERNS_AT_ONCE, self.ferns.n_maps))
 
-    def answers(self, pieces: Numbers, block: range) -> Answers:
-        """Return the different answers that rows give to some ferns."""
-        width = np.diff(self.bounds)[block.start : block.stop]
-        padded = np.zeros((len(pieces), len(block), width.max()), dtype=np.uint64)
-        padded[:, np.arange(width.max()) < width[:, None]] = pieces[
-            :, self.bounds[block.start] : self.bounds[block.stop]
-        ]
-        numbers = padded.sum(axis=2)
-        order = np.argsort(numbers, axis=0, kind="stable")
-        ordered = np.take_along_axis(numbers, order, axis=0)
+    def stumps(self, block: range) -> slice:
+        """Return which of the sorted stumps are those of some ferns."""
+        return slice(*self.ferns.offsets[[block.start, block.stop]].tolist())
+
+    def outcomes(self, columns: NDArray[np.float32], block: range) -> NDArray[np.bool_]:
+        """Return the outcomes of the sorted stumps of some ferns, (n_stumps, n_rows).
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_features, n_rows)
+            See `columns_of`.
+        block : range
+        """
+        stumps = self.stumps(block)
+        return columns[self.features[stumps]] > self.thresholds[stumps, None].astype(np.float32)
+
+    def answers(self, columns: NDArray[np.float32], block: range) -> Answers:
+        """Return the different answers that rows give to some ferns; see `outcomes`."""
+        stumps = self.stumps(block)
+        terms = self.outcomes(columns, block) * self.digits[stumps, None]
+        first = self.ferns.offsets[block.start : block.stop] - stumps.start
+        numbers = np.add.reduceat(terms, first, axis=0)
+        order = np.argsort(numbers, axis=1)
+        ordered = np.take_along_axis(numbers, order, axis=1)
         fresh = np.ones(numbers.shape, dtype=bool)
-        fresh[1:] = ordered[1:] != ordered[:-1]
-        # Answers are numbered fern by fern.
-        number = np.cumsum(fresh.T).reshape(fresh.T.shape).T - 1
-        place = np.empty_like(number)
-        np.put_along_axis(place, order, number, axis=0)
-        fern, row = np.nonzero(fresh.T)
-        return Answers(fern, padded[order.T[fern, row], fern], np.bincount(place.ravel()), place)
+        fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        place = np.empty(numbers.shape, dtype=np.intp)
+        np.put_along_axis(place, order, np.cumsum(fresh).reshape(fresh.shape) - 1, axis=1)
+        fern = np.nonzero(fresh)[0]
+        return Answers(
+            fern, ordered[fresh], self.padded_masks(block)[fern], np.bincount(place.ravel()), place
+        )
+
+    def padded_masks(self, block: range) -> Numbers:
+        """Return the masks of the pieces of each fern, zeros after the last."""
+        width = np.diff(self.bounds)[block.start : block.stop]
+        padded = np.zeros((len(block), width.max()), dtype=np.uint64)
+        own = self.masks[self.bounds[block.start] : self.bounds[block.stop]]
+        padded[np.arange(width.max()) < width[:, None]] = own
+        return padded
+
+
+def columns_of(X: NDArray) -> NDArray[np.float32]:
+    """Return the columns of rows as they are compared with thresholds."""
+    return np.ascontiguousarray(as_float32(X).T, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -164,18 +191,30 @@ class Answers:
     ----------
     fern : ndarray of shape (n_answers,)
         Fern of each, counted from the first of the block; they come in order.
-    pieces : ndarray of shape (n_answers, most_players)
-        Their pieces; zeros where a fern has fewer players.
+    numbers : ndarray of shape (n_answers,)
+    masks : ndarray of shape (n_answers, most_players)
+        Digits of the pieces; zeros where a fern has fewer players.
     count : ndarray of shape (n_answers,)
         Number of rows that give each.
-    place : ndarray of shape (n_rows, n_ferns)
+    place : ndarray of shape (n_ferns, n_rows)
         Answer of each row to each fern.
     """
 
     fern: NDArray[np.intp]
-    pieces: Numbers
+    numbers: Numbers
+    masks: Numbers
     count: NDArray[np.intp]
     place: NDArray[np.intp]
+
+    @cached_property
+    def pieces(self) -> Numbers:
+        """Pieces of the numbers, of shape (n_answers, most_players)."""
+        return self.numbers[:, None] & self.masks
+
+    @property
+    def shares(self) -> Array:
+        """Share of the rows that give each."""
+        return self.count / self.place.shape[1]
 
 
 def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -200,7 +239,42 @@ def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.i
     return np.repeat(np.arange(left.size), repeats), np.repeat(first[left], repeats) + position
 
 
-def main_effects(tables: FernTables, background: Numbers) -> Array:
+def partial_dependences(
+    tables: FernTables, block: range, background: Answers, fern, masks: Numbers, values: Numbers
+) -> Array:
+    """Return mean table entries of the background with some digits replaced.
+
+    Parameters
+    ----------
+    tables : FernTables
+    block : range
+    background : Answers
+        To the ferns of the block.
+    fern : ndarray of shape (n_questions,)
+        Counted from the first of the block.
+    masks, values : ndarray of shape (n_questions,)
+        Which digits are replaced, and by what.
+
+    Returns
+    -------
+    means : ndarray of shape (n_questions, n_columns)
+    """
+    question, answer = same_fern(fern, background.fern, len(block))
+    numbers = (background.numbers[answer] & ~masks[question]) | values[question]
+    first, last = tables.ferns.cell_offsets[[block.start, block.stop]]
+    bounds = np.searchsorted(question, np.arange(fern.size + 1))
+    mean = sparse.csr_array(
+        (
+            background.shares[answer],
+            tables.cells(block.start + fern[question], numbers) - first,
+            bounds,
+        ),
+        shape=(fern.size, last - first),
+    )
+    return mean @ tables.tables[first:last]
+
+
+def main_effects(tables: FernTables, background: NDArray[np.float32]) -> Array:
     """Return by how much the mean table entry changes at each of the sorted stumps.
 
     The mean is over rows of the background whose value of that feature is moved from just
@@ -209,27 +283,20 @@ def main_effects(tables: FernTables, background: Numbers) -> Array:
     Parameters
     ----------
     tables : FernTables
-    background : ndarray of shape (n_rows, n_pieces)
-        Pieces of the background.
+    background : ndarray of shape (n_features, n_rows)
+        See `columns_of`.
 
     Returns
     -------
     jumps : ndarray of shape (n_stumps, n_columns)
     """
-    piece = np.repeat(np.arange(tables.starts.size), tables.sizes)
-    player = piece - tables.bounds[tables.fern]
+    masks = np.repeat(tables.masks, tables.sizes)
     jumps = np.zeros((tables.order.size, tables.tables.shape[1]))
     for block in tables.blocks():
-        answers = tables.answers(background, block)
-        stumps = slice(*tables.ferns.offsets[[block.start, block.stop]])
-        fern = tables.fern[stumps]
-        stump, answer = same_fern(fern - block.start, answers.fern, len(block))
-        pieces = answers.pieces[answer]
-        others = pieces.sum(axis=1) - pieces[np.arange(stump.size), player[stumps][stump]]
-        above = others + tables.levels[stumps][stump]
-        change = tables.entries(fern[stump], above)
-        change -= tables.entries(fern[stump], above - tables.digits[stumps][stump])
-        change *= answers.count[answer, None] / len(background)
-        starts = np.flatnonzero(np.diff(stump, prepend=-1))
-        jumps[stumps] = np.add.reduceat(change, starts, axis=0)
+        stumps = tables.stumps(block)
+        questions = (tables.fern[stumps] - block.start, masks[stumps])
+        answers, above = tables.answers(background, block), tables.levels[stumps]
+        below = above - tables.digits[stumps]
+        jumps[stumps] = partial_dependences(tables, block, answers, *questions, above)
+        jumps[stumps] -= partial_dependences(tables, block, answers, *questions, below)
     return jumps

@@ -1,8 +1,8 @@
 """How much two features of a fern tell together.
 
-A feature with n thresholds in a fern gives one of n + 1 pieces, whatever the row. So the
-partial dependences of a feature, and of two of them, are small tables, and rows look up in
-these what the pair adds.
+A feature with n thresholds in a fern gives one of n + 1 pieces, its levels, whatever the
+row. So the partial dependences of a feature, and of two of them, are small tables, and
+rows look up in these what the pair adds.
 """
 
 from __future__ import annotations
@@ -11,67 +11,95 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.fern_games import Array, FernTables, Numbers
+from mbkl.explain.fern_games import Array, FernTables, partial_dependences, same_fern
 
 
-def pair_effects(
+def add_pair_effects(
+    total: Array,
     tables: FernTables,
-    fern: int,
-    players: NDArray[np.intp],
-    rows: Numbers,
-    background: Numbers,
-) -> Array:
-    """Return the joint partial dependence of each two players less those of both.
+    block: range,
+    position: NDArray[np.intp],
+    rows: NDArray[np.float32],
+    background: NDArray[np.float32],
+) -> None:
+    """Add the joint partial dependences of each two features less those of both.
+
+    Parameters
+    ----------
+    total : ndarray of shape (n, n, n_rows, n_columns)
+        Of a pair, the place whose first index is the smaller feature's is added to.
+    tables : FernTables
+    block : range
+        The ferns.
+    position : ndarray of shape (n_features,)
+        Place of a feature in total, or -1.
+    rows, background : ndarray of shape (n_features, n_rows)
+        See `columns_of`.
+    """
+    first_piece, last_piece = tables.bounds[[block.start, block.stop]]
+    starts = tables.starts[first_piece:last_piece]
+    place = position[tables.features[starts]]
+    wanted = np.flatnonzero(place >= 0)
+    place, fern = place[wanted], tables.fern[starts[wanted]] - block.start
+    left, right = same_fern(fern, fern, len(block))
+    left, right = left[left < right], right[left < right]
+    if not left.size:
+        return
+    steps = np.add.reduceat(
+        tables.outcomes(rows, block), starts - tables.stumps(block).start, axis=0, dtype=np.intp
+    )
+    levels = _Levels(tables, block, first_piece + wanted, fern, background)
+    cell = levels.cell(left, right, steps[wanted])
+    n, n_rows = total.shape[1:3]
+    target = (n * place[left] + place[right])[:, None] * n_rows + np.arange(n_rows)
+    collect = sparse.coo_array(
+        (np.ones(cell.size), (target.ravel(), cell.ravel())),
+        shape=(n * n * n_rows, len(levels.effects)),
+    )
+    total += (collect @ levels.effects).reshape(total.shape)
+
+
+class _Levels:
+    """The levels of some pieces, and what each two of different pieces add together.
 
     Parameters
     ----------
     tables : FernTables
-    fern : int
-    players : ndarray of shape (n_players,)
-        Those of the fern to look at.
-    rows, background : ndarray of shape (n_rows, n_pieces) and (n_background, n_pieces)
-        Pieces of all ferns.
-
-    Returns
-    -------
-    effects : ndarray of shape (n_pairs, n_rows, n_columns)
-        Pairs in the order of `np.triu_indices`.
+    block : range
+    pieces, fern : ndarray of shape (n_pieces,)
+        Which pieces, and their ferns, counted from the first of the block.
+    background : ndarray of shape (n_features, n_rows)
     """
-    pieces = tables.bounds[fern] + players
-    start, size = tables.starts[pieces], tables.sizes[pieces]
-    # A level is one piece that one of the players can have; the first has no stump.
-    first_level = np.cumsum(size + 1) - (size + 1)
-    player = np.repeat(np.arange(players.size), size + 1)
-    step = np.arange(player.size) - first_level[player]
-    values = np.where(step > 0, tables.levels[start[player] + step - 1], np.uint64(0))
 
-    own = background[:, tables.bounds[fern] : tables.bounds[fern + 1]]
-    moves = values[:, None] - own.T[players[player]]
-    left, right = np.nonzero(player[:, None] < player)
-    nobody = own.sum(axis=1)
-    numbers = np.vstack([nobody[None], nobody + moves, nobody + moves[left] + moves[right]])
-    means = _mean_entries(tables, fern, numbers)
-    alone, together = means[1 : 1 + player.size], means[1 + player.size :]
-    effects = np.zeros((player.size, player.size, means.shape[1]))
-    effects[left, right] = together - alone[left] - alone[right] + means[0]
+    def __init__(self, tables: FernTables, block: range, pieces, fern, background) -> None:
+        size = tables.sizes[pieces] + 1
+        self.first = np.append(0, np.cumsum(size))
+        self.piece = np.repeat(np.arange(pieces.size), size)
+        step = np.arange(self.piece.size) - self.first[self.piece]
+        # The first level has no stump.
+        stump = tables.starts[pieces][self.piece] + step - 1
+        value = np.where(step > 0, tables.levels[stump], np.uint64(0))
+        own, mask = fern[self.piece], tables.masks[pieces][self.piece]
 
-    yes = rows[:, pieces].T[player] == values[:, None]
-    level = np.nonzero(yes.T)[1].reshape(len(rows), players.size)
-    first, second = np.triu_indices(players.size, 1)
-    return effects[level.T[first], level.T[second]]
+        left, right = same_fern(own, own, len(block))
+        later = self.piece[left] < self.piece[right]
+        left, right = left[later], right[later]
+        self.start = np.searchsorted(left, np.arange(self.piece.size))
+        n_ferns, n_levels = len(block), self.piece.size
+        nothing = np.zeros(n_ferns, dtype=np.uint64)
+        means = partial_dependences(
+            tables,
+            block,
+            tables.answers(background, block),
+            np.concatenate([np.arange(n_ferns), own, own[left]]),
+            np.concatenate([nothing, mask, mask[left] | mask[right]]),
+            np.concatenate([nothing, value, value[left] | value[right]]),
+        )
+        nobody, alone, together = np.split(means, [n_ferns, n_ferns + n_levels])
+        self.effects = together - alone[left] - alone[right] + nobody[own[left]]
 
-
-def _mean_entries(tables: FernTables, fern: int, numbers: Numbers) -> Array:
-    """Return the mean table entry of each row of numbers."""
-    cells = tables.cells(np.array(fern), numbers)
-    first, last = tables.ferns.cell_offsets[fern : fern + 2]
-    n_means, n_numbers = numbers.shape
-    mean = sparse.csr_array(
-        (
-            np.full(cells.size, 1.0 / n_numbers),
-            cells.ravel() - first,
-            np.arange(n_means + 1) * n_numbers,
-        ),
-        shape=(n_means, last - first),
-    )
-    return mean @ tables.tables[first:last]
+    def cell(self, left, right, steps: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where in the effects two pieces are, by the steps of the rows in each."""
+        level = self.first[left, None] + steps[left]
+        after = self.first[left + 1][:, None]
+        return self.start[level] + self.first[right, None] + steps[right] - after

@@ -6,18 +6,12 @@ many; the two differ by rounding errors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 import numpy as np
 from scipy import sparse
 
-from mbkl.engine import SMALL, choose_engine
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.explain.coalitions import shapley
+from mbkl.explain import inside
+from mbkl.explain.coalitions import MOST_EXACT, shapley
 from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
-
-if TYPE_CHECKING:
-    from mbkl.engine.numba_engine import NumbaEngine
 
 _ENTRIES_AT_ONCE = 1_000_000
 
@@ -41,38 +35,50 @@ def fern_shares(tables: FernTables, block: range, rows: Answers, background: Ans
     n_games = int(n_others[rows.fern].sum()) * tables.tables.shape[1]
     # Ferns are drawn alike, so that all blocks take about as long as this one.
     n_games = n_games * tables.ferns.n_maps // len(block)
-    engine = choose_engine(n_games) if n_games >= SMALL else NumpyEngine()
-    if type(engine) is NumpyEngine:  # few games, or no compiler
-        return share_numpy(tables, block, rows, background)
-    return share_compiled(tables, block, rows, background, cast("NumbaEngine", engine))
+    if n_games >= inside.SMALL:
+        engine = inside.choose_engine(n_games)
+        if type(engine) is not inside.NumpyEngine:  # there is a compiler
+            return share_compiled(tables, block, rows, background, engine)
+    return share_numpy(tables, block, rows, background)
 
 
 def share_compiled(
-    tables: FernTables, block: range, rows: Answers, background: Answers, engine: NumbaEngine
+    tables: FernTables, block: range, rows: Answers, background: Answers, engine
 ) -> Array:
-    """Return what `fern_shares` does, by the kernel."""
-    from mbkl.explain import kernels
+    """Return what `fern_shares` does, by the compiled loops."""
+    from mbkl.explain import loops
 
     ferns = slice(block.start, block.stop)
     factor, shift = (numbers[ferns] for numbers in tables.hash)
-    offsets = tables.raw_offsets[block.start : block.stop + 1]
-    first = np.repeat(tables.ferns.cell_offsets[ferns], np.diff(offsets))
-    raw = tables.tables[first + tables.ferns.numbers[offsets[0] : offsets[-1]]]
-    shares = np.empty((*rows.pieces.shape, raw.shape[1]))
-    engine._share(
-        rows.fern.size,
-        shares.size * len(background.place),
-        kernels.share,
-        np.ascontiguousarray(rows.fern),
-        rows.pieces * factor[rows.fern, None],
-        np.searchsorted(background.fern, np.arange(len(block) + 1)),
-        background.pieces * factor[background.fern, None],
-        background.count / len(background.place),
-        shift,
-        offsets - offsets[0],
-        np.ascontiguousarray(raw.T),
-        shares,
-    )
+    raw = tables.raw_offsets[block.start : block.stop + 1]
+    first = tables.ferns.cell_offsets[block.start : block.stop + 1]
+    sizes = np.diff(tables.bounds)[ferns]
+    shares = np.empty((*rows.pieces.shape, tables.tables.shape[1]))
+    edges = np.arange(len(block) + 1)
+    for loop, chosen in (
+        (loops.share_few, sizes <= MOST_EXACT),
+        (loops.share_many, sizes > MOST_EXACT),
+    ):
+        engine._share(
+            int(chosen.sum()),
+            shares.size * background.place.shape[1],
+            loop,
+            np.flatnonzero(chosen),
+            sizes,
+            tables.padded_masks(block),
+            factor,
+            shift,
+            raw - raw[0],
+            tables.ferns.numbers[raw[0] : raw[-1]].astype(np.int64),
+            first - first[0],
+            np.ascontiguousarray(tables.tables[first[0] : first[-1]]),
+            np.searchsorted(rows.fern, edges),
+            rows.numbers,
+            np.searchsorted(background.fern, edges),
+            background.numbers,
+            background.shares,
+            shares,
+        )
     return shares
 
 
@@ -83,7 +89,7 @@ def share_numpy(tables: FernTables, block: range, rows: Answers, background: Ans
     left, right = same_fern(rows.fern, background.fern, len(block))
     differ = rows.pieces[left] != background.pieces[right]
     n_differ = differ.sum(axis=1)
-    share = background.count / len(background.place)
+    share = background.shares
     for size in range(1, int(n_differ.max(initial=0)) + 1):
         game = shapley(size)
         step = max(1, _ENTRIES_AT_ONCE // (len(game.members) * n_columns))

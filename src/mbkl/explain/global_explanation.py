@@ -39,7 +39,7 @@ class FeatureGroup:
         return float(self.importances.mean())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GlobalExplanation:
     """Importances, shape functions and interactions of a fitted model.
 
@@ -76,6 +76,12 @@ class GlobalExplanation:
     pair_strengths: Array
     n_rows: int
     from_data: bool
+
+    def __repr__(self) -> str:
+        best = self.ranking[:3]
+        names = ", ".join(f"{self.feature_names[i]} {self.importance[i]:.2g}" for i in best)
+        size = f"{len(self.feature_names)} features, {len(self.classes)} scores"
+        return f"<GlobalExplanation: {size}, {self.n_rows} rows; most important: {names}>"
 
     @property
     def importance(self) -> Array:

@@ -7,28 +7,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.explain.attribution import centred_entries
-from mbkl.explain.fern_games import FernTables
-from mbkl.explain.fern_pairs import pair_effects
-from mbkl.maps.families import Maps
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
+from mbkl.explain.fern_games import FernTables, columns_of
+from mbkl.explain.fern_pairs import add_pair_effects
+from mbkl.explain.inside import FernMaps, Maps, StumpMaps, TablePredictor, families
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
 
 
-def joined_features(part: Maps) -> list[Features]:
+def joined_features(maps: Maps) -> list[Features]:
     """Return the features that each table of a family joins."""
-    if isinstance(part, StumpMaps):
-        return [(int(feature),) for feature in part.features]
-    if isinstance(part, FernMaps):
-        return [tuple(np.unique(piece).tolist()) for piece in part.split(part.features)]
-    inputs, projections = sparse.csc_array(part.directions).nonzero()
+    if isinstance(maps, StumpMaps):
+        return [(int(feature),) for feature in maps.features]
+    if isinstance(maps, FernMaps):
+        return [tuple(sorted(set(own.tolist()))) for own in maps.split(maps.features)]
+    inputs, projections = sparse.csc_array(maps.directions).nonzero()
     # The chi2 map has several numbers a feature, one block of features after the other.
-    pairs = np.unique(np.column_stack([projections, inputs % part.centre.size]), axis=0)
-    bounds = np.searchsorted(pairs[:, 0], np.arange(1, part.n_groups))
-    return [tuple(piece.tolist()) for piece in np.split(pairs[:, 1], bounds)[: part.n_groups]]
+    pairs = np.unique(np.column_stack([projections, inputs % maps.centre.size]), axis=0)
+    bounds = np.searchsorted(pairs[:, 0], np.arange(1, maps.n_groups))
+    return [tuple(own.tolist()) for own in np.split(pairs[:, 1], bounds)[: maps.n_groups]]
 
 
 def set_contributions(
@@ -49,13 +46,12 @@ def set_contributions(
     contributions : ndarray of shape (n_sets, n_rows, n_columns)
         These sum to the scores less the mean scores of the background.
     """
-    joined = [joined_features(part) for part in predictor.maps.parts]
+    joined = [joined_features(maps) for maps, _ in families(predictor)]
     sets = sorted(set().union(*joined), key=lambda features: (len(features), features))
     number = {features: position for position, features in enumerate(sets)}
     total = np.zeros((len(sets), len(X), predictor.intercept.size))
-    parts = zip(predictor.maps.parts, predictor.tables, joined, strict=True)
-    for part, tables, features in parts:
-        entries = centred_entries(part, tables, X, background)
+    for (maps, tables), features in zip(families(predictor), joined, strict=True):
+        entries = centred_entries(maps, tables, X, background)
         for own, table in zip(features, entries, strict=True):
             total[number[own]] += table
     return sets, total
@@ -86,25 +82,12 @@ def pair_strengths(
     position = np.full(X.shape[1], -1)
     position[features] = np.arange(n_features)
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
-    for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True):
-        if isinstance(part, FernMaps):
-            _add_pairs(total, part, tables, X, background, position)
+    columns = columns_of(X), columns_of(background)
+    for maps, tables in families(predictor):
+        if isinstance(maps, FernMaps):
+            games = FernTables(maps, tables)
+            for block in games.blocks():
+                add_pair_effects(total, games, block, position, *columns)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)
     return strengths
-
-
-def _add_pairs(total: Array, ferns: FernMaps, tables: Array, X, background, position) -> None:
-    chosen = [(position[list(own)] >= 0).sum() > 1 for own in joined_features(ferns)]
-    useful = np.array(chosen, dtype=bool)
-    if not useful.any():
-        return
-    own_tables = tables[np.repeat(useful, np.diff(ferns.cell_offsets))]
-    games = FernTables(ferns.select(useful), own_tables)
-    of_rows, of_background = games.pieces(X), games.pieces(background)
-    for fern in range(games.ferns.n_maps):
-        place = position[games.players[fern]]
-        wanted = np.flatnonzero(place >= 0)
-        first, second = np.triu_indices(wanted.size, 1)
-        effects = pair_effects(games, fern, wanted, of_rows, of_background)
-        total[place[wanted[first]], place[wanted[second]]] += effects

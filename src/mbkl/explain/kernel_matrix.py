@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import densify
-from mbkl.maps.sample import first_by_hash
+from mbkl.explain.inside import choose_engine, codes_of, first_by_hash, weights_by_family
 
 Array = NDArray[np.float64]
 
@@ -45,16 +43,15 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     maps = model._maps
     theta = model.theta_
     if equal_weights:
-        drawn = np.concatenate([part.multiplicity for part in maps.parts])
+        drawn = np.concatenate([own.multiplicity for own in maps.parts])
         theta = drawn / max(drawn.sum(), 1)
     engine = choose_engine(maps.n_codes(X.shape[0]), model.n_jobs)
     kernel = np.full((X.shape[0],) * 2, theta.sum())
-    bounds = np.cumsum([part.n_maps for part in maps.parts])[:-1]
-    for part, own in zip(maps.parts, np.split(theta, bounds), strict=True):
-        weights = np.zeros(part.cells.n_slots)
-        weights[part.cells.is_map] = own
-        codes = densify(part.codes(X, engine))
-        kernel -= part.cells.distance(codes, codes, weights, engine)
+    for own, shares in weights_by_family(maps, theta):
+        weights = np.zeros(own.cells.n_slots)
+        weights[own.cells.is_map] = shares
+        codes = codes_of(own, X, model.n_jobs)
+        kernel -= own.cells.distance(codes, codes, weights, engine)
     return kernel
 
 

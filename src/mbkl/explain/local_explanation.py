@@ -18,7 +18,7 @@ from mbkl.extras import require
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalExplanation:
     """What each feature adds to the scores of each row.
 
@@ -48,6 +48,10 @@ class LocalExplanation:
     scores: Array
     groups: tuple[tuple[int, ...], ...] | None = None
     group_contributions: Array | None = None
+
+    def __repr__(self) -> str:
+        n_rows, n_features, n_scores = self.contributions.shape
+        return f"<LocalExplanation: {n_rows} rows, {n_features} features, {n_scores} scores>"
 
     def to_frame(self):
         """Return a pandas data frame with a line for each row and score."""

@@ -9,21 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.numpy_engine import as_float32
-from mbkl.explain.fern_games import FernTables, main_effects
+from mbkl.explain.fern_games import FernTables, columns_of, main_effects
+from mbkl.explain.inside import (
+    FernMaps,
+    StumpMaps,
+    TablePredictor,
+    as_float32,
+    families,
+    weights_by_family,
+)
 from mbkl.extras import require
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
 _BINS = 48
-# Part of the data at either end that is not to stretch a picture.
+# Share of the data at either end that is not to stretch a picture.
 _OUTER = 0.005
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FeatureShape:
     """Step function of one feature, for each score.
 
@@ -35,14 +39,14 @@ class FeatureShape:
     classes : tuple
         Class of each score.
     thresholds : ndarray of shape (n_thresholds,)
-        Increasing. A first one of -inf parts missing values from all others.
+        Increasing. A first one of -inf divides missing values from all others.
     values : ndarray of shape (n_thresholds + 1, n_columns)
         What is added to the scores up to the first threshold, between the first and
         the second, and so on; the mean over the background is zero.
     counts : ndarray of shape (n_thresholds + 1,) or None
         Rows of the data in each interval.
     bins : ndarray of shape (n_bins + 1,) or None
-        Edges of bins of equal width over the range of the data, less its outermost parts.
+        Edges of bins of equal width over the range of the data, less its outermost ends.
     density : ndarray of shape (n_bins,) or None
         Rows of the data in each bin; those beyond count in the first or last.
     stump_thresholds, theta : ndarray of shape (n_stumps,)
@@ -59,6 +63,10 @@ class FeatureShape:
     density: NDArray[np.intp] | None
     stump_thresholds: Array
     theta: Array
+
+    def __repr__(self) -> str:
+        n_intervals, n_scores = self.values.shape
+        return f"<FeatureShape: {self.name!r}, {n_intervals} intervals, {n_scores} scores>"
 
     @property
     def warp(self) -> Array:
@@ -180,29 +188,28 @@ def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Arr
     """Return feature, threshold and jump of each stump, alone or in a fern."""
     features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
     jumps = [np.empty((0, predictor.intercept.size))]
-    for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True):
-        if isinstance(part, StumpMaps):
-            features.append(part.stump_features)
-            thresholds.append(part.edges.thresholds)
-            jumps.append(np.diff(tables, axis=0)[part.cells.is_jump[1:]])
-        elif isinstance(part, FernMaps) and part.n_maps:
-            games = FernTables(part, tables)
+    for maps, tables in families(predictor):
+        if isinstance(maps, StumpMaps):
+            features.append(maps.stump_features)
+            thresholds.append(maps.edges.thresholds)
+            jumps.append(np.diff(tables, axis=0)[maps.cells.is_jump[1:]])
+        elif isinstance(maps, FernMaps) and maps.n_maps:
+            games = FernTables(maps, tables)
             features.append(games.features)
             thresholds.append(games.thresholds)
-            jumps.append(main_effects(games, games.pieces(background)))
+            jumps.append(main_effects(games, columns_of(background)))
     return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)
 
 
 def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and kernel weight of all stumps, by threshold."""
-    bounds = np.cumsum([part.n_maps for part in predictor.maps.parts])[:-1]
     pairs = [
-        (part, weights)
-        for part, weights in zip(predictor.maps.parts, np.split(theta, bounds), strict=True)
-        if isinstance(part, StumpMaps)
+        (maps, weights)
+        for maps, weights in weights_by_family(predictor.maps, theta)
+        if isinstance(maps, StumpMaps)
     ]
-    features = np.concatenate([np.empty(0, np.intp), *(part.stump_features for part, _ in pairs)])
-    cuts = np.concatenate([np.empty(0), *(part.edges.thresholds for part, _ in pairs)])
+    features = np.concatenate([np.empty(0, np.intp), *(maps.stump_features for maps, _ in pairs)])
+    cuts = np.concatenate([np.empty(0), *(maps.edges.thresholds for maps, _ in pairs)])
     order = np.argsort(cuts, kind="stable")
     weights = np.concatenate([np.empty(0), *(weights for _, weights in pairs)])
     return features[order], cuts[order], weights[order]

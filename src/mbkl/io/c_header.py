@@ -25,7 +25,7 @@ from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
 from mbkl.maps.stumps import StumpMaps
 
-_PER_LINE = 10
+_PER_LINE = 20
 _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 
 
@@ -233,9 +233,9 @@ def _texts(name: str, texts) -> str:
 
 
 def _definition(head: str, items: list[str]) -> str:
-    lines = [", ".join(items[at : at + _PER_LINE]) for at in range(0, len(items), _PER_LINE)]
-    body = ",\n    ".join(lines)
-    return f"static const {head}[{len(items)}] = {{\n    {body}\n}};\n"
+    lines = [",".join(items[at : at + _PER_LINE]) for at in range(0, len(items), _PER_LINE)]
+    body = ",\n".join(lines)
+    return f"static const {head}[{len(items)}] = {{\n{body}\n}};\n"
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -247,17 +247,32 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _literals(values: NDArray) -> list[str]:
+    """Return the shortest texts that mean the values; many values are the same."""
+    distinct, place = np.unique(values, return_inverse=True)
     if values.dtype.kind == "u":
-        suffix = "ull" if values.itemsize == 8 else "u"
-        return [f"{value}{suffix}" for value in values.tolist()]
-    digits, suffix = (9, "f") if values.itemsize == 4 else (17, "")
-    texts = [f"{value:.{digits}g}" for value in values.tolist()]
-    return [
-        "-INFINITY"
-        if text == "-inf"
-        else text + ("" if "." in text or "e" in text else ".0") + suffix
-        for text in texts
-    ]
+        # Smaller ones are within the range of int.
+        suffix = {4: "u", 8: "ull"}.get(values.itemsize, "")
+        texts = [f"{value}{suffix}" for value in distinct.tolist()]
+    else:
+        suffix = "f" if values.itemsize == 4 else ""
+        texts = [_real(text, suffix) for text in distinct.astype(str).tolist()]
+    return np.array(texts, dtype=object)[place.ravel()].tolist()
+
+
+def _real(text: str, suffix: str) -> str:
+    """Return a real number of Python as one of C.
+
+    Examples
+    --------
+    >>> _real("-0.25", "f"), _real("1e-05", ""), _real("3.0", "f"), _real("0.0", "f")
+    ('-.25f', '1e-05', '3.f', '0')
+    """
+    if text in ("0.0", "-inf"):
+        return "0" if text == "0.0" else "-INFINITY"
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
+    digits = digits.removeprefix("0") if digits.startswith("0.") else digits
+    digits = digits[:-1] if digits.endswith(".0") and len(digits) > 2 else digits
+    return f"{sign}{digits}{suffix}"
 
 
 def _quoted(text: str) -> str:

@@ -9,8 +9,10 @@
     end - 32              SHA-256 of everything before
 
 Numbers are little-endian, paddings reach to the next multiple of eight. The entry
-"arrays" of the header lists name, type and shape of each array; where it lies follows
-from those before it, so that no two can overlap and none can lie outside the file.
+"arrays" of the header lists name, type, shape and number of bytes of each array; where it
+lies follows from those before it, so that no two can overlap and none can lie outside the
+file. An array of fewer bytes than its type and shape have is compressed (zlib). Version 1
+has no numbers of bytes and nothing compressed.
 """
 
 from __future__ import annotations
@@ -21,15 +23,16 @@ import math
 import os
 import secrets
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"\x89mbkl\r\n\x1a"
-VERSION = 1
+VERSION = 2
 DTYPES = ("|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 
 _PREFIX = struct.Struct("<8sII")
@@ -38,6 +41,10 @@ _ALIGNMENT = 8
 # Parsed JSON takes some thirty times as much memory as its text.
 _LONGEST_HEADER = 2**24
 _MOST_DIMENSIONS = 2
+# More than this is not compressed: so a short file takes little memory, whatever it says.
+_HIGHEST_RATIO = 20
+# Higher levels take much longer and save little (measured).
+_LEVEL = 4
 
 
 class ModelFileError(ValueError):
@@ -63,7 +70,11 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[b
     ({'answer': 42}, {'a': array([0, 1, 2], dtype=uint16)})
     """
     ordered = [(name, _little_endian(arrays[name])) for name in sorted(arrays)]
-    table = [[name, array.dtype.str, list(array.shape)] for name, array in ordered]
+    stored = [_compressed(array.tobytes()) for _, array in ordered]
+    table = [
+        [name, array.dtype.str, list(array.shape), len(data)]
+        for (name, array), data in zip(ordered, stored, strict=True)
+    ]
     text = json.dumps(
         {**header, "arrays": table}, sort_keys=True, allow_nan=False, separators=(",", ":")
     ).encode("ascii")
@@ -74,18 +85,23 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[b
             f"{_LONGEST_HEADER:,} that a model file can hold."
         )
     digest = hashlib.sha256()
-    for piece in _body(text, ordered):
+    for piece in _body(text, stored):
         digest.update(piece)
         yield piece
     yield digest.digest()
 
 
-def _body(text: bytes, ordered: list[tuple[str, NDArray]]) -> Iterator[bytes]:
+def _body(text: bytes, stored: list[bytes]) -> Iterator[bytes]:
     yield _PREFIX.pack(MAGIC, VERSION, len(text))
     yield text
-    for _, array in ordered:
-        yield array.tobytes()
-        yield bytes(_padding(array.nbytes))
+    for data in stored:
+        yield data
+        yield bytes(_padding(len(data)))
+
+
+def _compressed(data: bytes) -> bytes:
+    short = zlib.compress(data, _LEVEL)
+    return short if len(short) < len(data) <= _HIGHEST_RATIO * len(short) else data
 
 
 def _little_endian(array: NDArray) -> NDArray:
@@ -138,8 +154,8 @@ def unpack(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray]]:
         raise ModelFileError("The model file is truncated.")
     text = file.read(length)
     header = _parse(text)
-    table = _check_table(header.pop("arrays", None), size)
-    n_bytes = sum(_padded_bytes(dtype, shape) for _, dtype, shape in table)
+    table = _check_table(header.pop("arrays", None), size, version)
+    n_bytes = sum(array.n_stored + _padding(array.n_stored) for array in table)
     expected = _PREFIX.size + length + n_bytes + _DIGEST_BYTES
     if size != expected:
         raise ModelFileError(
@@ -183,30 +199,63 @@ def _finite_float(text: str) -> float:
     return value
 
 
-def _check_table(table: Any, size: int) -> list[tuple[str, np.dtype, tuple[int, ...]]]:
-    """Return name, type and shape of the arrays; no length exceeds that of the file."""
-    checked: dict[str, tuple[str, np.dtype, tuple[int, ...]]] = {}
+class _Array(NamedTuple):
+    """An array of the file: what it is, and how many bytes it has there."""
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    n_stored: int
+
+    @property
+    def n_bytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape)
+
+    @property
+    def is_possible(self) -> bool:
+        return self.n_stored <= self.n_bytes <= _HIGHEST_RATIO * self.n_stored
+
+
+def _check_table(table: Any, size: int, version: int) -> list[_Array]:
+    """Return the arrays; none has many more bytes than the file."""
+    checked: dict[str, _Array] = {}
+    longest = size if version == 1 else _HIGHEST_RATIO * size
     for entry in table if isinstance(table, list) else [None]:
         match entry:
-            case [str(name), str(dtype), list(shape)] if dtype in DTYPES:
+            case [str(name), str(dtype), list(shape), *rest] if dtype in DTYPES:
                 good = len(shape) <= _MOST_DIMENSIONS and name not in checked
-                if good and all(type(n) is int and 0 <= n <= size for n in shape):
-                    checked[name] = name, np.dtype(dtype), tuple(shape)
-                    continue
+                good = good and [type(n) for n in rest] == [int] * (version - 1)
+                if good and all(type(n) is int and 0 <= n <= longest for n in shape):
+                    n_bytes = np.dtype(dtype).itemsize * math.prod(shape)
+                    array = _Array(name, np.dtype(dtype), tuple(shape), *(rest or [n_bytes]))
+                    if array.is_possible:
+                        checked[name] = array
+                        continue
         raise ModelFileError("The table of arrays in the model file is not valid.")
     return list(checked.values())
 
 
-def _padded_bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:
-    n_bytes = dtype.itemsize * math.prod(shape)
-    return n_bytes + _padding(n_bytes)
-
-
-def _cut(data: bytes, table: list[tuple[str, np.dtype, tuple[int, ...]]]) -> dict[str, NDArray]:
+def _cut(data: bytes, table: list[_Array]) -> dict[str, NDArray]:
     arrays, offset = {}, 0
-    for name, dtype, shape in table:
-        flat = np.frombuffer(data, dtype, math.prod(shape), offset)
+    for array in table:
+        own = memoryview(data)[offset : offset + array.n_stored]
+        plain = own if array.n_stored == array.n_bytes else _plain(own, array.n_bytes)
+        flat = np.frombuffer(plain, array.dtype)
         # A copy of its own, of the machine's byte order, that may be written to.
-        arrays[name] = flat.reshape(shape).astype(dtype.newbyteorder("="))
-        offset += _padded_bytes(dtype, shape)
+        arrays[array.name] = flat.reshape(array.shape).astype(array.dtype.newbyteorder("="))
+        offset += array.n_stored + _padding(array.n_stored)
     return arrays
+
+
+def _plain(data: memoryview, n_bytes: int) -> bytes:
+    """Return what was compressed; never more than so many bytes are made."""
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(data, n_bytes)
+        # The end of the stream may be left where all bytes are made.
+        more = stream.decompress(stream.unconsumed_tail, 1)
+    except zlib.error as error:
+        raise ModelFileError(f"An array of the model file is damaged ({error}).") from None
+    if len(plain) != n_bytes or more or not stream.eof or stream.unused_data:
+        raise ModelFileError("An array of the model file has another length than it says.")
+    return plain

@@ -17,7 +17,9 @@ from mbkl.io.container import ModelFileError
 from mbkl.maps.families import FAMILIES, families_of
 
 # Paths are no part of a model, and one from a foreign file could name anything.
-_NOT_STORED = {"checkpoint"}
+_NOT_STORED = {"checkpoint", "cache_folder"}
+# Earlier files have it; it is passed over.
+_ONCE_STORED = {"cache_folder"}
 _DEEPEST = 8
 _LARGEST_INTEGER = 2**63
 _FAMILIES = {family.__name__: family for family in FAMILIES.values()}
@@ -48,6 +50,7 @@ def pack_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def unpack_parameters(kind: type[BaseEstimator], packed: dict[str, Any]) -> BaseEstimator:
     """Return an estimator with these parameters, as far as scikit-learn finds them valid."""
+    packed = {name: value for name, value in packed.items() if name not in _ONCE_STORED}
     estimator = _construct(kind, packed, _NOT_STORED, _DEEPEST)
     try:
         estimator._validate_params()

@@ -1,8 +1,17 @@
 """Pictures, with matplotlib: `pip install 'mbkl[plot]'`."""
 
 from mbkl.plot.importance import ImportanceDisplay
+from mbkl.plot.interaction import InteractionDisplay
 from mbkl.plot.kernel_matrix import KernelMatrixDisplay
 from mbkl.plot.path import PathDisplay
 from mbkl.plot.shape_function import ShapeFunctionDisplay
+from mbkl.plot.waterfall import WaterfallDisplay
 
-__all__ = ["ImportanceDisplay", "KernelMatrixDisplay", "PathDisplay", "ShapeFunctionDisplay"]
+__all__ = [
+    "ImportanceDisplay",
+    "InteractionDisplay",
+    "KernelMatrixDisplay",
+    "PathDisplay",
+    "ShapeFunctionDisplay",
+    "WaterfallDisplay",
+]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mbkl.engine.numpy_engine import just_above
 from mbkl.explain import FeatureShape, explain_global
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten, shorten
+from mbkl.explain.inside import just_above
+from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, number_of, pyplot, quieten, shorten
 
 # Height of the strip of the data's density, of the axes'.
 _STRIP = 0.13
@@ -92,7 +92,7 @@ class ShapeFunctionDisplay:
             spread = np.max([np.ptp(shape.values, axis=0) for shape in shapes], axis=0)
             numbers = sorted(np.argsort(-spread, kind="stable")[: len(COLOURS)].tolist())
         else:
-            numbers = [_number(explanation.classes, label) for label in classes]
+            numbers = [number_of(explanation.classes, label) for label in classes]
         return cls(shapes, classes=numbers).plot(ax=ax, n_columns=n_columns)
 
     def plot(self, ax=None, *, n_columns: int = 2):
@@ -180,9 +180,3 @@ def _range(shape: FeatureShape) -> tuple[float, float]:
     low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
     margin = 0.02 * (high - low) or 0.5
     return low - margin, high + margin
-
-
-def _number(classes: tuple, label) -> int:
-    if label not in classes:
-        raise ValueError(f"classes names {label!r}, but the scores are of {list(classes)}.")
-    return classes.index(label)

@@ -38,3 +38,10 @@ def shorten(name: str, length: int = 28) -> str:
         return name
     half = (length - 1) // 2
     return f"{name[:half].rstrip()}…{name[-half:].lstrip()}"
+
+
+def number_of(classes: tuple, label) -> int:
+    """Return which of the scores is that of a class."""
+    if label not in classes:
+        raise ValueError(f"classes names {label!r}, but the scores are of {list(classes)}.")
+    return classes.index(label)
