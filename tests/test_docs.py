@@ -30,7 +30,7 @@ def listed_names(module):
         "mbkl.plot",
         "mbkl.report",
         "mbkl.io",
-        "mbkl.tables",
+        "mbkl.tabular",
         "mbkl.vision",
         "mbkl.baselines",
         "mbkl.datasets",

@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from mbkl.cli.models import Trained
 from mbkl.io import load, load_extra, save
-from mbkl.tables import TableEncoder
+from mbkl.tabular import TableEncoder
 
 
 def expected_of(model_file, people):
@@ -229,20 +229,3 @@ def test_the_model_is_not_overwritten(mbkl, model_file, people_csv, tmp_path):
     copy = tmp_path / "copy.csv"
     copy.write_bytes(people_csv.read_bytes())
     assert "read by this command" in mbkl.error("predict", model_file, "copy.csv", "-o", "copy.csv")
-
-
-def test_folders_of_images(mbkl, tmp_path):
-    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
-    stripes = np.zeros((40, 40), dtype=np.uint8)
-    stripes[::4] = 255
-    for label, image in (("along", stripes), ("across", stripes.T.copy())):
-        (tmp_path / "train" / label).mkdir(parents=True)
-        for number in range(5):
-            noise = np.random.default_rng(number).integers(0, 60, (40, 40))
-            pixels = np.clip(image + noise, 0, 255).astype(np.uint8)
-            cv2.imwrite(str(tmp_path / "train" / label / f"{number}.png"), pixels)
-    mbkl("fit", "train", "--n-maps", "50")
-    assert mbkl.json("evaluate", "train", "--model", "train.mbkl")["accuracy"] == 1.0
-    found = mbkl.json("predict", "train.mbkl", "train/along")
-    assert found["label"] == ["along"] * 5
-    assert found["file"][0] == "0.png"

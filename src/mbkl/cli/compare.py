@@ -1,4 +1,4 @@
-"""`mbkl compare`: MBKL beside other classifiers, on the user's table."""
+"""`mbkl compare`: MBKL beside other classifiers, on the user's file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compare(
 ) -> None:
     """Compare MBKL with other classifiers: forests, boosting, linear and kernel SVMs.
 
-    By cross-validation, or on a test table; all learn from the same rows. Rivals have their
+    By cross-validation, or on a test file; all learn from the same rows. Rivals have their
     defaults; systems of the paper see features between 0 and 1, and means for missing values.
 
     mbkl compare people.csv --target income --plot comparison.png
@@ -70,7 +70,7 @@ def compare(
             [name, f"{100 * result[name]['accuracy']:.1f}", f"{result[name]['seconds']:.2f}"]
             for name in ranking
         ]
-        console.table(rows, ["", "accuracy, %", "seconds a fit"])
+        console.grid(rows, ["", "accuracy, %", "seconds a fit"])
 
     console.result({"ranking": ranking, "results": result}, show)
 
@@ -91,15 +91,15 @@ def _try_all(
 
         from mbkl.cli.validation import splits_of, try_out
 
-        table = reading.read(data)
-        held_out = None if test is None else reading.read_test(test, table)
-    contestants = _contestants(console, learning, rivals, table.is_sparse)
+        frame = reading.read(data)
+        held_out = None if test is None else reading.read_test(test, frame)
+    contestants = _contestants(console, learning, rivals, frame.is_sparse)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in contestants}
     n_splits = n_folds if test is None else 1
     names = [f"{name}, {number + 1}/{n_splits}" for number in range(n_splits) for name in outcomes]
     with console.steps(**dict.fromkeys(names, 1)) as steps:
         waiting = iter(names)
-        for split in splits_of(table, held_out, n_folds, learning.seed):
+        for split in splits_of(frame, held_out, n_folds, learning.seed):
             for name, make in contestants.items():
                 steps.begin(next(waiting))
                 with threadpool_limits(learning.jobs):  # for those without an option for it

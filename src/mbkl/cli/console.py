@@ -53,20 +53,20 @@ class Console:
         elif show is not None:
             show()
 
-    def table(
+    def grid(
         self, rows: Sequence[Sequence[Any]], header: Sequence[str] = ("", ""), left: int = 1
     ) -> None:
         """Print rows on stdout; the first columns are left-aligned."""
         from rich.console import Console as Screen
         from rich.table import Table
 
-        table = Table(box=None, pad_edge=False, show_header=any(header))
+        grid = Table(box=None, pad_edge=False, show_header=any(header))
         for position, name in enumerate(header):
-            table.add_column(name, justify="left" if position < left else "right")
+            grid.add_column(name, justify="left" if position < left else "right")
         for row in rows:
-            table.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
+            grid.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
         # A file or a pipe has no width: nothing is to be cut there.
-        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(table)
+        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
 
     @contextmanager
     def steps(self, **shares: float) -> Iterator[Steps]:

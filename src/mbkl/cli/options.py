@@ -10,13 +10,12 @@ import typer
 
 if TYPE_CHECKING:
     from mbkl import MBKLClassifier, MBKLClassifierCV
-    from mbkl.tables import Table
+    from mbkl.tabular import Frame
 
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="Table: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz, .npy, or a folder "
-        "with one folder of images for each class.",
+        help="File: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz or .npy.",
         show_default=False,
     ),
 ]
@@ -35,13 +34,13 @@ Target = Annotated[
 Folds = Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")]
 TestFile = Annotated[
     Path | None,
-    typer.Option("--test", help="Table with new rows to be right about.", show_default=False),
+    typer.Option("--test", help="File with new rows to be right about.", show_default=False),
 ]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a table for training."""
+    """How to read a file for training."""
 
     target: Target = None
     drop: Annotated[
@@ -70,34 +69,34 @@ class Reading:
     ] = None
     encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8"
 
-    def read(self, path: Path) -> Table:
-        """Read a table with labels of two or more classes."""
+    def read(self, path: Path) -> Frame:
+        """Read a file with labels of two or more classes."""
         import numpy as np
 
-        from mbkl.tables import TableError
+        from mbkl.tabular import FrameError
 
-        table = self._read(path, self.text or [])
-        classes = np.unique(table.y)
+        frame = self._read(path, self.text or [])
+        classes = np.unique(frame.y)
         if classes.size < 2:
             found = f"always {classes[0]!s}" if classes.size else "empty"
-            raise TableError(
-                f"{path}, column '{table.target}': the label is {found}, but there must be two "
+            raise FrameError(
+                f"{path}, column '{frame.target}': the label is {found}, but there must be two "
                 "classes to tell apart. Choose another --target."
             )
-        return table
+        return frame
 
-    def read_test(self, path: Path, train: Table) -> Table:
-        """Read a table with labels of the same classes and columns of the same kinds."""
+    def read_test(self, path: Path, train: Frame) -> Frame:
+        """Read a file with labels of the same classes and columns of the same kinds."""
         import numpy as np
 
-        table = self._read(path, train.text_names)
-        table.check_labels(np.unique(train.y))
-        return table
+        frame = self._read(path, train.text_names)
+        frame.check_labels(np.unique(train.y))
+        return frame
 
-    def _read(self, path: Path, text: list[str]) -> Table:
-        from mbkl.tables import read_table
+    def _read(self, path: Path, text: list[str]) -> Frame:
+        from mbkl.tabular import read_frame
 
-        return read_table(
+        return read_frame(
             path, target=self.target, drop=self.drop or [], text=text, **self.dialect()
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cli.models import encoded_for_training
-from mbkl.tables import Table, TableError
+from mbkl.tabular import Frame, FrameError
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,29 @@ class Outcome:
         return float((self.labels == self.predictions).mean())
 
 
-def splits_of(table: Table, test: Table | None, n_folds: int, seed: int) -> Iterator[Split]:
-    """Yield one split for a test table, or those of a cross-validation.
+def splits_of(frame: Frame, test: Frame | None, n_folds: int, seed: int) -> Iterator[Split]:
+    """Yield one split for a test frame, or those of a cross-validation.
 
     Each learns anew how to encode columns, so that no test row has a say in it.
 
     Parameters
     ----------
-    table : Table
-    test : Table or None
+    frame : Frame
+    test : Frame or None
     n_folds : int
-        If there is no test table.
+        If there is no test frame.
     seed : int
 
     Yields
     ------
     split : Split
     """
-    pairs: Iterator[tuple[Table, Table]]
+    pairs: Iterator[tuple[Frame, Frame]]
     if test is not None:
-        pairs = iter([(table, test)])
+        pairs = iter([(frame, test)])
     else:
-        folds = _folds(table, n_folds, seed)
-        pairs = ((table.take(inside), table.take(outside)) for inside, outside in folds)
+        folds = _folds(frame, n_folds, seed)
+        pairs = ((frame.take(inside), frame.take(outside)) for inside, outside in folds)
     for train, held_out in pairs:
         # Not all classifiers take all names of features.
         (X_train, X_test), _ = encoded_for_training(train, held_out, with_names=False)
@@ -153,16 +153,16 @@ def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
     return result
 
 
-def _folds(table: Table, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
+def _folds(frame: Frame, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
     """Return rows inside and outside of each fold, all classes in proportion."""
     from sklearn.model_selection import StratifiedKFold
 
-    classes, counts = np.unique(table.y, return_counts=True)
+    classes, counts = np.unique(frame.y, return_counts=True)
     if counts.min() < n_folds:
-        raise TableError(
-            f"{table.path}, column '{table.target}': class '{classes[counts.argmin()]}' has "
+        raise FrameError(
+            f"{frame.path}, column '{frame.target}': class '{classes[counts.argmin()]}' has "
             f"{counts.min()} rows, too few for {n_folds} folds. Use fewer (--folds), or a test "
             "file (--test)."
         )
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(table.n_rows), table.y))
+    return list(folds.split(np.zeros(frame.n_rows), frame.y))

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.tables.columns import BadValueError, is_text, to_labels
+from mbkl.tabular.columns import BadValueError, is_text, to_labels
 
 
-class TableError(ValueError):
-    """A table that cannot be used; one line with the file, the place and the remedy."""
+class FrameError(ValueError):
+    """A frame that cannot be used; one line with the file, the place and the remedy."""
 
 
 @dataclass(frozen=True)
-class Table:
+class Frame:
     """Rows of a file.
 
     Parameters
@@ -34,8 +34,6 @@ class Table:
         Text or integers.
     target : str or None
         Column that the labels come from.
-    row_names : tuple of str
-        Names of the rows, where they have some: files of images.
     notes : tuple of str
         What the user may want to know.
 
@@ -43,10 +41,10 @@ class Table:
     --------
     >>> import pyarrow as pa
     >>> import numpy as np
-    >>> table = Table("data.csv", pa.table({"a": [1, 2], "b": ["x", "y"]}), np.array([1, 2]))
-    >>> table.with_target("b").labels
+    >>> frame = Frame("data.csv", pa.table({"a": [1, 2], "b": ["x", "y"]}), np.array([1, 2]))
+    >>> frame.with_target("b").labels
     array(['x', 'y'], dtype='<U1')
-    >>> table.with_target(-1).names
+    >>> frame.with_target(-1).names
     ['a']
     """
 
@@ -55,7 +53,6 @@ class Table:
     row_numbers: NDArray[np.intp]
     labels: NDArray | None = None
     target: str | None = None
-    row_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,7 +77,7 @@ class Table:
         """The labels, which must be there."""
         if self.labels is None:
             shown = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
-            raise TableError(
+            raise FrameError(
                 f"{self.path}: which column holds the labels? Name the target (--target); there "
                 f"are: {shown}."
             )
@@ -93,9 +90,9 @@ class Table:
             yield
         except BadValueError as error:
             place = f"{self.path}, row {self.row_numbers[error.row]}, column '{error.column}'"
-            raise TableError(f"{place}: {error.reason}") from None
+            raise FrameError(f"{place}: {error.reason}") from None
         except ValueError as error:
-            raise TableError(f"{self.path}: {error}") from None
+            raise FrameError(f"{self.path}: {error}") from None
 
     @property
     def text_names(self) -> list[str]:
@@ -111,27 +108,26 @@ class Table:
         unknown = np.setdiff1d(self.y, classes)
         if unknown.size:
             known = ", ".join(map(str, classes))
-            raise TableError(
+            raise FrameError(
                 f"{self.path}, column '{self.target}': label '{unknown[0]}' is none of those "
                 f"learned: {known}."
             )
 
-    def take(self, rows: NDArray[np.intp]) -> Table:
+    def take(self, rows: NDArray[np.intp]) -> Frame:
         """Return some of the rows."""
         return replace(
             self,
             columns=self.columns[rows] if self.is_sparse else self.columns.take(rows),
             row_numbers=self.row_numbers[rows],
             labels=None if self.labels is None else self.labels[rows],
-            row_names=tuple(self.row_names[row] for row in rows) if self.row_names else (),
         )
 
-    def without(self, names: Sequence[str]) -> Table:
-        """Return the table without some columns."""
+    def without(self, names: Sequence[str]) -> Frame:
+        """Return the frame without some columns."""
         if not names:
             return self
         if self.is_sparse:
-            raise TableError(f"{self.path}: a sparse matrix has no columns to leave out by name.")
+            raise FrameError(f"{self.path}: a sparse matrix has no columns to leave out by name.")
         for name in names:
             self.position(name)
         return replace(self, columns=self.columns.drop_columns(list(names)))
@@ -144,22 +140,22 @@ class Table:
         try:
             return range(len(names))[int(column)]
         except (ValueError, IndexError):
-            raise TableError(f"{self.path}: no column '{column}'{suggestion(column, names)}") from (
+            raise FrameError(f"{self.path}: no column '{column}'{suggestion(column, names)}") from (
                 None
             )
 
-    def with_target(self, target: str | int | None) -> Table:
-        """Return the table with the labels taken out of a column.
+    def with_target(self, target: str | int | None) -> Frame:
+        """Return the frame with the labels taken out of a column.
 
         Rows without a label are left out. None keeps the labels that the format brings.
         """
         if target is None:
             return self
         if self.is_sparse:
-            raise TableError(f"{self.path}: labels are the first of each line, there is no column.")
+            raise FrameError(f"{self.path}: labels are the first of each line, there is no column.")
         name = self.names[self.position(target)]
         column = self.columns.column(name)
-        table = replace(self, columns=self.columns.drop_columns([name]), target=name)
+        frame = replace(self, columns=self.columns.drop_columns([name]), target=name)
         present = np.flatnonzero(column.is_valid().to_numpy())
         if present.size < self.n_rows:
             first = np.flatnonzero(column.is_null().to_numpy())[0]
@@ -167,12 +163,12 @@ class Table:
                 f"{self.n_rows - present.size} rows without a label in '{name}' are left out "
                 f"(the first is row {self.row_numbers[first]})."
             )
-            table = replace(table.take(present), notes=(*self.notes, note))
+            frame = replace(frame.take(present), notes=(*self.notes, note))
             column = column.take(present)
         try:
-            return replace(table, labels=to_labels(column))
+            return replace(frame, labels=to_labels(column))
         except ValueError as error:
-            raise TableError(f"{self.path}, column '{name}': {error}") from None
+            raise FrameError(f"{self.path}, column '{name}': {error}") from None
 
 
 def suggestion(name: str | int, names: Sequence[str]) -> str:

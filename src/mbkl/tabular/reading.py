@@ -1,4 +1,4 @@
-"""Files to tables: CSV, Parquet, Arrow, svmlight, NumPy, and folders of images."""
+"""Files to frames: CSV, Parquet, Arrow, svmlight, and NumPy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mbkl.extras import require
-from mbkl.tables.columns import (
+from mbkl.tabular.columns import (
     as_text,
     first_that_is_no_number,
     is_plain_number,
     is_text,
     share_of_numbers,
 )
-from mbkl.tables.images import read_images
-from mbkl.tables.matrices import read_numpy, read_svmlight
-from mbkl.tables.table import Table, TableError
+from mbkl.tabular.frame import Frame, FrameError
+from mbkl.tabular.matrices import read_numpy, read_svmlight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +36,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How to read columns; see `read_table`."""
+    """How to read columns; see `read_frame`."""
 
     text: set[str]
     missing: list[str]
@@ -46,7 +45,7 @@ class Dialect:
     encoding: str
 
 
-def read_table(
+def read_frame(
     path: str | Path,
     *,
     target: str | int | None = None,
@@ -56,20 +55,19 @@ def read_table(
     header: bool = True,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-) -> Table:
+) -> Frame:
     r"""Read a file into columns.
 
     The ending of the name tells the format: .csv, .tsv, .txt, .data (also .gz, .bz2, .zst),
     .parquet, .arrow and .feather, .svm, .svmlight and .libsvm (also .gz), .npy and .npz
-    (arrays X and y, or a sparse matrix of SciPy); a folder holds images, those of a class in
-    a folder of their own.
+    (arrays X and y, or a sparse matrix of SciPy).
 
     Parameters
     ----------
     path : path
     target : str, int or None
         Column of the labels: its name, or its place from 0, or from the end from -1. None
-        takes the labels that the format brings (svmlight, y of .npz, folders).
+        takes the labels that the format brings (svmlight, y of .npz).
     drop : sequence of str
         Columns to leave out.
     text : sequence of str
@@ -86,59 +84,57 @@ def read_table(
 
     Returns
     -------
-    table : Table
+    frame : Frame
 
     Raises
     ------
-    TableError
+    FrameError
         With the file, the place and the remedy.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from mbkl.tables import read_table
+    >>> from mbkl.tabular import read_frame
     >>> path = Path(tempfile.mkdtemp()) / "people.csv"
     >>> _ = path.write_text("age,town,rich\n31,Rome,yes\n?,Bonn,no\n")
-    >>> table = read_table(path, target="rich")
-    >>> table.names, table.labels.tolist()
+    >>> frame = read_frame(path, target="rich")
+    >>> frame.names, frame.labels.tolist()
     (['age', 'town'], ['yes', 'no'])
     """
     path = Path(path)
     if not path.exists():
-        raise TableError(f"{path}: there is no such file.")
+        raise FrameError(f"{path}: there is no such file.")
     kind = _format(path)
-    if kind == "folder":
-        table = read_images(path)
-    elif kind in _SVMLIGHT:
-        table = read_svmlight(path)
+    if kind in _SVMLIGHT:
+        frame = read_svmlight(path)
     elif kind in _NUMPY:
-        table = read_numpy(path)
+        frame = read_numpy(path)
     else:
         dialect = Dialect(set(text), [*MISSING, *missing], header, delimiter, encoding)
-        table = _read_columns(path, kind, dialect)
-    if not table.n_rows:
-        raise TableError(f"{path}: there are no rows, only the names of columns.")
-    return table.without(drop).with_target(target)
+        frame = _read_columns(path, kind, dialect)
+    if not frame.n_rows:
+        raise FrameError(f"{path}: there are no rows, only the names of columns.")
+    return frame.without(drop).with_target(target)
 
 
 def _format(path: Path) -> str:
-    """Return the ending that tells the format, or "folder"."""
+    """Return the ending that tells the format."""
     if path.is_dir():
-        return "folder"
+        raise FrameError(f"{path} is a folder; name a file in it.")
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in _COMPRESSED:
         endings.pop()
     known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
     if not endings or endings[-1] not in known:
-        raise TableError(
+        raise FrameError(
             f"{path}: the name does not tell the format; rename the file to end with one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
 
 
-def _read_columns(path: Path, kind: str, dialect: Dialect) -> Table:
+def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
     """Read a file of named columns."""
     pa = require("pyarrow", "cli")
     delimited = kind in _DELIMITED
@@ -150,7 +146,7 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Table:
         else:
             columns = require("pyarrow.feather", "cli").read_table(path, memory_map=False)
     except (pa.ArrowException, OSError, LookupError, UnicodeError) as error:
-        raise TableError(f"{path}: {_reason(error, kind)}") from None
+        raise FrameError(f"{path}: {_reason(error, kind)}") from None
     stripped = [name.strip() for name in columns.column_names]
     names = [name or f"column {number}" for number, name in enumerate(stripped)]
     _check_names(path, names)
@@ -158,7 +154,7 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Table:
     clean = {}
     for name, column in zip(names, columns.columns, strict=True):
         if delimited and pa.types.is_binary(column.type):
-            raise TableError(
+            raise FrameError(
                 f"{path}, column '{name}': the text is not UTF-8. Name its encoding "
                 "(encoding, --encoding latin-1)."
             )
@@ -172,7 +168,7 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Table:
         else:
             clean[name] = column
     row_numbers = np.arange(1, columns.num_rows + 1)
-    return Table(str(path), pa.table(clean), row_numbers, notes=tuple(notes))
+    return Frame(str(path), pa.table(clean), row_numbers, notes=tuple(notes))
 
 
 def _read_delimited(path: Path, kind: str, dialect: Dialect) -> pa.Table:
@@ -227,7 +223,7 @@ def _reason(error: Exception, kind: str) -> str:
 def _check_names(path: Path, names: list[str]) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise TableError(
+        raise FrameError(
             f"{path}: {count} columns are named '{name}'. Rename them; or, if there is no line of "
             "names, say so (header=False, --no-header)."
         )
