@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from mbkl.cli.console import Console
 from mbkl.cli.models import Trained
 from mbkl.io import load, load_extra, save
 from mbkl.tabular import TableEncoder
@@ -117,7 +118,7 @@ def test_rows_are_those_that_exported_models_see(mbkl, model_file, people):
     threshold = ferns.thresholds[asks_age][0]
     ages = np.array([threshold, np.nextafter(threshold, np.inf)])
     people.head(2).assign(age=ages, town="Rome").to_csv("near.csv", index=False)
-    X = trained.features(trained.read(Path("near.csv")))
+    X = trained.features(trained.read(Path("near.csv"), Console()))
     assert set(X.dtypes) == {np.dtype(np.float32)}
     assert X["age"].tolist() == [threshold, threshold]
 

@@ -52,9 +52,26 @@ def test_labels_are_integers_or_text(values, labels):
     assert make(a=[0, 0], y=values).with_target("y").labels.tolist() == labels
 
 
-def test_labels_with_fractions_are_no_classes():
-    with pytest.raises(FrameError, match=r"data.csv, column 'y': .*fractions"):
-        make(a=[0, 0], y=[0.5, 1.0]).with_target("y")
+def test_numbers_are_to_be_learned_unless_they_are_said_to_be_classes():
+    frame = make(a=[0, 0, 0], y=[0.5, None, 1.0])
+    numbers = frame.with_target("y")
+    assert numbers.task == "regression"
+    assert numbers.labels.tolist() == [0.5, 1.0]
+    classes = frame.with_target("y", "classification")
+    assert classes.task == "classification"
+    assert classes.labels.tolist() == ["0.5", "1"]
+
+
+def test_infinite_labels_have_a_row():
+    with pytest.raises(FrameError, match=r"data.csv, row 2, column 'y': infinity"):
+        make(a=[0, 0], y=[0.5, float("inf")]).with_target("y")
+
+
+def test_the_index_is_left_out_unless_it_is_kept():
+    frame = make(**{"Unnamed: 0": [3, 1], "a": [1, 2]})
+    assert frame.without_index().names == ["a"]
+    assert "'Unnamed: 0' is left out" in frame.without_index().notes[0]
+    assert frame.without_index(keep=["Unnamed: 0"]) is frame
 
 
 def test_columns_can_be_left_out():
@@ -84,9 +101,22 @@ def test_names_of_text_columns_and_labels():
 
 def test_unknown_labels_are_named():
     frame = make(a=[1, 2], y=["u", "v"]).with_target("y")
-    frame.check_labels(np.array(["u", "v", "w"]))
+    assert frame.with_classes(np.array(["u", "v", "w"])).labels.tolist() == ["u", "v"]
     with pytest.raises(FrameError, match=r"column 'y': label 'v'.* u, w"):
-        frame.check_labels(np.array(["u", "w"]))
+        frame.with_classes(np.array(["u", "w"]))
+
+
+@pytest.mark.parametrize(
+    ("written", "classes", "labels"),
+    [
+        (["True", "FALSE"], ["false", "true"], ["true", "false"]),
+        ([1, 2], ["1", "2", "x"], ["1", "2"]),
+        (["True", "no"], ["True", "no"], ["True", "no"]),
+    ],
+)
+def test_labels_are_spelt_as_the_classes_are(written, classes, labels):
+    frame = make(a=[1, 2], y=written).with_target("y")
+    assert frame.with_classes(np.array(classes)).labels.tolist() == labels
 
 
 def test_errors_name_the_row_of_the_file():

@@ -52,6 +52,18 @@ def test_svmlight_features_have_their_own_index(tmp_path, zero_based, name):
     assert frame.labels.tolist() == [5, 7]
 
 
+def test_rows_without_a_label_are_left_out(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=np.array([1.0, np.nan]))
+    frame = read_frame(tmp_path / "d.npz")
+    assert frame.labels.tolist() == [1]
+    assert frame.columns.num_rows == 1
+
+
+def test_labels_that_are_no_classes(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=np.array([0.5, 1.5]))
+    assert read_frame(tmp_path / "d.npz").task == "regression"
+
+
 class Trap:
     """Fails the test if it is unpickled."""
 
@@ -81,7 +93,6 @@ def test_nothing_is_unpickled(tmp_path, name):
         ({"X": X[0]}, "rows and columns"),
         ({"X": np.array([["a", "b"]])}, "must be numbers"),
         ({"X": X, "y": Y[:1]}, "as many labels"),
-        ({"X": X, "y": np.array([0.5, 1.5])}, "fractions"),
     ],
 )
 def test_arrays_that_do_not_fit(tmp_path, arrays, words):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -45,6 +45,11 @@ class Console:
     def note(self, message: str) -> None:
         """Print something that the user may not expect."""
         self.say(f"note: {message}")
+
+    def notes(self, messages: Iterable[str]) -> None:
+        """Print several of them."""
+        for message in messages:
+            self.note(message)
 
     def result(self, content: Mapping[str, Any], show: Callable[[], None] | None = None) -> None:
         """Print a result: as JSON if asked for, else by a function of its own."""

@@ -60,7 +60,7 @@ def _of_a_model(
 
         trained = Trained.load(path)
         steps.part(data.name)
-        frame = trained.read_labelled(data, target)
+        frame = trained.read_labelled(data, console, target)
         steps.begin("predicting")
         outcome = outcome_of(trained.model, trained.features(frame), frame.y)
     return trained.model.classes_, [outcome]
@@ -75,21 +75,19 @@ def _of_new_models(
     n_folds: int,
 ) -> tuple[NDArray, list[Outcome]]:
     """Learn from parts of a frame and try what was learned on the rest."""
-    n_splits = 1 if test else n_folds
-    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
-    names = names if test is None else ["learning"]
-    outcomes = []
-    with console.steps(reading=1, **dict.fromkeys(names, 5)) as steps:
+    with console.steps(reading=1) as steps:
         steps.begin("reading", f"reading {data.name}")
         import numpy as np
 
-        from mbkl.cli.validation import splits_of, try_out
+        from mbkl.cli.validation import folds_for, splits_of, try_out
 
-        frame = reading.read(data)
-        for note in frame.notes:
-            console.note(note)
+        frame = reading.read(data, console)
         held_out = None if test is None else reading.read_test(test, frame)
-        splits = splits_of(frame, held_out, n_splits, learning.seed)
+        n_folds = 1 if held_out else folds_for(frame, n_folds, console)
+    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
+    outcomes = []
+    with console.steps(**dict.fromkeys(names, 1)) as steps:
+        splits = splits_of(frame, held_out, n_folds, learning.seed)
         for name, split in zip(names, splits, strict=True):
             steps.begin(name)
             outcomes.append(try_out(steps.watch(learning.estimator()), split))

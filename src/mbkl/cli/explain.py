@@ -60,7 +60,7 @@ def explain(
         from mbkl.cli.models import Trained
 
         trained = Trained.load(model)
-        X = None if data is None else trained.features(trained.read(data))
+        X = None if data is None else trained.features(trained.read(data, console))
         steps.begin("explaining")
         if row is not None:
             explained = _explain_row(trained, X, row, str(data))

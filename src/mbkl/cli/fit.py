@@ -46,18 +46,19 @@ def fit(
         steps.begin("reading", f"reading {data.name}")
         from mbkl.cli.models import Trained, encoded_for_training
 
-        frame = reading.read(data)
+        frame = reading.read(data, console)
         steps.begin("encoding")
         [X], encoder = encoded_for_training(frame)
-        for note in (*frame.notes, *(encoder.notes_ if encoder else ())):
-            console.note(note)
+        notes = encoder.notes_ if encoder else []
+        console.notes(notes)
         steps.begin("learning")
         model = steps.watch(learning.estimator(max_time=max_time, checkpoint=checkpoint))
         model.fit(X, frame.y)
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
         rules = encoder.rules if encoder else None
-        Trained(path, model, rules, frame.target, reading.dialect()).save()
+        dialect = {**reading.dialect(), "header": frame.header}
+        Trained(path, model, rules, frame.target, dialect).save()
     summary = {
         "model": path,
         "rows": frame.n_rows,
@@ -67,7 +68,7 @@ def fit(
         "maps": model.n_maps_,
         "C": model.C_,
         "seconds": model.timings_["total"],
-        "notes": [*frame.notes, *(encoder.notes_ if encoder else ())],
+        "notes": [*frame.notes, *notes],
     }
     console.say(
         f"{path}: {len(model.classes_)} classes, learned from {frame.n_rows:,} rows of "

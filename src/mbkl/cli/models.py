@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
 from mbkl.tabular import Frame, FrameError, TableEncoder, read_frame
 
@@ -78,21 +80,24 @@ class Trained:
         extra = {"rules": self.rules, "target": self.target, "dialect": self.dialect}
         save(self.model, self.path, extra=extra)
 
-    def read(self, path: Path) -> Frame:
+    def read(self, path: Path, console: Console, keep: Sequence[str] = ()) -> Frame:
         """Read rows to predict; labels that they may have do not matter."""
-        return read_frame(path, text=self._text_columns(), **self.dialect)
+        frame = self._read(path, self._text_columns, keep=[*self._columns, *keep])
+        console.notes(frame.notes)
+        return frame
 
-    def read_labelled(self, path: Path, target: str | None) -> Frame:
+    def read_labelled(self, path: Path, console: Console, target: str | None) -> Frame:
         """Read rows whose labels are known."""
         target = target or self.target
-        text = self._text_columns()
+        text = self._text_columns
         if target is not None and self.model.classes_.dtype.kind == "U":
             text.append(target)  # labels such as 1 and 2 are text if the model knows others
-        frame = read_frame(path, text=text, **self.dialect)
-        if frame.labels is None:
-            frame = frame.with_target(target)
-        frame.check_labels(self.model.classes_)
-        return frame
+        frame = self._read(path, text, target=target, task="classification", keep=self._columns)
+        console.notes(frame.notes)
+        return frame.with_classes(self.model.classes_)
+
+    def _read(self, path: Path, text: list[str], **options: Any) -> Frame:
+        return read_frame(path, text=text, **self.dialect, **options)
 
     def features(self, frame: Frame) -> Any:
         """Return rows as the model takes them, in float32 as models that are exported do."""
@@ -117,6 +122,11 @@ class Trained:
                 )
         return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
 
+    @property
+    def _columns(self) -> list[str]:
+        return [rule["name"] for rule in self.rules or ()]
+
+    @property
     def _text_columns(self) -> list[str]:
         return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
 

@@ -62,7 +62,7 @@ def predict(
                 f"{model}: this model knows no probabilities; learn it with 'mbkl fit --calibrate'."
             )
         steps.begin("reading", f"reading {data.name}")
-        frame = trained.read(data)
+        frame = trained.read(data, console, keep or [])
         steps.begin("predicting")
         predictions = _predictions(trained, frame, proba, keep or [])
     if output is not None:

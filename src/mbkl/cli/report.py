@@ -43,11 +43,11 @@ def report(
         from mbkl.report import write_report
 
         trained = Trained.load(model)
-        frame = trained.read_labelled(data, target)
+        frame = trained.read_labelled(data, console, target)
         X = trained.features(frame)
         X_test, y_test = None, None
         if test is not None:
-            held_out = trained.read_labelled(test, target)
+            held_out = trained.read_labelled(test, console, target)
             X_test, y_test = trained.features(held_out), held_out.y
         steps.begin("writing", f"writing {path.name}")
         write_report(

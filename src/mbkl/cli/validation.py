@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.cli.console import Console
 from mbkl.cli.models import encoded_for_training
 from mbkl.tabular import Frame, FrameError
 
@@ -157,12 +159,54 @@ def _folds(frame: Frame, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray
     """Return rows inside and outside of each fold, all classes in proportion."""
     from sklearn.model_selection import StratifiedKFold
 
-    classes, counts = np.unique(frame.y, return_counts=True)
-    if counts.min() < n_folds:
-        raise FrameError(
-            f"{frame.path}, column '{frame.target}': class '{classes[counts.argmin()]}' has "
-            f"{counts.min()} rows, too few for {n_folds} folds. Use fewer (--folds), or a test "
-            "file (--test)."
-        )
+    alone = rows_alone_in_their_class(frame.y)
+    others = np.setdiff1d(np.arange(frame.n_rows), alone)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(frame.n_rows), frame.y))
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is outside of some of them only.
+        warnings.simplefilter("ignore", UserWarning)
+        pairs = list(folds.split(others, frame.y[others]))
+    return [(np.union1d(others[inside], alone), others[outside]) for inside, outside in pairs]
+
+
+def folds_for(frame: Frame, n_folds: int, console: Console) -> int:
+    """Return how many folds there can be, and say so if some classes have too few rows.
+
+    Parameters
+    ----------
+    frame : Frame
+    n_folds : int
+        As many as wanted.
+    console : Console
+
+    Returns
+    -------
+    n_folds : int
+        At most as many as rows of the largest class.
+    """
+    classes, counts = np.unique(frame.y, return_counts=True)
+    if counts.max() < 2:
+        raise FrameError(
+            f"{frame.path}, column '{frame.target}': each class has one row only, so that none "
+            "can be held out. Choose another column (--target), or a test file (--test)."
+        )
+    few = [f"'{label}'" for label in classes[counts < n_folds]]
+    if few:
+        shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        console.note(
+            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
+            "row is learned from, but never tested."
+        )
+    return min(n_folds, int(counts.max()))
+
+
+def rows_alone_in_their_class(labels: NDArray) -> NDArray[np.intp]:
+    """Return the rows whose label no other row has.
+
+    Examples
+    --------
+    >>> rows_alone_in_their_class(np.array(["u", "w", "u"]))
+    array([1])
+    """
+    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
+    return np.sort(first[counts == 1])

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mbkl.extras import require
 from mbkl.tabular.columns import as_text, is_number, is_text, to_numbers
 from mbkl.tabular.frame import closest
+from mbkl.tabular.index import index_names, note_on_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     all of them. Text with more of them becomes the place of its value in the list of
     values, the most frequent one first; a missing or new value is NaN. Text that is
     different in more than half of the rows, such as names and keys, is left out. An empty
-    text is a missing one.
+    text is a missing one. The index of a frame of pandas is no column, and a first column
+    without a name that numbers the rows is left out.
 
     Parameters
     ----------
@@ -122,8 +124,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
         """
         frame = self._validated(X, reset=True)
-        self.rules_, self.notes_ = [], []
+        index = index_names(frame)
+        self.rules_, self.notes_ = [], [note_on_index(index)] if index else []
         for name, column in zip(frame.column_names, frame.columns, strict=True):
+            if name in index:
+                continue
             rule, note = _rule(name, column, self.max_one_hot)
             if rule is not None:
                 self.rules_.append(rule)
@@ -226,7 +231,9 @@ def _arrow(X) -> pa.Table:
     pa = require("pyarrow", "cli")
     if not isinstance(X, dict):
         try:
-            frame = pa.table(X)
+            # The index of a frame of pandas is none of its columns.
+            is_pandas = hasattr(X, "iloc")
+            frame = pa.Table.from_pandas(X, preserve_index=False) if is_pandas else pa.table(X)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise TypeError(f"Columns must hold values of one type each: {error}") from None
     else:
@@ -287,7 +294,7 @@ def _note_on_numbers(name: str, numbers: NDArray[np.float64]) -> str | None:
         return f"Column '{name}' is empty."
     if present.size == numbers.size and present.min() == present.max():
         return f"Column '{name}' is always {present[0]:g}."
-    if numbers.size > 2 and (np.diff(numbers) == 1).all():
+    if numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
         return (
             f"Column '{name}' counts the rows; leave it out unless the order of the rows is "
             "known for new ones too."

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.extras import require
-from mbkl.tabular.columns import to_labels
 from mbkl.tabular.frame import Frame, FrameError
+from mbkl.tabular.task import Task
 
 _MATRIX_NAMES = ("X", "x", "data", "features")
 _LABEL_NAMES = ("y", "Y", "target", "labels", "label")
 
 
-def read_svmlight(path: Path) -> Frame:
+def read_svmlight(path: Path, task: Task | None = None) -> Frame:
     """Read a file of lines `label index:value ...`.
 
     Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
@@ -25,6 +25,8 @@ def read_svmlight(path: Path) -> Frame:
     Parameters
     ----------
     path : Path
+    task : {"classification", "regression"} or None
+        What the labels are; None finds out.
 
     Returns
     -------
@@ -40,15 +42,17 @@ def read_svmlight(path: Path) -> Frame:
         raise FrameError(
             f"{path}: this is no svmlight file (lines 'label index:value ...'): {error}"
         ) from None
-    return _matrix_frame(path, X, labels)
+    return _matrix_frame(path, X, labels, task)
 
 
-def read_numpy(path: Path) -> Frame:
+def read_numpy(path: Path, task: Task | None = None) -> Frame:
     """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy.
 
     Parameters
     ----------
     path : Path
+    task : {"classification", "regression"} or None
+        What the labels are; None finds out.
 
     Returns
     -------
@@ -60,10 +64,10 @@ def read_numpy(path: Path) -> Frame:
     try:
         content = np.load(path, allow_pickle=False)
         if isinstance(content, np.ndarray):
-            return _matrix_frame(path, content, None)
+            return _matrix_frame(path, content)
         with content as arrays:
             if "format" in arrays:
-                return _matrix_frame(path, sparse.load_npz(path), None)
+                return _matrix_frame(path, sparse.load_npz(path))
             matrix = next((arrays[name] for name in _MATRIX_NAMES if name in arrays), None)
             labels = next((arrays[name] for name in _LABEL_NAMES if name in arrays), None)
             names = ", ".join(arrays.files)
@@ -74,10 +78,12 @@ def read_numpy(path: Path) -> Frame:
         raise FrameError(
             f"{path}: the features must be an array named X (and the labels y); there are: {names}."
         )
-    return _matrix_frame(path, matrix, labels)
+    return _matrix_frame(path, matrix, labels, task)
 
 
-def _matrix_frame(path: Path, X: Any, labels: NDArray | None) -> Frame:
+def _matrix_frame(
+    path: Path, X: Any, labels: NDArray | None = None, task: Task | None = None
+) -> Frame:
     """Check shapes and types, and name the columns x0, x1, ..."""
     pa = require("pyarrow", "cli")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
@@ -85,16 +91,10 @@ def _matrix_frame(path: Path, X: Any, labels: NDArray | None) -> Frame:
             f"{path}: the features must be numbers in rows and columns, not an array of shape "
             f"{X.shape} and type {X.dtype}."
         )
-    if labels is not None:
-        if labels.shape != X.shape[:1]:
-            raise FrameError(
-                f"{path}: {X.shape[0]} rows need as many labels, not an array of shape "
-                f"{labels.shape}."
-            )
-        try:
-            labels = to_labels(pa.chunked_array([pa.array(labels)]))
-        except ValueError as error:
-            raise FrameError(f"{path}: {error}") from None
+    if labels is not None and labels.shape != X.shape[:1]:
+        raise FrameError(
+            f"{path}: {X.shape[0]} rows need as many labels, not an array of shape {labels.shape}."
+        )
     columns: Any
     if not isinstance(X, np.ndarray):
         columns = _narrow(X)
@@ -103,7 +103,11 @@ def _matrix_frame(path: Path, X: Any, labels: NDArray | None) -> Frame:
         arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in X.T]
         columns = pa.table(arrays, names=[f"x{number}" for number in range(X.shape[1])])
     row_numbers = np.arange(1, X.shape[0] + 1)
-    return Frame(str(path), columns, row_numbers, labels, None if labels is None else "y")
+    frame = Frame(str(path), columns, row_numbers)
+    if labels is None:
+        return frame
+    column = pa.chunked_array([pa.array(labels, from_pandas=True)])
+    return frame.with_labels(column, "y", task)
 
 
 def _narrow(matrix: Any) -> Any:
