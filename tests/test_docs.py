@@ -30,7 +30,7 @@ def listed_names(module):
         "mbkl.plot",
         "mbkl.report",
         "mbkl.io",
-        "mbkl.tables",
+        "mbkl.tabular",
         "mbkl_paper.vision",
         "mbkl_paper.baselines",
         "mbkl_paper.datasets",

@@ -92,6 +92,21 @@ def test_whole_numbers_beyond_float64(tmp_path):
     np.testing.assert_array_equal(in_memory(X).ravel(), [2.0**60, 2.0**55 + 3])
 
 
+@pytest.mark.parametrize("name", [None, "key"])
+def test_the_index_is_no_feature(tmp_path, frame, name):
+    shuffled = frame.sample(frac=1.0, random_state=0).rename_axis(name)
+    shuffled.to_parquet(tmp_path / "rows.parquet")
+    X, _ = read_parquet(tmp_path / "rows.parquet", "label")
+    assert X.columns == ["a", "b", "c", "flag"]
+
+
+def test_row_numbers_without_a_name_are_no_feature(tmp_path, frame):
+    frame.insert(0, "Unnamed: 0", range(len(frame)))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    X, _ = read_parquet(tmp_path / "rows.parquet", "label")
+    assert X.columns == ["a", "b", "c", "flag"]
+
+
 def test_columns_that_are_not_there(folder):
     with pytest.raises(ValueError, match="has no column 'price'"):
         ParquetRows(folder, ["a", "price"])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine.rows import blocks_of
 from mbkl.extras import require
+from mbkl.tabular.index import is_unnamed, written_index
 
 # Bytes of a column that are read at once.
 _BUFFER = 16_384
@@ -82,6 +83,9 @@ class ParquetRows:
 def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
     """Open Parquet files for `fit`: all columns of numbers but the target, and the target.
 
+    The index of a frame of pandas is left out, with or without a name, and so is a first column
+    that has no name: whole numbers called "Unnamed: 0".
+
     Parameters
     ----------
     path : path
@@ -94,12 +98,15 @@ def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
     X : ParquetRows
     y : ndarray of shape (n_rows,)
     """
-    names = _dataset(path).schema.names
-    if target not in names:
+    schema = _dataset(path).schema
+    if target not in schema.names:
         raise ValueError(
-            f"target={target!r} is no column of {str(path)!r}; it has {', '.join(names)}."
+            f"target={target!r} is no column of {str(path)!r}; it has {', '.join(schema.names)}."
         )
-    X = ParquetRows(path, [name for name in names if name != target])
+    left_out = {target, *written_index(schema)}
+    if is_unnamed(schema.names[0]) and str(schema.types[0]).startswith(("int", "uint")):
+        left_out.add(schema.names[0])
+    X = ParquetRows(path, [name for name in schema.names if name not in left_out])
     labels = _dataset(path).to_table(columns=[target]).column(target)
     if labels.null_count:
         raise ValueError(f"Column {target!r} of {str(path)!r} has rows without a label.")

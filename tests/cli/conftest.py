@@ -1,4 +1,4 @@
-"""A small table with columns of all kinds, a model of it, and a way to run commands."""
+"""A small frame with columns of all kinds, a model of it, and a way to run commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL = ["--n-maps", "40"]
 
 
 def make_people(n_rows=90, seed=0):
-    """Draw a table in which the label depends on columns of text and of numbers."""
+    """Draw a frame in which the label depends on columns of text and of numbers."""
     draw = np.random.default_rng(seed)
     age = draw.integers(18, 80, n_rows).astype(float)
     town = draw.choice(["Rome", "Bonn", "Nice"], n_rows)
@@ -38,13 +38,13 @@ def make_people(n_rows=90, seed=0):
 
 @pytest.fixture
 def people():
-    """The table."""
+    """The frame."""
     return make_people()
 
 
 @pytest.fixture(scope="session")
 def people_csv(tmp_path_factory):
-    """The table as a CSV file; not to be written to."""
+    """The frame as a CSV file; not to be written to."""
     path = tmp_path_factory.mktemp("people") / "people.csv"
     make_people().to_csv(path, index=False)
     return path
@@ -52,7 +52,7 @@ def people_csv(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def model_file(people_csv):
-    """A model of the table, with probabilities; not to be written to."""
+    """A model of the frame, with probabilities; not to be written to."""
     path = people_csv.parent / "people.mbkl"
     arguments = ["fit", str(people_csv), "-t", "income", "-o", str(path), "--calibrate", *SMALL]
     assert main([*arguments, "--quiet"]) == 0

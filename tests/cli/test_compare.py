@@ -9,7 +9,9 @@ SMALL = ["--n-maps", "40", "--jobs", "1"]
 def test_all_learn_from_the_same_folds(mbkl, people_csv, tmp_path):
     arguments = ["compare", people_csv, "-t", "income", "--folds", "2", "--plot", "c.png", *SMALL]
     result = mbkl.json(*arguments)
-    assert {"MBKL", "random forest", "gradient boosting", "linear"} <= set(result["ranking"])
+    assert {"MBKL", "random-forest", "gradient-boosting", "linear-svm", "rbf-svm"} <= set(
+        result["ranking"]
+    )
     for one in result["results"].values():
         assert len(one["fold_accuracies"]) == 2
         assert 0 <= one["accuracy"] <= 1
@@ -25,10 +27,10 @@ def test_all_learn_from_the_same_folds(mbkl, people_csv, tmp_path):
 def test_rivals_by_name_on_a_test_table(mbkl, people):
     people[:60].to_csv("train.csv", index=False)
     people[60:].to_csv("test.csv", index=False)
-    arguments = ["compare", "train.csv", "-t", "income", "--test", "test.csv", "--rival", "chi2"]
+    arguments = ["compare", "train.csv", "-t", "income", "--test", "test.csv", "--rival", "rbf-svm"]
     shown = mbkl(*arguments, *SMALL)
-    assert "chi2" in shown.out
-    assert "linear" not in shown.out
+    assert "rbf-svm" in shown.out
+    assert "linear-svm" not in shown.out
 
 
 def test_names_that_not_all_rivals_take(mbkl, people):
@@ -41,9 +43,42 @@ def test_sparse_tables(mbkl, people):
     labels = (people["income"] == "high").astype(int)
     dump_svmlight_file(people[["age"]].fillna(0.0), labels, "a.svm")
     result = mbkl("compare", "a.svm", "--folds", "2", *SMALL)
-    assert "gradient boosting" not in result.out
+    assert "gradient-boosting" not in result.out
     assert "no sparse matrices" in result.err
-    assert "linear" in result.out
+    assert "linear-svm" in result.out
+
+
+def test_an_rbf_kernel_of_many_rows_is_tried_if_asked_for_only(mbkl, people, monkeypatch):
+    monkeypatch.setattr("mbkl.cli.compare._MANY_ROWS", 80)
+    people.to_csv("a.csv", index=False)
+    result = mbkl("compare", "a.csv", "-t", "income", "--folds", "2", *SMALL)
+    assert "rbf-svm takes long with more than 80 rows" in result.err
+    assert "rbf-svm" not in result.out
+
+
+def test_threads_that_wait_leave_their_core(run_python):
+    code = """
+import os, sys
+import mbkl.cli, mbkl.cli.compare
+def look(*_):
+    print(os.environ["OMP_WAIT_POLICY"].lower(), "sklearn" in sys.modules)
+mbkl.cli.compare._try_all = look
+mbkl.cli.main(["compare", "any.csv"])
+"""
+    assert run_python(code).stdout.split() == ["passive", "False"]
+
+
+def test_a_rival_that_fails_drops_out(mbkl, people_csv, monkeypatch):
+    from sklearn.svm import LinearSVC
+
+    def fail(*_):
+        raise ValueError("too hard")
+
+    monkeypatch.setattr(LinearSVC, "fit", fail)
+    result = mbkl("compare", people_csv, "-t", "income", "--folds", "2", *SMALL)
+    assert "linear-svm drops out: too hard" in result.err
+    assert "linear-svm" not in result.out
+    assert "random-forest" in result.out
 
 
 @pytest.mark.parametrize(

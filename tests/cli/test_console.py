@@ -32,8 +32,8 @@ def test_json_holds_what_results_hold(capsys):
     assert found == {"a": [0, 1], "b": 0.5, "c": [None], "d": [None, True]}
 
 
-def test_tables_are_not_cut_in_a_pipe(capsys):
-    Console().table([["x" * 300, 0.5, 3]], ["name", "share", "rows"])
+def test_grids_are_not_cut_in_a_pipe(capsys):
+    Console().grid([["x" * 300, 0.5, 3]], ["name", "share", "rows"])
     assert "x" * 300 in capsys.readouterr().out
 
 
@@ -63,7 +63,7 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
     assert done[1] == 1
     assert done[-1] < 10
     shown = sys.stderr.getvalue()
-    assert "learning" in shown or "tables" in shown
+    assert "learning" in shown or "frames" in shown
     assert "0:00:0" in shown  # the time since the beginning
     assert "s left" in shown
 

@@ -32,7 +32,7 @@ def test_the_page_is_true(mbkl, tmp_path):
     from mbkl.cli import demo
 
     page = PAGE.read_text(encoding="utf-8")
-    demo._write_tables(tmp_path)
+    demo._write_files(tmp_path)
     (config,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "mbkl.toml").write_text(config)
     checker, commands = doctest.OutputChecker(), commands_of(page)

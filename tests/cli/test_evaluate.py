@@ -77,6 +77,16 @@ def test_a_table_without_labels(mbkl, people, model_file):
 def test_too_few_rows_of_a_class(mbkl, people):
     people.loc[0, "income"] = "enormous"
     people.to_csv("a.csv", index=False)
-    line = mbkl.error("evaluate", "a.csv", "-t", "income")
-    assert "class 'enormous' has 1 rows, too few for 5 folds" in line
-    assert "--folds" in line
+    result = mbkl("evaluate", "a.csv", "-t", "income", "--calibrate", *SMALL)
+    assert "fewer rows than there are folds: 'enormous'" in result.err
+    assert "enormous     0" in result.out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_the_largest_class_has_fewer_rows_than_there_are_folds(mbkl, tmp_path, command):
+    (tmp_path / "a.csv").write_text("a,y\n1,u\n5,v\n2,u\n6,v\n3,u\n7,v\n4,w\n4,w\n")
+    result = mbkl(command, "a.csv", "-t", "y", *SMALL)
+    assert "3 classes have fewer rows than there are folds" in result.err
+    alone = ["-t", "a", "--task", "classification", "--drop", "y"]
+    (tmp_path / "b.csv").write_text("a,y,b\n1,u,3\n5,v,4\n2,u,9\n")
+    assert "each class has one row only" in mbkl.error(command, "b.csv", *alone)

@@ -5,7 +5,7 @@ import pytest
 
 from mbkl.explain import explain_global, explain_local
 from mbkl.io import load, load_extra
-from mbkl.tables import TableEncoder
+from mbkl.tabular import TableEncoder
 
 
 def model_and_rows(model_file, people):
@@ -57,7 +57,7 @@ def test_a_picture(mbkl, model_file, people_csv, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--row", "3"], 2, "--row needs the table"),
+        (["--row", "3"], 2, "--row needs the file"),
         (["people.csv", "--row", "0"], 2, "--row"),
         (["people.csv", "--row", "91"], 1, "people.csv: no row 91; the last one is 90"),
         (["people.csv", "--row", "3", "--plot", "a.png"], 2, "leave out --row"),

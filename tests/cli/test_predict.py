@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from mbkl.cli.console import Console
 from mbkl.cli.models import Trained
 from mbkl.io import load, load_extra, save
-from mbkl.tables import TableEncoder
+from mbkl.tabular import TableEncoder
 
 
 def expected_of(model_file, people):
@@ -117,7 +118,7 @@ def test_rows_are_those_that_exported_models_see(mbkl, model_file, people):
     threshold = ferns.thresholds[asks_age][0]
     ages = np.array([threshold, np.nextafter(threshold, np.inf)])
     people.head(2).assign(age=ages, town="Rome").to_csv("near.csv", index=False)
-    X = trained.features(trained.read(Path("near.csv")))
+    X = trained.features(trained.read(Path("near.csv"), Console()))
     assert set(X.dtypes) == {np.dtype(np.float32)}
     assert X["age"].tolist() == [threshold, threshold]
 
@@ -229,20 +230,3 @@ def test_the_model_is_not_overwritten(mbkl, model_file, people_csv, tmp_path):
     copy = tmp_path / "copy.csv"
     copy.write_bytes(people_csv.read_bytes())
     assert "read by this command" in mbkl.error("predict", model_file, "copy.csv", "-o", "copy.csv")
-
-
-def test_folders_of_images(mbkl, tmp_path):
-    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
-    stripes = np.zeros((40, 40), dtype=np.uint8)
-    stripes[::4] = 255
-    for label, image in (("along", stripes), ("across", stripes.T.copy())):
-        (tmp_path / "train" / label).mkdir(parents=True)
-        for number in range(5):
-            noise = np.random.default_rng(number).integers(0, 60, (40, 40))
-            pixels = np.clip(image + noise, 0, 255).astype(np.uint8)
-            cv2.imwrite(str(tmp_path / "train" / label / f"{number}.png"), pixels)
-    mbkl("fit", "train", "--n-maps", "50")
-    assert mbkl.json("evaluate", "train", "--model", "train.mbkl")["accuracy"] == 1.0
-    found = mbkl.json("predict", "train.mbkl", "train/along")
-    assert found["label"] == ["along"] * 5
-    assert found["file"][0] == "0.png"

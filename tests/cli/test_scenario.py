@@ -1,4 +1,4 @@
-"""From a table with columns of all kinds to a model in other programs: the same labels."""
+"""From a frame with columns of all kinds to a model in other programs: the same labels."""
 
 import shutil
 import subprocess

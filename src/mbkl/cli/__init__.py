@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -19,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
         0: fine, 1: something is wrong with a file or its contents, 2: with the options,
         130: interrupted.
     """
+    # Before libraries with threads of OpenMP are loaded: those that wait for others must not keep
+    # a core busy, or all of them crawl where another program has one.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         from mbkl.cli.app import app
     except ImportError as error:

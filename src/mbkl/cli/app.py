@@ -55,7 +55,7 @@ def mbkl(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Learn the kernel of an SVM from your table: fit, predict, explain, export.
+    """Learn the kernel of an SVM from your file of rows: fit, predict, explain, export.
 
     Begin with 'mbkl demo', or 'mbkl fit data.csv --target column'.
     """

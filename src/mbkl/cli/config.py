@@ -17,8 +17,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     context : Context
         Of the command.
     path : Path or None
-        A table with the name of the command holds its options, such as `n-maps` or
-        `n_maps`; those outside of any table are for all commands that have them.
+        A section with the name of the command holds its options, such as `n-maps` or
+        `n_maps`; those outside of any section are for all commands that have them.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -46,6 +46,11 @@ class Console:
         """Print something that the user may not expect."""
         self.say(f"note: {message}")
 
+    def notes(self, messages: Iterable[str]) -> None:
+        """Print several of them."""
+        for message in messages:
+            self.note(message)
+
     def result(self, content: Mapping[str, Any], show: Callable[[], None] | None = None) -> None:
         """Print a result: as JSON if asked for, else by a function of its own."""
         if self.as_json:
@@ -53,20 +58,20 @@ class Console:
         elif show is not None:
             show()
 
-    def table(
+    def grid(
         self, rows: Sequence[Sequence[Any]], header: Sequence[str] = ("", ""), left: int = 1
     ) -> None:
         """Print rows on stdout; the first columns are left-aligned."""
         from rich.console import Console as Screen
         from rich.table import Table
 
-        table = Table(box=None, pad_edge=False, show_header=any(header))
+        grid = Table(box=None, pad_edge=False, show_header=any(header))
         for position, name in enumerate(header):
-            table.add_column(name, justify="left" if position < left else "right")
+            grid.add_column(name, justify="left" if position < left else "right")
         for row in rows:
-            table.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
+            grid.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
         # A file or a pipe has no width: nothing is to be cut there.
-        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(table)
+        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
 
     @contextmanager
     def steps(self, **shares: float) -> Iterator[Steps]:

@@ -20,7 +20,7 @@ def demo(
     mbkl demo
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _write_tables(folder)
+    _write_files(folder)
     for line in _commands(folder):
         console.say(f"\n$ mbkl {line}")
         _run(line, console)
@@ -28,8 +28,8 @@ def demo(
     console.result({"folder": folder, "files": sorted(path.name for path in folder.iterdir())})
 
 
-def _write_tables(folder: Path) -> None:
-    """Write breast cancer data as tables for training and test."""
+def _write_files(folder: Path) -> None:
+    """Write breast cancer data as files for training and test."""
     import pandas as pd
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split

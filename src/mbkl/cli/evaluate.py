@@ -24,7 +24,7 @@ def evaluate(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="Model file to be tried on the table; nothing is learned.", show_default=False
+            help="Model file to be tried on the file; nothing is learned.", show_default=False
         ),
     ] = None,
     test: TestFile = None,
@@ -32,7 +32,7 @@ def evaluate(
 ) -> None:
     """Measure how good predictions are on rows that were not learned from.
 
-    By cross-validation; or on a test table; or by trying a model on the table.
+    By cross-validation; or on a test file; or by trying a model on the file.
 
     mbkl evaluate people.csv --target income
 
@@ -41,7 +41,7 @@ def evaluate(
     mbkl evaluate test.csv --model people.mbkl
     """
     if model is not None and test is not None:
-        raise typer.BadParameter("--model is tried on the table itself: leave out --test.")
+        raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
     if model is not None:
         classes, outcomes = _of_a_model(console, model, data, reading.target)
     else:
@@ -52,7 +52,7 @@ def evaluate(
 def _of_a_model(
     console: Console, path: Path, data: Path, target: str | None
 ) -> tuple[NDArray, list[Outcome]]:
-    """Try a model on a table."""
+    """Try a model on a frame."""
     with console.steps(reading=1, predicting=1) as steps:
         steps.begin("reading")
         from mbkl.cli.models import Trained
@@ -60,9 +60,9 @@ def _of_a_model(
 
         trained = Trained.load(path)
         steps.part(data.name)
-        table = trained.read_labelled(data, target)
+        frame = trained.read_labelled(data, console, target)
         steps.begin("predicting")
-        outcome = outcome_of(trained.model, trained.features(table), table.y)
+        outcome = outcome_of(trained.model, trained.features(frame), frame.y)
     return trained.model.classes_, [outcome]
 
 
@@ -74,26 +74,24 @@ def _of_new_models(
     test: Path | None,
     n_folds: int,
 ) -> tuple[NDArray, list[Outcome]]:
-    """Learn from parts of a table and try what was learned on the rest."""
-    n_splits = 1 if test else n_folds
-    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
-    names = names if test is None else ["learning"]
-    outcomes = []
-    with console.steps(reading=1, **dict.fromkeys(names, 5)) as steps:
+    """Learn from parts of a frame and try what was learned on the rest."""
+    with console.steps(reading=1) as steps:
         steps.begin("reading", f"reading {data.name}")
         import numpy as np
 
-        from mbkl.cli.validation import splits_of, try_out
+        from mbkl.cli.validation import folds_for, splits_of, try_out
 
-        table = reading.read(data)
-        for note in table.notes:
-            console.note(note)
-        held_out = None if test is None else reading.read_test(test, table)
-        splits = splits_of(table, held_out, n_splits, learning.seed)
+        frame = reading.read(data, console)
+        held_out = None if test is None else reading.read_test(test, frame)
+        n_folds = 1 if held_out else folds_for(frame, n_folds, console)
+    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
+    outcomes = []
+    with console.steps(**dict.fromkeys(names, 1)) as steps:
+        splits = splits_of(frame, held_out, n_folds, learning.seed)
         for name, split in zip(names, splits, strict=True):
             steps.begin(name)
             outcomes.append(try_out(steps.watch(learning.estimator()), split))
-    return np.unique(table.y), outcomes
+    return np.unique(frame.y), outcomes
 
 
 def _report(console: Console, classes: NDArray, outcomes: list[Outcome]) -> None:
@@ -115,10 +113,10 @@ def _report(console: Console, classes: NDArray, outcomes: list[Outcome]) -> None
         if len(outcomes) > 1:
             lowest, highest = min(result["fold_accuracies"]), max(result["fold_accuracies"])
             rows.append(("accuracy of the folds", f"{lowest:.3f} to {highest:.3f}"))
-        console.table(rows)
+        console.grid(rows)
         print()
         header = ["class", "rows", "precision", "recall", "f1"]
-        console.table(
+        console.grid(
             [[str(one["label"]), *list(one.values())[1:]] for one in result["classes"]], header
         )
 

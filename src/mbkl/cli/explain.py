@@ -25,13 +25,13 @@ def explain(
     data: Annotated[
         Path | None,
         typer.Argument(
-            help="Table over which importances are averaged, such as that of the training.",
+            help="File over whose rows importances are averaged, such as that of the training.",
             show_default=False,
         ),
     ] = None,
     row: Annotated[
         int | None,
-        typer.Option(min=1, help="Row of the table to explain, from 1.", show_default=False),
+        typer.Option(min=1, help="Row of the file to explain, from 1.", show_default=False),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 10,
     plot: Annotated[
@@ -50,7 +50,7 @@ def explain(
     mbkl explain people.mbkl new.csv --row 3
     """
     if row is not None and data is None:
-        raise typer.BadParameter("--row needs the table that has it.")
+        raise typer.BadParameter("--row needs the file that has it.")
     if row is not None and plot is not None:
         raise typer.BadParameter("--plot shows all rows: leave out --row.")
     if plot is not None:
@@ -60,7 +60,7 @@ def explain(
         from mbkl.cli.models import Trained
 
         trained = Trained.load(model)
-        X = None if data is None else trained.features(trained.read(data))
+        X = None if data is None else trained.features(trained.read(data, console))
         steps.begin("explaining")
         if row is not None:
             explained = _explain_row(trained, X, row, str(data))
@@ -103,11 +103,11 @@ def _show_importances(console: Console, explanation: GlobalExplanation, top: int
     def show() -> None:
         names, order = explanation.feature_names, explanation.ranking[:top]
         rows = [[names[feature], float(explanation.importance[feature])] for feature in order]
-        console.table(rows, ["feature", "importance"])
+        console.grid(rows, ["feature", "importance"])
         pairs = _strongest_pairs(explanation)[: min(top, 5)]
         if pairs:
             print()
-            console.table(pairs, ["together", "interaction"])
+            console.grid(pairs, ["together", "interaction"])
 
     console.result(explanation.to_dict(), show)
 
@@ -155,7 +155,7 @@ def _show_row(
         if order.size < added.size:
             rows.append(["all other features", "", f"{score - start - shown:+.3f}"])
         rows += [["a mean row", "", f"{start:+.3f}"], ["sum", "", f"{score:+.3f}"]]
-        console.table(rows, [f"row {row} is '{label}' because", "value", "adds"])
+        console.grid(rows, [f"row {row} is '{label}' because", "value", "adds"])
 
     content = {"row": row, "label": label, "values": values, **explanation.to_dict()}
     console.result(content, show)

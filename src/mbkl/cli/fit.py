@@ -1,4 +1,4 @@
-"""`mbkl fit`: from a table to a model file."""
+"""`mbkl fit`: from a file to a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fit(
         typer.Option(help="File from which a fit that was stopped goes on.", show_default=False),
     ] = None,
 ) -> None:
-    """Learn a model from a table.
+    """Learn a model from a file.
 
     mbkl fit people.csv --target income
 
@@ -46,31 +46,32 @@ def fit(
         steps.begin("reading", f"reading {data.name}")
         from mbkl.cli.models import Trained, encoded_for_training
 
-        table = reading.read(data)
+        frame = reading.read(data, console)
         steps.begin("encoding")
-        [X], encoder = encoded_for_training(table)
-        for note in (*table.notes, *(encoder.notes_ if encoder else ())):
-            console.note(note)
+        [X], encoder = encoded_for_training(frame)
+        notes = encoder.notes_ if encoder else []
+        console.notes(notes)
         steps.begin("learning")
         model = steps.watch(learning.estimator(max_time=max_time, checkpoint=checkpoint))
-        model.fit(X, table.y)
+        model.fit(X, frame.y)
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
         rules = encoder.rules if encoder else None
-        Trained(path, model, rules, table.target, reading.dialect()).save()
+        dialect = {**reading.dialect(), "header": frame.header}
+        Trained(path, model, rules, frame.target, dialect).save()
     summary = {
         "model": path,
-        "rows": table.n_rows,
+        "rows": frame.n_rows,
         "features": model.n_features_in_,
-        "columns": len(table.names),
+        "columns": len(frame.names),
         "classes": model.classes_,
         "maps": model.n_maps_,
         "C": model.C_,
         "seconds": model.timings_["total"],
-        "notes": [*table.notes, *(encoder.notes_ if encoder else ())],
+        "notes": [*frame.notes, *notes],
     }
     console.say(
-        f"{path}: {len(model.classes_)} classes, learned from {table.n_rows:,} rows of "
-        f"{len(table.names)} columns in {model.timings_['total']:.1f} s."
+        f"{path}: {len(model.classes_)} classes, learned from {frame.n_rows:,} rows of "
+        f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
     )
     console.result(summary)

@@ -41,7 +41,7 @@ def info(model: ModelFile, console: Console) -> None:
         rows = [(name, _in_words(value)) for name, value in content.items()]
         kinds = Counter(rule["kind"] for rule in trained.rules or ())
         rows += [(f"columns, {kind}", str(number)) for kind, number in kinds.items()]
-        console.table(rows, left=2)
+        console.grid(rows, left=2)
 
     console.result({**content, "rules": trained.rules}, show)
 

@@ -1,13 +1,15 @@
-"""A trained model, with what its file says about the table it learned from."""
+"""A trained model, with what its file says about the file it learned from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
-from mbkl.tables import Table, TableEncoder, TableError, read_table
+from mbkl.tabular import Frame, FrameError, TableEncoder, read_frame
 
 if TYPE_CHECKING:
     from mbkl import MBKLClassifier
@@ -25,7 +27,7 @@ class Trained:
     rules : list of dict or None
         Those of a `TableEncoder`; None if features are what they are in the file.
     target : str or None
-        Column of the labels, in tables that have one.
+        Column of the labels, in files that have one.
     dialect : dict
         How to read text files.
     """
@@ -66,7 +68,7 @@ class Trained:
                 raise ValueError("the target or the dialect is none")
             Reading(target=target, **dialect)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: what it says about tables makes no sense ({error}).") from (
+            raise ValueError(f"{path}: what it says about files makes no sense ({error}).") from (
                 None
             )
         return cls(path, model, rules, target, dialect)
@@ -78,56 +80,64 @@ class Trained:
         extra = {"rules": self.rules, "target": self.target, "dialect": self.dialect}
         save(self.model, self.path, extra=extra)
 
-    def read(self, path: Path) -> Table:
+    def read(self, path: Path, console: Console, keep: Sequence[str] = ()) -> Frame:
         """Read rows to predict; labels that they may have do not matter."""
-        return read_table(path, text=self._text_columns(), **self.dialect)
+        frame = self._read(path, self._text_columns, keep=[*self._columns, *keep])
+        console.notes(frame.notes)
+        return frame
 
-    def read_labelled(self, path: Path, target: str | None) -> Table:
+    def read_labelled(self, path: Path, console: Console, target: str | None) -> Frame:
         """Read rows whose labels are known."""
         target = target or self.target
-        text = self._text_columns()
+        text = self._text_columns
         if target is not None and self.model.classes_.dtype.kind == "U":
             text.append(target)  # labels such as 1 and 2 are text if the model knows others
-        table = read_table(path, text=text, **self.dialect)
-        if table.labels is None:
-            table = table.with_target(target)
-        table.check_labels(self.model.classes_)
-        return table
+        frame = self._read(path, text, target=target, task="classification", keep=self._columns)
+        console.notes(frame.notes)
+        return frame.with_classes(self.model.classes_)
 
-    def features(self, table: Table) -> Any:
+    def _read(self, path: Path, text: list[str], **options: Any) -> Frame:
+        return read_frame(path, text=text, **self.dialect, **options)
+
+    def features(self, frame: Frame) -> Any:
         """Return rows as the model takes them, in float32 as models that are exported do."""
         n_features = self.model.n_features_in_
-        if table.is_sparse:
+        if frame.is_sparse:
             if self.rules is not None:
-                raise TableError(
-                    f"{table.path}: a sparse matrix has no columns with names, and the model needs "
+                raise FrameError(
+                    f"{frame.path}: a sparse matrix has no columns with names, and the model needs "
                     f"'{self.rules[0]['name']}' and others."
                 )
-            X = resized(table.columns, n_features)
+            X = resized(frame.columns, n_features)
             X.data = in_float32(X.data)
             return X
         names = getattr(self.model, "feature_names_in_", None)
         rules = self.rules
         if rules is None:
-            known = table.names if names is None else names
+            known = frame.names if names is None else names
             rules = [{"name": str(name), "kind": "number", "categories": []} for name in known]
             if names is None and len(rules) != n_features:
-                raise TableError(
-                    f"{table.path}: {len(rules)} columns, but the model has {n_features} features."
+                raise FrameError(
+                    f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
                 )
-        return in_float32(encoded(TableEncoder.from_rules(rules), table, names is not None))
+        return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
 
+    @property
+    def _columns(self) -> list[str]:
+        return [rule["name"] for rule in self.rules or ()]
+
+    @property
     def _text_columns(self) -> list[str]:
         return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
 
 
-def encoded(encoder: TableEncoder, table: Table, with_names: bool = True) -> Any:
-    """Return the columns of a table as numbers.
+def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
+    """Return the columns of a frame as numbers.
 
     Parameters
     ----------
     encoder : TableEncoder
-    table : Table
+    frame : Frame
     with_names : bool
         Whether to return a dataframe, with the names of the features, or an array.
 
@@ -137,20 +147,20 @@ def encoded(encoder: TableEncoder, table: Table, with_names: bool = True) -> Any
     """
     import pandas as pd
 
-    with table.errors_located():
-        X = encoder.transform(table.columns)
+    with frame.errors_located():
+        X = encoder.transform(frame.columns)
     return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
 
 
 def encoded_for_training(
-    table: Table, *others: Table, with_names: bool = True
+    frame: Frame, *others: Frame, with_names: bool = True
 ) -> tuple[list[Any], TableEncoder | None]:
-    """Learn how to encode a table, and encode it and others; sparse ones stay as they are.
+    """Learn how to encode a frame, and encode it and others; sparse ones stay as they are.
 
     Parameters
     ----------
-    table : Table
-    *others : Table
+    frame : Frame
+    *others : Frame
         With the same columns.
     with_names : bool
         See `encoded`.
@@ -161,15 +171,15 @@ def encoded_for_training(
     encoder : TableEncoder or None
     """
     for other in others:
-        if other.is_sparse != table.is_sparse:
-            raise TableError(f"{other.path} and {table.path} must both be sparse, or none of them.")
-    if table.is_sparse:
-        width = table.columns.shape[1]
-        return [table.columns, *(resized(other.columns, width) for other in others)], None
+        if other.is_sparse != frame.is_sparse:
+            raise FrameError(f"{other.path} and {frame.path} must both be sparse, or none of them.")
+    if frame.is_sparse:
+        width = frame.columns.shape[1]
+        return [frame.columns, *(resized(other.columns, width) for other in others)], None
     encoder = TableEncoder()
-    with table.errors_located():
-        encoder.fit(table.columns)
-    return [encoded(encoder, one, with_names) for one in (table, *others)], encoder
+    with frame.errors_located():
+        encoder.fit(frame.columns)
+    return [encoded(encoder, one, with_names) for one in (frame, *others)], encoder
 
 
 def in_float32(values: Any) -> Any:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from mbkl.cli.console import Console
+
 if TYPE_CHECKING:
     from mbkl import MBKLClassifier, MBKLClassifierCV
-    from mbkl.tables import Table
+    from mbkl.tabular import Frame
 
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="Table: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz, .npy, or a folder "
-        "with one folder of images for each class.",
+        help="File: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz or .npy.",
         show_default=False,
     ),
 ]
@@ -35,13 +36,17 @@ Target = Annotated[
 Folds = Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")]
 TestFile = Annotated[
     Path | None,
-    typer.Option("--test", help="Table with new rows to be right about.", show_default=False),
+    typer.Option("--test", help="File with new rows to be right about.", show_default=False),
 ]
+
+
+# So many classes may be as many as half of the rows, and more than so many take hours.
+_FEW_CLASSES, _MANY_CLASSES = 20, 1_000
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a table for training."""
+    """How to read a file for training."""
 
     target: Target = None
     drop: Annotated[
@@ -61,45 +66,71 @@ class Reading:
         ),
     ] = None
     header: Annotated[
-        bool,
-        typer.Option("--header/--no-header", help="Whether a text file has a first line of names."),
-    ] = True
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether a text file has a first line of names; else they are column_1 and so on.",
+            show_default="found out",
+        ),
+    ] = None
     delimiter: Annotated[
         str | None,
-        typer.Option(help="Separates fields; found out if not given.", show_default=False),
+        typer.Option(
+            help="Separates fields; a space stands for any number of them.",
+            show_default="found out",
+        ),
     ] = None
-    encoding: Annotated[str, typer.Option(help="Of text files.")] = "utf-8"
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="Stands before the fraction of numbers.", show_default="found out"),
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Of text files.", show_default="found out")
+    ] = None
+    task: Annotated[
+        Literal["classification"] | None,
+        typer.Option(
+            help="What there is to learn: 'classification' makes a class of each number.",
+            show_default="found out",
+        ),
+    ] = None
 
-    def read(self, path: Path) -> Table:
-        """Read a table with labels of two or more classes."""
+    def read(self, path: Path, console: Console) -> Frame:
+        """Read a file with labels of two or more classes, and say what is odd about it."""
         import numpy as np
 
-        from mbkl.tables import TableError
+        from mbkl.tabular import FrameError
 
-        table = self._read(path, self.text or [])
-        classes = np.unique(table.y)
-        if classes.size < 2:
-            found = f"always {classes[0]!s}" if classes.size else "empty"
-            raise TableError(
-                f"{path}, column '{table.target}': the label is {found}, but there must be two "
-                "classes to tell apart. Choose another --target."
+        frame = self._read(path, text=self.text or [], header=self.header)
+        console.notes(frame.notes)
+        n_classes, place = np.unique(frame.y).size, f"{path}, column '{frame.target}'"
+        if n_classes < 2:
+            found = f"always {frame.y[0]!s}" if n_classes else "empty"
+            raise FrameError(
+                f"{place}: the label is {found}, but there must be two classes to tell apart. "
+                "Choose another column (--target)."
             )
-        return table
+        too_many = n_classes > min(_MANY_CLASSES, max(_FEW_CLASSES, frame.n_rows / 2))
+        if self.task is None and (frame.task == "regression" or too_many):
+            raise FrameError(
+                f"{place}: {n_classes:,} different labels in {frame.n_rows:,} rows are no classes, "
+                "and mbkl learns to tell classes apart. Choose another column (--target), cut its "
+                "values into classes, or make a class of each (--task classification)."
+            )
+        return frame
 
-    def read_test(self, path: Path, train: Table) -> Table:
-        """Read a table with labels of the same classes and columns of the same kinds."""
+    def read_test(self, path: Path, train: Frame) -> Frame:
+        """Read a file with labels of the same classes and columns of the same kinds."""
         import numpy as np
 
-        table = self._read(path, train.text_names)
-        table.check_labels(np.unique(train.y))
-        return table
+        frame = self._read(path, text=train.text_names, header=train.header, task="classification")
+        return frame.with_classes(np.unique(train.y))
 
-    def _read(self, path: Path, text: list[str]) -> Table:
-        from mbkl.tables import read_table
+    def _read(self, path: Path, **more: Any) -> Frame:
+        from mbkl.tabular import read_frame
 
-        return read_table(
-            path, target=self.target, drop=self.drop or [], text=text, **self.dialect()
-        )
+        options = {"task": self.task, **self.dialect(), **more}
+        return read_frame(path, target=self.target, drop=self.drop or [], **options)
 
     def dialect(self) -> dict[str, Any]:
         """Return what is the same for new rows of the same origin."""
@@ -107,6 +138,7 @@ class Reading:
             "missing": self.missing or [],
             "header": self.header,
             "delimiter": self.delimiter,
+            "decimal": self.decimal,
             "encoding": self.encoding,
         }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mbkl.cli.models import Trained
-    from mbkl.tables import Table
+    from mbkl.tabular import Frame
 
 
 def predict(
@@ -36,7 +36,7 @@ def predict(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the table to copy, such as a key; can be repeated.", show_default=False
+            help="Column of the file to copy, such as a key; can be repeated.", show_default=False
         ),
     ] = None,
 ) -> None:
@@ -62,28 +62,26 @@ def predict(
                 f"{model}: this model knows no probabilities; learn it with 'mbkl fit --calibrate'."
             )
         steps.begin("reading", f"reading {data.name}")
-        table = trained.read(data)
+        frame = trained.read(data, console, keep or [])
         steps.begin("predicting")
-        predictions = _predictions(trained, table, proba, keep or [])
+        predictions = _predictions(trained, frame, proba, keep or [])
     if output is not None:
         from mbkl.io.container import write_atomically
 
         write_atomically(output, iter([_bytes(predictions, output.suffix)]))
-        console.say(f"{output}: {table.n_rows:,} predictions.")
-        console.result({"output": output, "rows": table.n_rows})
+        console.say(f"{output}: {frame.n_rows:,} predictions.")
+        console.result({"output": output, "rows": frame.n_rows})
     else:
         text = _bytes(predictions, ".csv").decode
         console.result(predictions.to_pydict(), lambda: print(text(), end=""))
 
 
-def _predictions(trained: Trained, table: Table, proba: bool, keep: list[str]) -> pa.Table:
+def _predictions(trained: Trained, frame: Frame, proba: bool, keep: list[str]) -> pa.Table:
     """Return what is kept, the labels, and the probabilities."""
     import pyarrow as pa
 
-    columns: dict[str, Any] = {"file": list(table.row_names)} if table.row_names else {}
-    for name in keep:
-        columns[name] = table.columns.column(table.position(name))
-    X = trained.features(table)
+    columns: dict[str, Any] = {name: frame.columns.column(frame.position(name)) for name in keep}
+    X = trained.features(frame)
     if not proba:
         return pa.table({**columns, "label": trained.model.predict(X)})
     classes, probabilities = trained.model.classes_, trained.model.predict_proba(X)

@@ -28,7 +28,7 @@ def report(
 ) -> None:
     """Write a page with figures and pictures of a model, as one HTML file.
 
-    The table must have the labels; it is best the one that the model learned from, with new
+    The file must have the labels; it is best the one that the model learned from, with new
     rows in --test.
 
     mbkl report people.mbkl people.csv
@@ -43,21 +43,21 @@ def report(
         from mbkl.report import write_report
 
         trained = Trained.load(model)
-        table = trained.read_labelled(data, target)
-        X = trained.features(table)
+        frame = trained.read_labelled(data, console, target)
+        X = trained.features(frame)
         X_test, y_test = None, None
         if test is not None:
-            held_out = trained.read_labelled(test, target)
+            held_out = trained.read_labelled(test, console, target)
             X_test, y_test = trained.features(held_out), held_out.y
         steps.begin("writing", f"writing {path.name}")
         write_report(
             trained.model,
             X,
-            table.y,
+            frame.y,
             path,
             X_test=X_test,
             y_test=y_test,
-            title=title or f"{model.stem}: {table.target}",
+            title=title or f"{model.stem}: {frame.target}",
         )
     console.say(f"{path}: {path.stat().st_size:,} bytes.")
-    console.result({"output": path, "rows": table.n_rows})
+    console.result({"output": path, "rows": frame.n_rows})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.cli.console import Console
 from mbkl.cli.models import encoded_for_training
-from mbkl.tables import Table, TableError
+from mbkl.tabular import Frame, FrameError
 
 
 @dataclass(frozen=True)
@@ -47,29 +49,29 @@ class Outcome:
         return float((self.labels == self.predictions).mean())
 
 
-def splits_of(table: Table, test: Table | None, n_folds: int, seed: int) -> Iterator[Split]:
-    """Yield one split for a test table, or those of a cross-validation.
+def splits_of(frame: Frame, test: Frame | None, n_folds: int, seed: int) -> Iterator[Split]:
+    """Yield one split for a test frame, or those of a cross-validation.
 
     Each learns anew how to encode columns, so that no test row has a say in it.
 
     Parameters
     ----------
-    table : Table
-    test : Table or None
+    frame : Frame
+    test : Frame or None
     n_folds : int
-        If there is no test table.
+        If there is no test frame.
     seed : int
 
     Yields
     ------
     split : Split
     """
-    pairs: Iterator[tuple[Table, Table]]
+    pairs: Iterator[tuple[Frame, Frame]]
     if test is not None:
-        pairs = iter([(table, test)])
+        pairs = iter([(frame, test)])
     else:
-        folds = _folds(table, n_folds, seed)
-        pairs = ((table.take(inside), table.take(outside)) for inside, outside in folds)
+        folds = _folds(frame, n_folds, seed)
+        pairs = ((frame.take(inside), frame.take(outside)) for inside, outside in folds)
     for train, held_out in pairs:
         # Not all classifiers take all names of features.
         (X_train, X_test), _ = encoded_for_training(train, held_out, with_names=False)
@@ -153,16 +155,58 @@ def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
     return result
 
 
-def _folds(table: Table, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
+def _folds(frame: Frame, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
     """Return rows inside and outside of each fold, all classes in proportion."""
     from sklearn.model_selection import StratifiedKFold
 
-    classes, counts = np.unique(table.y, return_counts=True)
-    if counts.min() < n_folds:
-        raise TableError(
-            f"{table.path}, column '{table.target}': class '{classes[counts.argmin()]}' has "
-            f"{counts.min()} rows, too few for {n_folds} folds. Use fewer (--folds), or a test "
-            "file (--test)."
-        )
+    alone = rows_alone_in_their_class(frame.y)
+    others = np.setdiff1d(np.arange(frame.n_rows), alone)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(table.n_rows), table.y))
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is outside of some of them only.
+        warnings.simplefilter("ignore", UserWarning)
+        pairs = list(folds.split(others, frame.y[others]))
+    return [(np.union1d(others[inside], alone), others[outside]) for inside, outside in pairs]
+
+
+def folds_for(frame: Frame, n_folds: int, console: Console) -> int:
+    """Return how many folds there can be, and say so if some classes have too few rows.
+
+    Parameters
+    ----------
+    frame : Frame
+    n_folds : int
+        As many as wanted.
+    console : Console
+
+    Returns
+    -------
+    n_folds : int
+        At most as many as rows of the largest class.
+    """
+    classes, counts = np.unique(frame.y, return_counts=True)
+    if counts.max() < 2:
+        raise FrameError(
+            f"{frame.path}, column '{frame.target}': each class has one row only, so that none "
+            "can be held out. Choose another column (--target), or a test file (--test)."
+        )
+    few = [f"'{label}'" for label in classes[counts < n_folds]]
+    if few:
+        shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        console.note(
+            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
+            "row is learned from, but never tested."
+        )
+    return min(n_folds, int(counts.max()))
+
+
+def rows_alone_in_their_class(labels: NDArray) -> NDArray[np.intp]:
+    """Return the rows whose label no other row has.
+
+    Examples
+    --------
+    >>> rows_alone_in_their_class(np.array(["u", "w", "u"]))
+    array([1])
+    """
+    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
+    return np.sort(first[counts == 1])

@@ -6,7 +6,7 @@ from mbkl.cli.console import Console
 
 
 def warmup(console: Console) -> None:
-    """Compile and cache the kernels, so that nothing waits for the compiler.
+    """Compile and cache the loops, so that nothing waits for the compiler.
 
     mbkl warmup
     """
@@ -18,5 +18,5 @@ def warmup(console: Console) -> None:
         seconds = of_engine()
         steps.begin("explanations", "compiling what explanations need")
         seconds += of_explanations()
-    console.say(f"All kernels are ready ({seconds:.1f} s).")
+    console.say(f"All loops are ready ({seconds:.1f} s).")
     console.result({"seconds": seconds})

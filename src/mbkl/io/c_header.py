@@ -46,7 +46,7 @@ def export_c(
     model : MBKLClassifier or MBKLClassifierCV
     path : path
     rules : list of dict or None, default=None
-        Those of a `mbkl.tables.TableEncoder`: the header then also defines
+        Those of a `mbkl.tabular.TableEncoder`: the header then also defines
         `<name>_encode`, which turns a row of a table into features.
     name : str, default="model"
         What all names in the header begin with.

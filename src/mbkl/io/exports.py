@@ -22,7 +22,7 @@ def check_classifier(model) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and how it becomes features: see `mbkl.tables.TableEncoder`.
+    """A column of a table, and how it becomes features: see `mbkl.tabular.TableEncoder`.
 
     Parameters
     ----------

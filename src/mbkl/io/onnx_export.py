@@ -33,7 +33,7 @@ def to_onnx(model: MBKLClassifier, rules: Sequence[Mapping[str, Any]] | None = N
     ----------
     model : MBKLClassifier or MBKLClassifierCV
     rules : list of dict or None, default=None
-        Those of a `mbkl.tables.TableEncoder`. The inputs are then the columns of a table
+        Those of a `mbkl.tabular.TableEncoder`. The inputs are then the columns of a table
         by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
         an empty one is missing.
 

@@ -6,20 +6,25 @@ import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.tables.columns import BadValueError, is_text, to_labels
+from mbkl.tabular.columns import BadValueError, is_text, to_labels, to_numbers
+from mbkl.tabular.index import index_names, note_on_index
+from mbkl.tabular.task import Task, task_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-class TableError(ValueError):
-    """A table that cannot be used; one line with the file, the place and the remedy."""
+class FrameError(ValueError):
+    """A file that cannot be used; one line with the file, the place and the remedy."""
 
 
 @dataclass(frozen=True)
-class Table:
+class Frame:
     """Rows of a file.
 
     Parameters
@@ -31,11 +36,13 @@ class Table:
     row_numbers : ndarray of shape (n_rows,)
         Rows of the file, from 1 below the header.
     labels : ndarray of shape (n_rows,) or None
-        Text or integers.
+        Text or integers, or float64 where numbers are to be learned.
     target : str or None
         Column that the labels come from.
-    row_names : tuple of str
-        Names of the rows, where they have some: files of images.
+    task : {"classification", "regression"} or None
+        What there is to learn, see `task_of`; None without labels.
+    header : bool
+        Whether the file has names of columns.
     notes : tuple of str
         What the user may want to know.
 
@@ -43,10 +50,10 @@ class Table:
     --------
     >>> import pyarrow as pa
     >>> import numpy as np
-    >>> table = Table("data.csv", pa.table({"a": [1, 2], "b": ["x", "y"]}), np.array([1, 2]))
-    >>> table.with_target("b").labels
+    >>> frame = Frame("data.csv", pa.table({"a": [1, 2], "b": ["x", "y"]}), np.array([1, 2]))
+    >>> frame.with_target("b").labels
     array(['x', 'y'], dtype='<U1')
-    >>> table.with_target(-1).names
+    >>> frame.with_target(-1).names
     ['a']
     """
 
@@ -55,7 +62,8 @@ class Table:
     row_numbers: NDArray[np.intp]
     labels: NDArray | None = None
     target: str | None = None
-    row_names: tuple[str, ...] = ()
+    task: Task | None = None
+    header: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,7 +88,7 @@ class Table:
         """The labels, which must be there."""
         if self.labels is None:
             shown = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
-            raise TableError(
+            raise FrameError(
                 f"{self.path}: which column holds the labels? Name the target (--target); there "
                 f"are: {shown}."
             )
@@ -93,9 +101,9 @@ class Table:
             yield
         except BadValueError as error:
             place = f"{self.path}, row {self.row_numbers[error.row]}, column '{error.column}'"
-            raise TableError(f"{place}: {error.reason}") from None
+            raise FrameError(f"{place}: {error.reason}") from None
         except ValueError as error:
-            raise TableError(f"{self.path}: {error}") from None
+            raise FrameError(f"{self.path}: {error}") from None
 
     @property
     def text_names(self) -> list[str]:
@@ -106,35 +114,51 @@ class Table:
         labels_are_text = self.labels is not None and self.labels.dtype.kind == "U"
         return [*names, self.target] if labels_are_text and self.target else names
 
-    def check_labels(self, classes: NDArray) -> None:
-        """Raise an error if there are labels that are none of the classes."""
-        unknown = np.setdiff1d(self.y, classes)
+    def with_classes(self, classes: NDArray) -> Frame:
+        """Return the frame with labels spelt as classes are; others are an error."""
+        labels = self.y
+        if classes.dtype.kind == "U":
+            labels = labels.astype(str)
+            # What was true and false in one file may be text, such as TRUE, in another.
+            if set(classes) <= {"true", "false"}:
+                labels = np.char.lower(labels)
+        unknown = np.setdiff1d(labels, classes)
         if unknown.size:
             known = ", ".join(map(str, classes))
-            raise TableError(
+            raise FrameError(
                 f"{self.path}, column '{self.target}': label '{unknown[0]}' is none of those "
                 f"learned: {known}."
             )
+        return replace(self, labels=labels)
 
-    def take(self, rows: NDArray[np.intp]) -> Table:
+    def with_note(self, note: str) -> Frame:
+        """Return the frame with one more thing to tell the user."""
+        return replace(self, notes=(*self.notes, note))
+
+    def take(self, rows: NDArray[np.intp]) -> Frame:
         """Return some of the rows."""
         return replace(
             self,
             columns=self.columns[rows] if self.is_sparse else self.columns.take(rows),
             row_numbers=self.row_numbers[rows],
             labels=None if self.labels is None else self.labels[rows],
-            row_names=tuple(self.row_names[row] for row in rows) if self.row_names else (),
         )
 
-    def without(self, names: Sequence[str]) -> Table:
-        """Return the table without some columns."""
+    def without(self, names: Sequence[str]) -> Frame:
+        """Return the frame without some columns."""
         if not names:
             return self
         if self.is_sparse:
-            raise TableError(f"{self.path}: a sparse matrix has no columns to leave out by name.")
+            raise FrameError(f"{self.path}: a sparse matrix has no columns to leave out by name.")
         for name in names:
             self.position(name)
         return replace(self, columns=self.columns.drop_columns(list(names)))
+
+    def without_index(self, keep: Sequence[str] = ()) -> Frame:
+        """Return the frame without columns that number or name the rows, and with a note."""
+        names = [] if self.is_sparse else index_names(self.columns)
+        names = [name for name in names if name not in keep]
+        return self.without(names).with_note(note_on_index(names)) if names else self
 
     def position(self, column: str | int) -> int:
         """Return the place of a column, given by its name or its place (negative: from the end)."""
@@ -144,35 +168,39 @@ class Table:
         try:
             return range(len(names))[int(column)]
         except (ValueError, IndexError):
-            raise TableError(f"{self.path}: no column '{column}'{suggestion(column, names)}") from (
+            raise FrameError(f"{self.path}: no column '{column}'{suggestion(column, names)}") from (
                 None
             )
 
-    def with_target(self, target: str | int | None) -> Table:
-        """Return the table with the labels taken out of a column.
+    def with_target(self, target: str | int | None, task: Task | None = None) -> Frame:
+        """Return the frame with the labels taken out of a column.
 
-        Rows without a label are left out. None keeps the labels that the format brings.
+        Rows without a label are left out. No target keeps the labels that the format brings,
+        no task finds out which it is.
         """
-        if target is None:
+        if target is None or target == self.target:
             return self
         if self.is_sparse:
-            raise TableError(f"{self.path}: labels are the first of each line, there is no column.")
+            raise FrameError(f"{self.path}: labels are the first of each line, there is no column.")
         name = self.names[self.position(target)]
-        column = self.columns.column(name)
-        table = replace(self, columns=self.columns.drop_columns([name]), target=name)
-        present = np.flatnonzero(column.is_valid().to_numpy())
-        if present.size < self.n_rows:
-            first = np.flatnonzero(column.is_null().to_numpy())[0]
+        rest = replace(self, columns=self.columns.drop_columns([name]))
+        return rest.with_labels(self.columns.column(name), name, task)
+
+    def with_labels(self, column: pa.ChunkedArray, name: str, task: Task | None = None) -> Frame:
+        """Return the frame with these labels, and without rows that have none."""
+        frame = replace(self, target=name)
+        missing = np.flatnonzero(column.is_null(nan_is_null=True).to_numpy())
+        if missing.size:
+            present = np.setdiff1d(np.arange(self.n_rows), missing)
             note = (
-                f"{self.n_rows - present.size} rows without a label in '{name}' are left out "
-                f"(the first is row {self.row_numbers[first]})."
+                f"{missing.size} rows without a label in '{name}' are left out "
+                f"(the first is row {self.row_numbers[missing[0]]})."
             )
-            table = replace(table.take(present), notes=(*self.notes, note))
-            column = column.take(present)
-        try:
-            return replace(table, labels=to_labels(column))
-        except ValueError as error:
-            raise TableError(f"{self.path}, column '{name}': {error}") from None
+            frame, column = frame.take(present).with_note(note), column.take(present)
+        with frame.errors_located():
+            task = task or task_of(column)
+            labels = to_labels(column) if task == "classification" else to_numbers(column, name)
+        return replace(frame, labels=labels, task=task)
 
 
 def suggestion(name: str | int, names: Sequence[str]) -> str:

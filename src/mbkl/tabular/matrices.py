@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.extras import require
-from mbkl.tables.columns import to_labels
-from mbkl.tables.table import Table, TableError
+from mbkl.tabular.frame import Frame, FrameError
+from mbkl.tabular.task import Task
 
 _MATRIX_NAMES = ("X", "x", "data", "features")
 _LABEL_NAMES = ("y", "Y", "target", "labels", "label")
 
 
-def read_svmlight(path: Path) -> Table:
+def read_svmlight(path: Path, task: Task | None = None) -> Frame:
     """Read a file of lines `label index:value ...`.
 
     Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
@@ -25,34 +25,38 @@ def read_svmlight(path: Path) -> Table:
     Parameters
     ----------
     path : Path
+    task : {"classification", "regression"} or None
+        What the labels are; None finds out.
 
     Returns
     -------
-    table : Table
+    frame : Frame
     """
     from sklearn.datasets import load_svmlight_file
 
     if not path.stat().st_size:
-        raise TableError(f"{path}: the file is empty.")
+        raise FrameError(f"{path}: the file is empty.")
     try:
         X, labels = load_svmlight_file(str(path), zero_based=True)
     except (ValueError, OSError, EOFError) as error:
-        raise TableError(
+        raise FrameError(
             f"{path}: this is no svmlight file (lines 'label index:value ...'): {error}"
         ) from None
-    return matrix_table(path, X, labels)
+    return _matrix_frame(path, X, labels, task)
 
 
-def read_numpy(path: Path) -> Table:
+def read_numpy(path: Path, task: Task | None = None) -> Frame:
     """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy.
 
     Parameters
     ----------
     path : Path
+    task : {"classification", "regression"} or None
+        What the labels are; None finds out.
 
     Returns
     -------
-    table : Table
+    frame : Frame
         Features are named x0, x1, ...
     """
     from scipy import sparse
@@ -60,61 +64,37 @@ def read_numpy(path: Path) -> Table:
     try:
         content = np.load(path, allow_pickle=False)
         if isinstance(content, np.ndarray):
-            return matrix_table(path, content, None)
+            return _matrix_frame(path, content)
         with content as arrays:
             if "format" in arrays:
-                return matrix_table(path, sparse.load_npz(path), None)
+                return _matrix_frame(path, sparse.load_npz(path))
             matrix = next((arrays[name] for name in _MATRIX_NAMES if name in arrays), None)
             labels = next((arrays[name] for name in _LABEL_NAMES if name in arrays), None)
             names = ", ".join(arrays.files)
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         hint = "objects are not read" if "allow_pickle" in str(error) else str(error)
-        raise TableError(f"{path}: this is no file of plain arrays ({hint}).") from None
+        raise FrameError(f"{path}: this is no file of plain arrays ({hint}).") from None
     if matrix is None:
-        raise TableError(
+        raise FrameError(
             f"{path}: the features must be an array named X (and the labels y); there are: {names}."
         )
-    return matrix_table(path, matrix, labels)
+    return _matrix_frame(path, matrix, labels, task)
 
 
-def matrix_table(
-    path: Path,
-    X: Any,
-    labels: NDArray | None,
-    target: str = "y",
-    row_names: tuple[str, ...] = (),
-) -> Table:
-    """Check shapes and types, and name the columns x0, x1, ...
-
-    Parameters
-    ----------
-    path : Path
-    X : ndarray or sparse matrix
-    labels : ndarray or None
-    target : str
-        What to call the labels.
-    row_names : tuple of str
-
-    Returns
-    -------
-    table : Table
-    """
+def _matrix_frame(
+    path: Path, X: Any, labels: NDArray | None = None, task: Task | None = None
+) -> Frame:
+    """Check shapes and types, and name the columns x0, x1, ..."""
     pa = require("pyarrow", "cli")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise TableError(
+        raise FrameError(
             f"{path}: the features must be numbers in rows and columns, not an array of shape "
             f"{X.shape} and type {X.dtype}."
         )
-    if labels is not None:
-        if labels.shape != X.shape[:1]:
-            raise TableError(
-                f"{path}: {X.shape[0]} rows need as many labels, not an array of shape "
-                f"{labels.shape}."
-            )
-        try:
-            labels = to_labels(pa.chunked_array([pa.array(labels)]))
-        except ValueError as error:
-            raise TableError(f"{path}: {error}") from None
+    if labels is not None and labels.shape != X.shape[:1]:
+        raise FrameError(
+            f"{path}: {X.shape[0]} rows need as many labels, not an array of shape {labels.shape}."
+        )
     columns: Any
     if not isinstance(X, np.ndarray):
         columns = _narrow(X)
@@ -123,8 +103,11 @@ def matrix_table(
         arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in X.T]
         columns = pa.table(arrays, names=[f"x{number}" for number in range(X.shape[1])])
     row_numbers = np.arange(1, X.shape[0] + 1)
-    name = None if labels is None else target
-    return Table(str(path), columns, row_numbers, labels, name, row_names=row_names)
+    frame = Frame(str(path), columns, row_numbers)
+    if labels is None:
+        return frame
+    column = pa.chunked_array([pa.array(labels, from_pandas=True)])
+    return frame.with_labels(column, "y", task)
 
 
 def _narrow(matrix: Any) -> Any:

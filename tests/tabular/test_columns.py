@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mbkl.tables.columns import BadValueError, is_number, is_text, to_numbers
+from mbkl.tabular.columns import BadValueError, is_number, is_text, to_numbers
 
 
 def numbers(values, kind=None):

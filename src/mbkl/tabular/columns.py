@@ -43,7 +43,7 @@ def is_text(column: pa.ChunkedArray) -> bool:
     """
     from pyarrow import types
 
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    kind = _kind(column)
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
@@ -51,9 +51,40 @@ def is_number(column: pa.ChunkedArray) -> bool:
     """Say whether a column can be numbers: numbers, booleans, dates, times or nothing at all."""
     from pyarrow import types
 
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    return any(test(kind) for test in (*tests, types.is_temporal, types.is_null))
+    kind = _kind(column)
+    tests = (_is_numeric, types.is_boolean, types.is_temporal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def is_measure(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds numbers, and no categories of them."""
+    return _is_numeric(column.type)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+
+
+def is_whole(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds whole numbers, and all of them."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if column.null_count or not is_measure(column):
+        return False
+    if types.is_integer(column.type):
+        return True
+    values = column.cast(pa.float64(), safe=False).to_numpy()
+    return bool(np.all(np.isfinite(values) & (values == np.round(values))))
+
+
+def _kind(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of the values, also of those in a dictionary."""
+    from pyarrow import types
+
+    return column.type.value_type if types.is_dictionary(column.type) else column.type
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -78,13 +109,12 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     >>> to_numbers(pa.chunked_array([["7", "seven"]]), "age")
     Traceback (most recent call last):
     ...
-    mbkl.tables.columns.BadValueError: row 1, column 'age': 'seven' is no number. ...
+    mbkl.tabular.columns.BadValueError: row 1, column 'age': 'seven' is no number. ...
     """
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = column.cast(_kind(column))
     if is_text(column):
         column = _parsed(column, name)
     scale = 1.0
@@ -163,17 +193,9 @@ def to_labels(column: pa.ChunkedArray) -> NDArray:
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = column.cast(_kind(column))
     if types.is_integer(column.type):
         return column.cast(pa.int64()).to_numpy()
-    if types.is_floating(column.type) or types.is_decimal(column.type):
-        values = column.cast(pa.float64()).to_numpy()
-        whole = np.round(values)
-        if not (values == whole).all():
-            raise ValueError(
-                "the labels are numbers with fractions, and mbkl tells classes apart. "
-                "Choose another target, or cut it into classes first."
-            )
-        return whole.astype(np.int64)
+    if is_whole(column):
+        return column.cast(pa.float64()).to_numpy().astype(np.int64)
     return as_text(column).to_numpy().astype(str)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from mbkl.tables import TableError, read_table
+from mbkl.tabular import FrameError, read_frame
 
 X = np.array([[1.0, 0.0, 2.0], [0.0, np.nan, 3.0]])
 Y = np.array([5, 7])
@@ -15,41 +15,53 @@ Y = np.array([5, 7])
 
 def test_a_matrix_with_labels(tmp_path):
     np.savez(tmp_path / "d.npz", X=X, y=Y)
-    table = read_table(tmp_path / "d.npz")
-    assert table.names == ["x0", "x1", "x2"]
-    assert table.columns.to_pydict()["x1"] == [0.0, None]
-    assert table.labels.tolist() == [5, 7]
+    frame = read_frame(tmp_path / "d.npz")
+    assert frame.names == ["x0", "x1", "x2"]
+    assert frame.columns.to_pydict()["x1"] == [0.0, None]
+    assert frame.labels.tolist() == [5, 7]
 
 
 @pytest.mark.parametrize("labels", [np.array(["a", "b"]), np.array([True, False]), Y * 1.0])
 def test_labels_of_all_kinds(tmp_path, labels):
     np.savez(tmp_path / "d.npz", X=X, y=labels)
-    assert read_table(tmp_path / "d.npz").labels.dtype.kind in "iU"
+    assert read_frame(tmp_path / "d.npz").labels.dtype.kind in "iU"
 
 
 def test_a_matrix_alone_has_its_labels_in_a_column(tmp_path):
     np.save(tmp_path / "d.npy", np.array([[1.5, 0], [2.5, 1]]))
-    table = read_table(tmp_path / "d.npy", target=-1)
-    assert table.labels.tolist() == [0, 1]
-    assert table.names == ["x0"]
+    frame = read_frame(tmp_path / "d.npy", target=-1)
+    assert frame.labels.tolist() == [0, 1]
+    assert frame.names == ["x0"]
 
 
 def test_a_sparse_matrix(tmp_path):
     matrix = sparse.csr_array(np.eye(3))
     sparse.save_npz(tmp_path / "d.npz", matrix)
-    table = read_table(tmp_path / "d.npz")
-    assert table.is_sparse
-    assert (table.columns != matrix).nnz == 0
+    frame = read_frame(tmp_path / "d.npz")
+    assert frame.is_sparse
+    assert (frame.columns != matrix).nnz == 0
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
 @pytest.mark.parametrize("name", ["d.svm", "d.libsvm"])
 def test_svmlight_features_have_their_own_index(tmp_path, zero_based, name):
     dump_svmlight_file(np.array([[1.0, 0], [0, 2]]), Y, str(tmp_path / name), zero_based=zero_based)
-    table = read_table(tmp_path / name)
+    frame = read_frame(tmp_path / name)
     expected = [[1, 0], [0, 2]] if zero_based else [[0, 1, 0], [0, 0, 2]]
-    assert table.columns.toarray().tolist() == expected
-    assert table.labels.tolist() == [5, 7]
+    assert frame.columns.toarray().tolist() == expected
+    assert frame.labels.tolist() == [5, 7]
+
+
+def test_rows_without_a_label_are_left_out(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=np.array([1.0, np.nan]))
+    frame = read_frame(tmp_path / "d.npz")
+    assert frame.labels.tolist() == [1]
+    assert frame.columns.num_rows == 1
+
+
+def test_labels_that_are_no_classes(tmp_path):
+    np.savez(tmp_path / "d.npz", X=X, y=np.array([0.5, 1.5]))
+    assert read_frame(tmp_path / "d.npz").task == "regression"
 
 
 class Trap:
@@ -67,11 +79,11 @@ def test_nothing_is_unpickled(tmp_path, name):
         np.savez(path, X=trap)
     else:
         np.save(path, trap)
-    with pytest.raises(TableError, match="no file of plain arrays"):
-        read_table(path)
+    with pytest.raises(FrameError, match="no file of plain arrays"):
+        read_frame(path)
     path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(TableError, match="no file of plain arrays"):
-        read_table(path)
+    with pytest.raises(FrameError, match="no file of plain arrays"):
+        read_frame(path)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +93,12 @@ def test_nothing_is_unpickled(tmp_path, name):
         ({"X": X[0]}, "rows and columns"),
         ({"X": np.array([["a", "b"]])}, "must be numbers"),
         ({"X": X, "y": Y[:1]}, "as many labels"),
-        ({"X": X, "y": np.array([0.5, 1.5])}, "fractions"),
     ],
 )
 def test_arrays_that_do_not_fit(tmp_path, arrays, words):
     np.savez(tmp_path / "d.npz", **arrays)
-    with pytest.raises(TableError, match=words):
-        read_table(tmp_path / "d.npz")
+    with pytest.raises(FrameError, match=words):
+        read_frame(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize(
@@ -103,5 +114,5 @@ def test_arrays_that_do_not_fit(tmp_path, arrays, words):
 )
 def test_damaged_files(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(TableError, match=name):
-        read_table(tmp_path / name)
+    with pytest.raises(FrameError, match=name):
+        read_frame(tmp_path / name)

@@ -12,8 +12,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mbkl.extras import require
-from mbkl.tables.columns import as_text, is_number, is_text, to_numbers
-from mbkl.tables.table import closest
+from mbkl.tabular.columns import as_text, is_number, is_text, to_numbers
+from mbkl.tabular.frame import closest
+from mbkl.tabular.index import index_names, note_on_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     all of them. Text with more of them becomes the place of its value in the list of
     values, the most frequent one first; a missing or new value is NaN. Text that is
     different in more than half of the rows, such as names and keys, is left out. An empty
-    text is a missing one.
+    text is a missing one. The index of a frame of pandas is no column, and a first column
+    without a name that numbers the rows is left out.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from mbkl.tables import TableEncoder
+    >>> from mbkl.tabular import TableEncoder
     >>> frame = pd.DataFrame({"age": [31, None, 8], "town": ["Rome", "Bonn", "Rome"]})
     >>> encoder = TableEncoder().fit(frame)
     >>> encoder.get_feature_names_out()
@@ -88,7 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Examples
         --------
         >>> import pandas as pd
-        >>> from mbkl.tables import TableEncoder
+        >>> from mbkl.tabular import TableEncoder
         >>> rules = [{"name": "size", "kind": "ordinal", "categories": ["S", "L"]}]
         >>> TableEncoder.from_rules(rules).transform(pd.DataFrame({"size": ["L", "XL"]}))
         array([[ 1.],
@@ -121,9 +123,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        table = self._validated(X, reset=True)
-        self.rules_, self.notes_ = [], []
-        for name, column in zip(table.column_names, table.columns, strict=True):
+        frame = self._validated(X, reset=True)
+        index = index_names(frame)
+        self.rules_, self.notes_ = [], [note_on_index(index)] if index else []
+        for name, column in zip(frame.column_names, frame.columns, strict=True):
+            if name in index:
+                continue
             rule, note = _rule(name, column, self.max_one_hot)
             if rule is not None:
                 self.rules_.append(rule)
@@ -146,14 +151,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         numbers : ndarray of shape (n_rows, n_columns_out)
         """
         check_is_fitted(self)
-        table = self._validated(X, reset=False)
-        self._check_names(table.column_names)
+        frame = self._validated(X, reset=False)
+        self._check_names(frame.column_names)
         widths = [_width(rule) for rule in self.rules_]
         # Filled by columns, which is also how the maps are binned.
-        numbers = np.zeros((table.num_rows, sum(widths)), order="F")
+        numbers = np.zeros((frame.num_rows, sum(widths)), order="F")
         ends = np.cumsum(widths)
         for rule, width, end in zip(self.rules_, widths, ends, strict=True):
-            _fill(numbers[:, end - width : end], rule, table.column(rule["name"]))
+            _fill(numbers[:, end - width : end], rule, frame.column(rule["name"]))
         return numbers
 
     def _check_names(self, names: list[str]) -> None:
@@ -200,10 +205,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _validated(self, X, reset: bool) -> pa.Table:
         """Return X with named columns."""
         if hasattr(X, "__arrow_c_stream__"):
-            table = _arrow_table(X)
+            frame = _arrow(X)
             if reset:
                 validate_data(self, X, skip_check_array=True)
-            return table
+            return frame
         X = validate_data(
             self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=1
         )
@@ -211,7 +216,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names = [f"x{number}" for number in range(X.shape[1])]
         else:
             names = list(self.feature_names_in_)
-        return _arrow_table(dict(zip(names, X.T, strict=True)))
+        return _arrow(dict(zip(names, X.T, strict=True)))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -221,12 +226,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _arrow_table(X) -> pa.Table:
+def _arrow(X) -> pa.Table:
     """Return a dataframe, or arrays by name, as an arrow table."""
     pa = require("pyarrow", "cli")
     if not isinstance(X, dict):
         try:
-            table = pa.table(X)
+            # The index of a frame of pandas is none of its columns.
+            is_pandas = hasattr(X, "iloc")
+            frame = pa.Table.from_pandas(X, preserve_index=False) if is_pandas else pa.table(X)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise TypeError(f"Columns must hold values of one type each: {error}") from None
     else:
@@ -240,10 +247,10 @@ def _arrow_table(X) -> pa.Table:
                     f"argument must be a string or a number: column '{name}' mixes types; "
                     "make all its values text or all of them numbers."
                 ) from None
-        table = pa.table(columns)
-    if len(set(table.column_names)) < table.num_columns:
+        frame = pa.table(columns)
+    if len(set(frame.column_names)) < frame.num_columns:
         raise ValueError("Two columns of X have the same name; rename one.")
-    return table
+    return frame
 
 
 def _rule(
@@ -287,7 +294,7 @@ def _note_on_numbers(name: str, numbers: NDArray[np.float64]) -> str | None:
         return f"Column '{name}' is empty."
     if present.size == numbers.size and present.min() == present.max():
         return f"Column '{name}' is always {present[0]:g}."
-    if numbers.size > 2 and (np.diff(numbers) == 1).all():
+    if numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
         return (
             f"Column '{name}' counts the rows; leave it out unless the order of the rows is "
             "known for new ones too."

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mbkl.tables import BadValueError, TableEncoder
+from mbkl.tabular import BadValueError, TableEncoder
 
 PEOPLE = {
     "age": [31, None, 8, 50],
@@ -62,16 +62,16 @@ def test_it_does_what_the_plain_twin_does(seen, new, max_one_hot):
     def columns(rows):
         return {"t": [t for t, _ in rows], "n": [n for _, n in rows]}
 
-    def table(rows):
+    def frame(rows):
         kinds = {"t": pa.string(), "n": pa.float64()}
         return pa.table({name: pa.array(v, kinds[name]) for name, v in columns(rows).items()})
 
-    encoder = TableEncoder(max_one_hot=max_one_hot).fit(table(seen))
+    encoder = TableEncoder(max_one_hot=max_one_hot).fit(frame(seen))
     again = TableEncoder.from_rules(json.loads(json.dumps(encoder.rules)))
     for rows in (seen, new):
         expected = plain_twin(encoder.rules, columns(rows))
-        np.testing.assert_array_equal(encoder.transform(table(rows)), expected)
-        np.testing.assert_array_equal(again.transform(table(rows)), expected)
+        np.testing.assert_array_equal(encoder.transform(frame(rows)), expected)
+        np.testing.assert_array_equal(again.transform(frame(rows)), expected)
         assert len(encoder.get_feature_names_out()) == expected.shape[1]
     counts = Counter(t for t, _ in seen if t)
     for rule in encoder.rules:
@@ -162,9 +162,9 @@ def test_nothing_left_is_an_error():
 
 
 def test_columns_of_the_same_name_are_an_error():
-    table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    frame = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(ValueError, match="same name"):
-        TableEncoder().fit(table)
+        TableEncoder().fit(frame)
 
 
 def test_columns_that_mix_types_are_an_error():

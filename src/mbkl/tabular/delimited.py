@@ -1,0 +1,262 @@
+"""Text files: how they are written is found out, pyarrow reads them."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mbkl.extras import require
+from mbkl.tabular.columns import is_plain_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DELIMITERS = (",", ";", "\t", "|")
+_SPACES = " "
+# Not more than a field of Python's reader may have, since a quote that is never closed makes
+# one of all that follows.
+_SAMPLE = 100_000
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Comments, and the line that tells Excel the delimiter.
+_NO_ROW = re.compile(r"\s*$|[#%]|sep=.$")
+_COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?\d*,\d+"), re.compile(r"[+-]?\d*\.\d+")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written; None is found out. See `read_frame`."""
+
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: tuple[str, ...] = ()
+    text: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is written, found out.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the columns; empty where there is none.
+    n_skipped : int
+        Lines before the first row.
+    header : bool
+        Whether the last of them holds the names.
+    delimiter, decimal : str
+    """
+
+    names: list[str]
+    n_skipped: int
+    header: bool
+    delimiter: str
+    decimal: str
+
+
+def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list[str]]:
+    """Read a text file; values of each column have one type, text if nothing else fits.
+
+    Returns
+    -------
+    columns : pyarrow.Table
+        Their names may be empty, or come twice.
+    layout : Layout
+    notes : list of str
+    """
+    with require("pyarrow", "cli").input_stream(str(path)) as stream:
+        sample = stream.read(_SAMPLE)
+    for encoding in [dialect.encoding] if dialect.encoding else _encodings(sample):
+        try:
+            text = codecs.getincrementaldecoder(encoding)().decode(sample)
+            layout = _layout(text, len(sample) == _SAMPLE, dialect)
+            columns = _parsed(path, encoding, layout, dialect)
+        except UnicodeError:
+            continue
+        guessed = dialect.encoding is None and not encoding.startswith("utf")
+        note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
+        return columns, layout, [note] if guessed else []
+    raise ValueError(f"the text is not {encoding}. Name its encoding (--encoding), or leave it out")
+
+
+def _encodings(sample: bytes) -> list[str]:
+    """Return what the bytes may be; the last one takes any."""
+    for mark, encoding in _BOMS.items():
+        if sample.startswith(mark):
+            return [encoding]
+    if b"\0" in sample:
+        raise ValueError(
+            "this is no text; if it is, name its encoding (--encoding, such as utf-16-le)"
+        )
+    return ["utf-8", "cp1252", "latin-1"]
+
+
+def _layout(text: str, is_cut: bool, dialect: Dialect) -> Layout:
+    """Find out how a file is written from its beginning."""
+    lines = list(io.StringIO(text, newline=None))
+    if is_cut and len(lines) > 1:
+        lines.pop()
+    n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
+    if n_skipped == len(lines):
+        raise ValueError("the file is empty")
+    delimiter = (dialect.delimiter or _delimiter(lines[n_skipped:])).replace("\\t", "\t")
+    if len(delimiter) != 1:
+        raise ValueError(f"the delimiter must be one character, not '{delimiter}' (--delimiter)")
+    if n_skipped and re.match(r"#\S", lines[n_skipped - 1]):
+        # Names of columns may look like a comment.
+        width = len(next(_rows(lines[n_skipped - 1 :], delimiter)))
+        n_skipped -= width > 1 and width == len(next(_rows(lines[n_skipped:], delimiter)))
+    reader = _rows(lines[n_skipped:], delimiter)
+    first, n_lines = next(reader), reader.line_num
+    body = [row for row in reader if row]
+    decimal = dialect.decimal or _decimal([first, *body], delimiter)
+    header = not _is_data(first, decimal) if dialect.header is None else dialect.header
+    if not header:
+        names = [f"column_{number + 1}" for number in range(len(first))]
+        return Layout(names, n_skipped, False, delimiter, decimal)
+    first = [name.strip() for name in first]
+    first[0] = first[0].removeprefix("#")
+    return Layout(_fitting(first, body), n_skipped + n_lines, True, delimiter, decimal)
+
+
+def _rows(lines: list[str], delimiter: str) -> Any:
+    """Return a reader of rows; of those separated by spaces, runs of them count as one."""
+    if delimiter == _SPACES:
+        lines = [line.replace("\t", " ").strip() + "\n" for line in lines]
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter == _SPACES)
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Return what divides most rows into the same number of fields, and into most of them."""
+
+    def how_good(delimiter: str) -> tuple[float, int]:
+        widths = Counter(len(row) for row in _rows(lines, delimiter) if row)
+        width, count = widths.most_common(1)[0]
+        return (count / widths.total() if width > 1 else 0.0), width
+
+    best = max(_DELIMITERS, key=how_good)
+    if how_good(best)[0] == 1.0:
+        return best
+    # Sentences have spaces as well, but not each the same number. R leaves out a name.
+    first, *widths = [len(row) for row in _rows(lines, _SPACES) if row]
+    widths = widths or [first]
+    same = len(set(widths)) == 1 and widths[0] - first in (0, 1)
+    return _SPACES if first > 1 and same else best
+
+
+def _decimal(rows: list[list[str]], delimiter: str) -> str:
+    """Return what stands before the fraction of most numbers."""
+    if delimiter == ",":
+        return "."
+    fields = [field.strip() for row in rows for field in row]
+    commas = sum(_COMMA_NUMBER.fullmatch(field) is not None for field in fields)
+    points = sum(_POINT_NUMBER.fullmatch(field) is not None for field in fields)
+    return "," if commas > points else "."
+
+
+def _is_data(first: list[str], decimal: str) -> bool:
+    """Say whether a first line cannot be names: numbers with signs or fractions, or one twice."""
+    fields = [field.strip().replace(decimal, ".") for field in first]
+    numbers = [field for field in fields if is_plain_number(field)]
+    return any(not one.isdigit() for one in numbers) or len(set(numbers)) < len(numbers)
+
+
+def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
+    """Return as many names as rows have fields, where one is missing or one too many."""
+    width = Counter(map(len, body)).most_common(1)[0][0] if body else len(names)
+    if width == len(names) - 1 and not names[-1]:
+        return names[:-1]
+    if width == len(names) + 1:
+        # A delimiter at the end of rows, or row names as R writes them.
+        at_the_end = not any(row[-1].strip() for row in body if len(row) == width)
+        return [*names, ""] if at_the_end else ["", *names]
+    return names
+
+
+def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.Table:
+    """Read all rows, or raise a UnicodeError."""
+    import pyarrow as pa
+    from pyarrow import csv as reader
+
+    # Names may come twice, and the reader knows columns by their names.
+    places = [str(place) for place in range(len(layout.names))]
+    source: Any = path
+    n_skipped, delimiter = layout.n_skipped, layout.delimiter
+    if delimiter == _SPACES:
+        source, n_skipped, delimiter = _with_commas(path, encoding, n_skipped), 0, ","
+        encoding = "utf-8"
+    options: dict[str, Any] = {
+        "parse_options": reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": reader.ConvertOptions(
+            null_values=dialect.missing,
+            strings_can_be_null=True,
+            decimal_point=layout.decimal,
+            column_types={
+                place: pa.string()
+                for place, name in zip(places, layout.names, strict=True)
+                if name in dialect.text
+            },
+        ),
+    }
+    reading = reader.ReadOptions(
+        encoding="utf-8" if encoding == "utf-8-sig" else encoding,
+        column_names=places,
+        skip_rows=n_skipped,
+    )
+    try:
+        columns = reader.read_csv(source, read_options=reading, **options)
+    except pa.ArrowInvalid:
+        # With one thread the reader knows the number of the row.
+        reading.use_threads = False
+        if source is not path:
+            source.seek(0)
+        columns = reader.read_csv(source, read_options=reading, **options)
+    if any(pa.types.is_binary(kind) for kind in columns.schema.types):
+        raise UnicodeError
+    return columns.rename_columns(layout.names)
+
+
+def _with_commas(path: Path, encoding: str, n_skipped: int) -> io.BytesIO:
+    """Return a file whose fields are separated by runs of spaces as one with commas."""
+    import pyarrow as pa
+
+    with pa.input_stream(str(path)) as stream:
+        lines = io.TextIOWrapper(stream, encoding=encoding).readlines()[n_skipped:]
+    target = io.StringIO()
+    csv.writer(target).writerows(_rows(lines, _SPACES))
+    return io.BytesIO(target.getvalue().encode())
+
+
+def unique(names: list[str]) -> Iterator[str]:
+    """Yield names, as pandas does: a number behind one that came before, a place for none.
+
+    Examples
+    --------
+    >>> list(unique(["", "age", "age"]))
+    ['Unnamed: 0', 'age', 'age.1']
+    """
+    taken = set(names)
+    seen: set[str] = set()
+    for place, name in enumerate(names):
+        base = free = name or f"Unnamed: {place}"
+        number = 0
+        while free in seen or (number and free in taken):
+            number += 1
+            free = f"{base}.{number}"
+        seen.add(free)
+        yield free
