@@ -42,7 +42,7 @@ def local_cluster(n_workers: int, direct: bool = False) -> Iterator:
 
 
 def _warm_up() -> None:
-    from mbkl.engine.warmup import warmup
+    from mbkl.warmup import warmup
 
     warmup()
 

@@ -28,7 +28,7 @@ from benchmarks.common import (
 )
 from benchmarks.data import MissingData, daimler_hog, flights
 from mbkl import MBKLClassifier
-from mbkl.engine.warmup import warmup
+from mbkl.warmup import warmup
 
 COMMAND = "python -m benchmarks.speed.memory"
 BYTES_PER_VALUE = 4

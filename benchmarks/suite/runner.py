@@ -55,7 +55,7 @@ def run(units: Sequence[Unit], store: Store, protocol: Protocol, retry: bool = F
     pending = [unit for unit in units if _is_pending(store.get(unit), retry)]
     say(f"{len(units) - len(pending)} of {len(units)} results are there already")
     if any(unit.method in OURS for unit in pending):
-        from mbkl.engine.warmup import warmup
+        from mbkl.warmup import warmup
 
         warmup()
     n_done = len(units) - len(pending)

@@ -45,8 +45,8 @@ POSITIVE = Interval(Real, 0.0, None, closed="neither")
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
 
-def parameter(default: Any, *constraints: Any) -> Any:
-    """Declare a parameter of an estimator: its default, and what scikit-learn checks in fit."""
+def parameter(*constraints: Any, default: Any) -> Any:
+    """Declare a parameter of an estimator: what scikit-learn checks in fit, and its default."""
     return field(default=default, metadata={"constraints": list(constraints) or "no_validation"})
 
 
@@ -73,19 +73,25 @@ class TrainingRows:
 class BinaryMapsEstimator(BaseEstimator):
     """What all estimators share; see `MBKLClassifier` for the parameters."""
 
-    maps: Any = parameter("auto", StrOptions({"auto", *FAMILIES}), *FAMILIES.values(), list, tuple)
-    n_maps: Any = parameter("auto", StrOptions({"auto"}), AT_LEAST_ONE)
-    theta: str = parameter("ones", StrOptions({"learned", "ones", "reweighted", "alignment"}))
-    init_rule: str = parameter("balanced", StrOptions({"balanced", "median"}))
-    negatives_per_positive: int = parameter(2, AT_LEAST_ONE)
-    max_pairs: int = parameter(50_000, Interval(Integral, 2, None, closed="left"))
-    loss: str = parameter("squared_hinge", StrOptions({"squared_hinge", "hinge", "logistic"}))
-    class_weight: Any = parameter(None, dict, StrOptions({"balanced"}), None)
-    tol: float = parameter(1e-3, POSITIVE)
-    max_iter: int = parameter(200, AT_LEAST_ONE)
-    random_state: Any = parameter(None, "random_state")
-    n_jobs: int | None = parameter(None, Integral, None)
-    verbose: int = parameter(0, "verbose")
+    maps: Any = parameter(
+        StrOptions({"auto", *FAMILIES}), *FAMILIES.values(), list, tuple, default="auto"
+    )
+    n_maps: Any = parameter(StrOptions({"auto"}), AT_LEAST_ONE, default="auto")
+    theta: str = parameter(
+        StrOptions({"learned", "ones", "reweighted", "alignment"}), default="ones"
+    )
+    init_rule: str = parameter(StrOptions({"balanced", "median"}), default="balanced")
+    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
+    max_pairs: int = parameter(Interval(Integral, 2, None, closed="left"), default=50_000)
+    loss: str = parameter(
+        StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
+    )
+    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    tol: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter(AT_LEAST_ONE, default=200)
+    random_state: Any = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(Integral, None, default=None)
+    verbose: int = parameter("verbose", default=0)
 
     # Not all estimators have these as parameters.
     theta_power: ClassVar[float] = 0.5
@@ -333,24 +339,24 @@ def _needs_copy(X) -> bool:
 class Placed:
     """Parameters of fits on this machine: where and how long, and what is kept of them."""
 
-    calibration: str | None = parameter(None, StrOptions({"temperature"}), None)
-    checkpoint: Any = parameter(None, str, PathLike, None)
-    device: str = parameter("cpu", StrOptions(DEVICES))
-    max_memory: Any = parameter(None, Interval(Real, 1, None, closed="left"), str, None)
-    cache_folder: Any = parameter(None, str, PathLike, None)
+    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
+    checkpoint: Any = parameter(str, PathLike, None, default=None)
+    device: str = parameter(StrOptions(DEVICES), default="cpu")
+    max_memory: Any = parameter(Interval(Real, 1, None, closed="left"), str, None, default=None)
+    cache_folder: Any = parameter(str, PathLike, None, default=None)
 
 
 @estimator
 class Costs:
     """Costs of the two steps, chosen by the user or by the data."""
 
-    C: Any = parameter("auto", POSITIVE, StrOptions({"auto"}))
-    C_kernel: float | None = parameter(None, POSITIVE, None)
+    C: Any = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
+    C_kernel: float | None = parameter(POSITIVE, None, default=None)
 
 
 @estimator
 class Classifying(BinaryMapsEstimator):
     """Parameters that all classifiers have beyond the kernel's."""
 
-    theta_power: float = parameter(0.5, Options(Real, {0, 0.5, 1}))  # type: ignore[misc]
-    max_time: float | None = parameter(None, POSITIVE, None)
+    theta_power: float = parameter(Options(Real, {0, 0.5, 1}), default=0.5)  # type: ignore[misc]
+    max_time: float | None = parameter(POSITIVE, None, default=None)

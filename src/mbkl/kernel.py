@@ -59,8 +59,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     True
     """
 
-    C_kernel: float = parameter(1.0, POSITIVE)
-    sparse_output: bool = parameter(True, "boolean")
+    C_kernel: float = parameter(POSITIVE, default=1.0)
+    sparse_output: bool = parameter("boolean", default=True)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

@@ -228,10 +228,10 @@ class MBKLClassifierCV(Placed, KernelClassifier):
     MBKLClassifier(...)
     """
 
-    Cs: Any = parameter("auto", "array-like", StrOptions({"auto"}))
-    C_kernels: Any = parameter(None, "array-like", StrOptions({"tied"}), None)
-    cv: Any = parameter(5, "cv_object")
-    scoring: str = parameter("accuracy", StrOptions(set(_SCORERS)))
+    Cs: Any = parameter("array-like", StrOptions({"auto"}), default="auto")
+    C_kernels: Any = parameter("array-like", StrOptions({"tied"}), None, default=None)
+    cv: Any = parameter("cv_object", default=5)
+    scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
     _SAMPLE_ROWS: ClassVar[int] = 1_000
     _FERN_FACTOR: ClassVar[int] = 2

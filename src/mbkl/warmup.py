@@ -39,7 +39,7 @@ def _warm_stumps(inputs, X, loops) -> None:
     for n_thresholds in (2, 300):  # codes of one and of two bytes
         thresholds = np.tile(np.linspace(0.0, 1.0, n_thresholds), 2)
         edges = BinEdges(thresholds, np.arange(3, dtype=np.int64) * n_thresholds)
-        rows = [ArrayRows(variant, loops) for variant in inputs]
+        rows: list = [ArrayRows(variant, loops) for variant in inputs]
         for each in rows:
             for n_columns in (1, 5):
                 each.score(features, edges, np.zeros((edges.cell_offsets[-1], n_columns)))

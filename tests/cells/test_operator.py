@@ -35,8 +35,8 @@ def families_in(kind):
 
 def drawn_operator(kind, rows):
     blocks = []
-    for seed, kind in enumerate(families_in(kind)):
-        family = Stumps() if kind == "stumps" else Ferns(depth=3)
+    for seed, name in enumerate(families_in(kind)):
+        family = Stumps() if name == "stumps" else Ferns(depth=3)
         maps, codes = family.fit_codes(rows, np.ones(rows.shape[0]), 25, seed)
         blocks.append(Block(codes, maps.cells))
     return Operator(tuple(blocks))
@@ -370,7 +370,7 @@ def test_two_blocks_are_two_matrices_side_by_side(loops):
 # --- Narrow passes ---
 
 
-def test_codes_are_bundled_for_few_columns_alone(loops, make_codes):
+def test_codes_are_bundled_for_few_columns_alone(make_codes):
     codes = make_codes(2000, (2,) * 9)
     block = Block(codes, FreeCells(codes.offsets))
     assert isinstance(block.codes_for(2), BundledCodes)

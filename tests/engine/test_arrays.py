@@ -1,6 +1,7 @@
 """Arrays of any kind, and sums that do not depend on the order of their terms."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -138,7 +139,7 @@ def test_tensors_have_a_module_of_their_own():
 def test_group_sums_are_those_of_slices(place, sizes):
     offsets = offsets_of(np.array(sizes))
     numbers = np.arange(2.0 * offsets[-1]).reshape(-1, 2)
-    expected = [numbers[a:b].sum(axis=0) for a, b in zip(offsets[:-1], offsets[1:])]
+    expected = [numbers[a:b].sum(axis=0) for a, b in pairwise(offsets)]
     np.testing.assert_array_equal(to_host(group_sums(place(numbers), offsets)), expected)
     np.testing.assert_array_equal(to_host(running_sum(place(numbers))), numbers.cumsum(axis=0))
 

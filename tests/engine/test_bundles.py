@@ -86,9 +86,7 @@ def test_expanded_tables_add_up_their_members(loops, codes):
     assert expanded.shape == (plan.cell_offsets[-1], 1)
     sizes = np.diff(codes.offsets)
     for position, (first, last) in enumerate(pairwise(plan.members)):
-        members = np.unravel_index(
-            np.arange(np.prod(sizes[first:last])), tuple(sizes[first:last])
-        )
+        members = np.unravel_index(np.arange(np.prod(sizes[first:last])), tuple(sizes[first:last]))
         expected = sum(
             tables[codes.offsets[group] + member]
             for group, member in zip(range(first, last), members, strict=True)

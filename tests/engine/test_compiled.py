@@ -42,7 +42,7 @@ def test_shares_cover_the_range_once(make_compiled, n_threads, falling, length):
     def loop(name, start, stop):
         done.append((name, start, stop))
 
-    make_compiled(n_threads)._share(length, 10**6, loop, "name", falling=falling)
+    make_compiled(n_threads).share(length, 10**6, loop, "name", falling=falling)
     assert {name for name, _, _ in done} == {"name"}
     covered = [number for _, start, stop in done for number in range(start, stop)]
     assert sorted(covered) == list(range(length))
@@ -55,7 +55,7 @@ def test_an_error_of_a_thread_is_raised(make_compiled):
             raise ValueError("in a thread")
 
     with pytest.raises(ValueError, match="in a thread"):
-        make_compiled(2)._share(10, 10**6, loop)
+        make_compiled(2).share(10, 10**6, loop)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

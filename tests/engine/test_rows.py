@@ -419,7 +419,7 @@ def test_the_first_rows_by_hash_do_not_depend_on_the_order():
 
 
 def test_values_are_a_sample_of_many_rows_or_all_of_a_sparse_matrix():
-    X, y, weights = rows_with_repeats()
+    X, _, weights = rows_with_repeats()
     values, mass = ArrayRows(X).values(weights, 20, 0)
     sample = ArrayRows(X).sample(None, weights, 20, 0)
     np.testing.assert_array_equal(values, sample.X)

@@ -1,4 +1,6 @@
-"""From values to codes: both engines, dense and sparse, against np.searchsorted."""
+"""From values to codes: by any loops, dense and sparse, against np.searchsorted."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mbkl.engine.codes import DenseCodes, SparseCodes, densify
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.maps.binning import BinEdges, bin_columns
+from mbkl.engine.codes import DenseCodes, SparseCodes
+from mbkl.engine.rows import as_rows
+from mbkl.engine.twins import TWINS
+from mbkl.maps.binning import BinEdges
 
 LARGEST = float(np.finfo(np.float32).max)
 THRESHOLDS = {
@@ -30,6 +33,11 @@ SPARSE_FORMATS = [sparse.csr_array, sparse.csc_array, sparse.csr_matrix, sparse.
 def edges_of(*groups) -> BinEdges:
     offsets = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
     return BinEdges(np.concatenate(groups).astype(np.float64), offsets.astype(np.int64))
+
+
+def bin_columns(X, features, edges, loops=TWINS):
+    """Return the codes of some columns of a matrix, dense or sparse."""
+    return replace(as_rows(X), loops=loops).bin(features, edges)
 
 
 def sorted_float32(values):
@@ -55,40 +63,40 @@ def awkward_values(thresholds):
 
 
 @pytest.fixture(scope="module")
-def numba_engine():
-    from mbkl.engine.numba_engine import NumbaEngine
+def compiled():
+    from mbkl.engine.compiled import Compiled
 
-    return NumbaEngine(1)
+    return Compiled(1)
 
 
 @pytest.mark.parametrize("name", THRESHOLDS)
-def test_codes_count_thresholds_below_the_value(engine, name):
+def test_codes_count_thresholds_below_the_value(loops, name):
     thresholds = sorted_float32(THRESHOLDS[name])
     X = awkward_values(thresholds)[:, None]
-    codes = bin_columns(X, np.array([0]), edges_of(thresholds), engine)
+    codes = bin_columns(X, np.array([0]), edges_of(thresholds), loops)
     np.testing.assert_array_equal(codes.values, expected_codes(X, [0], [thresholds]))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_all_groups_at_once(engine, dtype):
+def test_all_groups_at_once(loops, dtype):
     groups = [sorted_float32(values) for values in THRESHOLDS.values()]
     X = np.random.default_rng(0).normal(size=(90, len(groups) + 2)).astype(dtype)
     X[::7] = np.nan
     features = np.random.default_rng(1).permutation(len(groups) + 2)[: len(groups)]
-    codes = bin_columns(X, features, edges_of(*groups), engine)
+    codes = bin_columns(X, features, edges_of(*groups), loops)
     assert codes.values.dtype == np.uint16
     np.testing.assert_array_equal(codes.values, expected_codes(X, features, groups))
 
 
-def test_a_value_on_a_threshold_is_not_above_it(engine):
+def test_a_value_on_a_threshold_is_not_above_it(loops):
     X = np.array([[0.0], [1.0], [2.0]])
-    codes = bin_columns(X, np.array([0]), edges_of([1.0]), engine)
+    codes = bin_columns(X, np.array([0]), edges_of([1.0]), loops)
     np.testing.assert_array_equal(codes.values, [[0, 0, 1]])
 
 
-def test_missing_values_are_below_all_thresholds(engine):
+def test_missing_values_are_below_all_thresholds(loops):
     X = np.array([[np.nan], [-LARGEST], [5.0]])
-    codes = bin_columns(X, np.array([0]), edges_of([-np.inf, 0.0]), engine)
+    codes = bin_columns(X, np.array([0]), edges_of([-np.inf, 0.0]), loops)
     np.testing.assert_array_equal(codes.values, [[0, 1, 2]])
 
 
@@ -96,9 +104,9 @@ def test_missing_values_are_below_all_thresholds(engine):
     st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=40),
     st.lists(st.floats(allow_infinity=False), min_size=1, max_size=40),
 )
-def test_compiled_search_is_exact_for_any_numbers(numba_engine, thresholds, values):
+def test_compiled_search_is_exact_for_any_numbers(compiled, thresholds, values):
     thresholds, X = np.sort(thresholds), np.array(values)[:, None]
-    codes = bin_columns(X, np.array([0]), edges_of(thresholds), numba_engine)
+    codes = bin_columns(X, np.array([0]), edges_of(thresholds), compiled)
     np.testing.assert_array_equal(codes.values, expected_codes(X, [0], [thresholds]))
 
 
@@ -111,19 +119,19 @@ def test_compiled_search_is_exact_for_any_numbers(numba_engine, thresholds, valu
         pytest.param(lambda X: X[::-1][::-1], id="negative strides"),
     ],
 )
-def test_memory_layout_does_not_matter(engine, prepare):
+def test_memory_layout_does_not_matter(loops, prepare):
     X = np.random.default_rng(2).normal(size=(50, 3))
     edges = edges_of(np.linspace(-1, 1, 5), np.linspace(0, 1, 9))
     features = np.array([0, 2])
-    expected = bin_columns(X, features, edges, engine).values
-    np.testing.assert_array_equal(bin_columns(prepare(X), features, edges, engine).values, expected)
+    expected = bin_columns(X, features, edges, loops).values
+    np.testing.assert_array_equal(bin_columns(prepare(X), features, edges, loops).values, expected)
 
 
-def test_read_only_values_are_binned(engine):
+def test_read_only_values_are_binned(loops):
     X = np.random.default_rng(2).normal(size=(50, 1))
     X.flags.writeable = False
     thresholds = np.linspace(-1, 1, 5)
-    codes = bin_columns(X, np.array([0]), edges_of(thresholds), engine)
+    codes = bin_columns(X, np.array([0]), edges_of(thresholds), loops)
     np.testing.assert_array_equal(codes.values, expected_codes(X, [0], [thresholds]))
 
 
@@ -146,26 +154,26 @@ SPARSE_FEATURES = np.array([0, 1, 3, 4])
 
 
 @pytest.mark.parametrize("make", SPARSE_FORMATS)
-def test_sparse_codes_equal_dense_codes(engine, make):
+def test_sparse_codes_equal_dense_codes(loops, make):
     X, edges = sparse_values(), edges_of(*SPARSE_GROUPS)
-    dense = bin_columns(X, SPARSE_FEATURES, edges, engine)
-    codes = bin_columns(make(X), SPARSE_FEATURES, edges, engine)
+    dense = bin_columns(X, SPARSE_FEATURES, edges, loops)
+    codes = bin_columns(make(X), SPARSE_FEATURES, edges, loops)
     assert isinstance(codes, SparseCodes)
-    np.testing.assert_array_equal(densify(codes).values, dense.values)
+    np.testing.assert_array_equal(codes.dense().values, dense.values)
     np.testing.assert_array_equal(codes.offsets, dense.offsets)
 
 
 def test_zeros_are_not_stored():
     X, edges = sparse_values(), edges_of(*SPARSE_GROUPS)
-    codes = bin_columns(sparse.csr_array(X), SPARSE_FEATURES, edges, NumpyEngine())
-    assert codes.n_stored <= np.count_nonzero(X[:, SPARSE_FEATURES])
+    codes = bin_columns(sparse.csr_array(X), SPARSE_FEATURES, edges)
+    assert codes.values.size <= np.count_nonzero(X[:, SPARSE_FEATURES])
 
 
 def test_full_matrices_get_dense_codes():
     X, edges = sparse_values(density=1.0), edges_of(*SPARSE_GROUPS)
-    codes = bin_columns(sparse.csr_array(X), SPARSE_FEATURES, edges, NumpyEngine())
+    codes = bin_columns(sparse.csr_array(X), SPARSE_FEATURES, edges)
     assert isinstance(codes, DenseCodes)
-    expected = bin_columns(X, SPARSE_FEATURES, edges, NumpyEngine())
+    expected = bin_columns(X, SPARSE_FEATURES, edges)
     np.testing.assert_array_equal(codes.values, expected.values)
 
 
@@ -174,9 +182,9 @@ def test_explicit_zeros_are_zeros(make):
     X, edges = sparse_values(), edges_of(*SPARSE_GROUPS)
     stored = make(np.where(X == 0, 7.0, X))
     stored.data[stored.data == 7.0] = 0.0
-    codes = bin_columns(stored, SPARSE_FEATURES, edges, NumpyEngine())
-    expected = bin_columns(X, SPARSE_FEATURES, edges, NumpyEngine())
-    np.testing.assert_array_equal(densify(codes).values, expected.values)
+    codes = bin_columns(stored, SPARSE_FEATURES, edges)
+    expected = bin_columns(X, SPARSE_FEATURES, edges)
+    np.testing.assert_array_equal(codes.dense().values, expected.values)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array])
@@ -185,14 +193,14 @@ def test_repeated_entries_are_added_up_and_left_as_they_are(make):
     X = make((np.array(data), np.array(indices), np.array(indptr)), shape=(2, 2))
     dense = X.toarray()
     edges, features = edges_of([-2.5, -1.5, 0.5], [0.5, 1.5]), np.array([0, 1])
-    codes = bin_columns(X, features, edges, NumpyEngine())
-    expected = bin_columns(dense, features, edges, NumpyEngine())
-    np.testing.assert_array_equal(densify(codes).values, expected.values)
+    codes = bin_columns(X, features, edges)
+    expected = bin_columns(dense, features, edges)
+    np.testing.assert_array_equal(codes.dense().values, expected.values)
     np.testing.assert_array_equal(X.data, data)
 
 
-def test_no_group_gives_no_codes(engine):
+def test_no_group_gives_no_codes(loops):
     X, edges = np.zeros((6, 2)), BinEdges(np.empty(0), np.zeros(1, dtype=np.int64))
     for values in (X, sparse.csr_array(X)):
-        codes = bin_columns(values, np.empty(0, dtype=np.intp), edges, engine)
+        codes = bin_columns(values, np.empty(0, dtype=np.intp), edges, loops)
         assert (codes.n_groups, codes.n_rows, codes.n_cells) == (0, 6, 0)

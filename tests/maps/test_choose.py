@@ -1,11 +1,12 @@
-"""The limit kernel on a sample: closed forms against refits, and what it chooses."""
+"""The kernel in the limit, on a sample: closed forms against refits, and what is chosen."""
 
 import warnings
 
 import numpy as np
 import pytest
 
-from mbkl.learn.limit_kernel import (
+from mbkl.engine.rows import ArrayRows, Sample
+from mbkl.maps.choose import (
     _LARGEST_COST,
     _LARGEST_RESIDUAL,
     _RIDGES,
@@ -14,8 +15,8 @@ from mbkl.learn.limit_kernel import (
     _SampleLearner,
     choose_kernel,
     positions,
+    rows_to_compare,
 )
-from mbkl.maps.sample import Sample, draw_sample
 
 CANDIDATES = [_Candidate(1.8, 0.1), _Candidate(7.2, 0.5)]
 
@@ -179,7 +180,7 @@ def test_rates_concentrate_on_interactions(features):
 def test_rates_concentrate_on_a_parity_of_bits():
     bits = np.random.default_rng(0).integers(2, size=(400, 10)).astype(float)
     y = (bits[:, :3].sum(axis=1) % 2).astype(int)
-    choice = choose_quietly(draw_sample(bits, y, np.ones(400), 500, 0))
+    choice = choose_quietly(ArrayRows(bits).sample(y, np.ones(400), 500, 0))
     assert choice.rates[:3].sum() > 0.7
 
 
@@ -242,9 +243,9 @@ def test_units_do_not_matter():
 def test_a_weight_is_a_repetition():
     sample = make_sample(100)
     times = np.random.default_rng(1).integers(1, 4, size=100)
-    weighted = draw_sample(sample.X, sample.y, times.astype(float), 500, 0)
-    repeated = draw_sample(
-        np.repeat(sample.X, times, axis=0), np.repeat(sample.y, times), np.ones(times.sum()), 500, 0
+    weighted = ArrayRows(sample.X).sample(sample.y, times.astype(float), 500, 0)
+    repeated = ArrayRows(np.repeat(sample.X, times, axis=0)).sample(
+        np.repeat(sample.y, times), np.ones(times.sum()), 500, 0
     )
     assert_close(choose_quietly(weighted), choose_quietly(repeated), rtol=1e-12)
 
@@ -302,7 +303,7 @@ def test_a_few_rows(n_rows, n_features):
 def test_values_missing_or_not():
     X = np.where(np.random.default_rng(0).random((80, 3)) < 0.5, np.nan, 1.0)
     y = np.isnan(X[:, 1]).astype(int)
-    choice = choose_quietly(draw_sample(X, y, np.ones(80), 500, 0))
+    choice = choose_quietly(ArrayRows(X).sample(y, np.ones(80), 500, 0))
     assert choice.rates.argmax() == 1
 
 
@@ -314,3 +315,14 @@ def test_a_class_that_the_sample_lacks():
 
 def test_more_features_than_rows():
     choose_quietly(make_sample(20, 400))
+
+
+def test_many_features_allow_fewer_rows():
+    assert rows_to_compare(1, 500) == 500
+    assert rows_to_compare(0, 500) == 500
+    assert rows_to_compare(10**9, 500) == 100
+    assert rows_to_compare(10**9, 50) == 50
+
+
+def test_the_choice_knows_how_many_rows_it_is_for():
+    assert choose_quietly(make_sample(100), n_rows=5_000).n_rows == 5_000

@@ -1,24 +1,20 @@
 """Several families of maps in one model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.limit_kernel import Choice
-from mbkl.learn.operator import JointOperator, MapOperator
+from mbkl.cells.operator import Block, Operator
+from mbkl.engine.rows import ArrayRows, as_rows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns, Projections, Stumps
-from mbkl.maps.families import (
-    MapSet,
-    Plan,
-    default_n_maps,
-    families_of,
-    plans_of,
-    plans_of_choice,
-)
+from mbkl.maps.choose import Choice
+from mbkl.maps.families import Plan, draw_all, families_of, plans_of, plans_of_choice
+from mbkl.maps.stumps import StumpMaps
 
-ENGINE = NumpyEngine()
 COMBINATIONS = {
     "stumps": [Stumps()],
     "ferns": [Ferns(depth=3)],
@@ -32,15 +28,26 @@ def sample(n_rows=70, n_features=4, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, n_features))
 
 
-def draw(X, families, n_maps=30, engine=ENGINE):
-    drawn = [family.fit_codes(X, np.ones(len(X)), n_maps, 0, engine) for family in families]
-    maps = MapSet(tuple(part for part, _ in drawn))
-    return maps, maps.operator([codes for _, codes in drawn], engine)
+def rows_of(X, loops=TWINS):
+    """Return the rows of a matrix, dense or sparse."""
+    return replace(as_rows(X), loops=loops)
+
+
+def draw(X, families, n_maps=30, loops=TWINS):
+    """Return the maps of several families, and their operator."""
+    plans = [Plan(family, n_maps) for family in families]
+    return draw_all(plans, rows_of(X, loops), np.ones(len(X)), 0)[:2]
+
+
+def operator_on(maps, X, loops=TWINS):
+    """Return the operator of maps on other rows than they were drawn for."""
+    pairs = zip(maps.codes(rows_of(X, loops)), maps.families, strict=True)
+    return Operator(tuple(Block(codes, own.cells) for codes, own in pairs))
 
 
 def weights_of(maps, n_columns=3):
     """Return random weights, one for every stump and every cell of a fern."""
-    n_weights = sum(int(part.cells.spread(part.cells.is_map).sum()) for part in maps.parts)
+    n_weights = sum(int(part.cells.spread(part.cells.is_map).sum()) for part in maps.families)
     return np.random.default_rng(1).normal(size=(n_weights, n_columns))
 
 
@@ -76,40 +83,49 @@ def test_what_is_no_family_is_refused(maps):
 @EVERY_COMBINATION
 def test_counts_are_sums_over_the_families(families):
     maps, operator = draw(sample(), families)
-    assert maps.n_maps == sum(part.n_maps for part in maps.parts) == operator.is_map.sum()
+    assert maps.n_maps == sum(part.n_maps for part in maps.families) == operator.is_map.sum()
     assert maps.n_groups == maps.group_features.size
-    assert isinstance(operator, MapOperator if len(families) == 1 else JointOperator)
+    assert len(operator.blocks) == len(maps.families) == len(families)
+    assert maps.n_codes(1000) == 1000 * maps.n_groups
+    assert maps.is_ordered == (not operator.is_cell.any())
+    ferns = [part for part in maps.families if not part.is_ordered]
+    assert len(maps.ferns) == sum(part.n_maps for part in ferns)
+    stumps = [part for part in maps.families if isinstance(part, StumpMaps)]
+    assert maps.stump_features.size == sum(part.n_maps for part in stumps)
+    assert maps.stump_features.size == maps.stump_thresholds.size
 
 
 @EVERY_COMBINATION
-def test_tables_and_score_agree_with_the_operator(engine, families):
+def test_tables_and_score_agree_with_the_operator(loops, families):
     X = sample()
-    maps, operator = draw(X, families, engine=engine)
+    maps, operator = draw(X, families, loops=loops)
     weights = weights_of(maps)
     everywhere = np.zeros((operator.n_columns, 3))
     everywhere[operator.spread(operator.is_map)] = weights
     tables = maps.tables(weights)
     np.testing.assert_allclose(
-        maps.score(X, tables, engine), operator.forward(everywhere), atol=1e-10
+        maps.score(rows_of(X, loops), tables), operator.forward(everywhere), atol=1e-10
     )
     new = sample(20, seed=1)
-    operator = maps.operator(maps.codes(new, engine), engine)
+    operator = operator_on(maps, new, loops)
     np.testing.assert_allclose(
-        maps.score(new, tables, engine), operator.forward(everywhere), atol=1e-10
+        maps.score(rows_of(new, loops), tables), operator.forward(everywhere), atol=1e-10
     )
     np.testing.assert_allclose(
-        maps.score(new, tables, engine), operator.dense() @ everywhere, atol=1e-10
+        maps.score(rows_of(new, loops), tables), operator.dense() @ everywhere, atol=1e-10
     )
 
 
-def test_sparse_rows_are_scored_the_same(engine):
+def test_sparse_rows_are_scored_the_same(loops):
     X = sample()
     X[np.random.default_rng(1).random(X.shape) < 0.6] = 0.0
     maps, _ = draw(X, COMBINATIONS["all"])
     tables = maps.tables(weights_of(maps))
     for form in (sparse.csr_array, sparse.csc_array):
         np.testing.assert_allclose(
-            maps.score(form(X), tables, engine), maps.score(X, tables, engine), atol=1e-10
+            maps.score(rows_of(form(X), loops), tables),
+            maps.score(rows_of(X, loops), tables),
+            atol=1e-10,
         )
 
 
@@ -123,7 +139,7 @@ def test_select_agrees_with_the_operator(families, share_kept):
     assert part.n_maps == kept.sum()
     slots = np.zeros(operator.n_slots, dtype=bool)
     slots[operator.is_map] = kept
-    own = part.operator(part.codes(X, ENGINE), ENGINE)
+    own = operator_on(part, X)
     columns = operator.spread(slots)
     expected = operator.dense()[:, columns]
     np.testing.assert_array_equal(own.dense()[:, own.spread(own.is_map)], expected)
@@ -131,21 +147,21 @@ def test_select_agrees_with_the_operator(families, share_kept):
     np.testing.assert_array_equal(same.dense()[:, same.spread(same.is_map)], expected)
     weights = weights_of(part)
     np.testing.assert_allclose(
-        part.score(X, part.tables(weights), ENGINE), expected @ weights, atol=1e-10
+        part.score(rows_of(X), part.tables(weights)), expected @ weights, atol=1e-10
     )
 
 
 def test_a_family_without_maps_is_no_trouble():
     X = sample()
     maps, _ = draw(X, COMBINATIONS["stumps and ferns"])
-    n_stumps = maps.parts[0].n_maps
+    n_stumps = maps.families[0].n_maps
     for kept in (np.arange(maps.n_maps) < n_stumps, np.arange(maps.n_maps) >= n_stumps):
         part = maps.select(kept)
         weights = weights_of(part)
-        operator = part.operator(part.codes(X, ENGINE), ENGINE)
+        operator = operator_on(part, X)
         expected = operator.dense()[:, operator.spread(operator.is_map)] @ weights
         np.testing.assert_allclose(
-            part.score(X, part.tables(weights), ENGINE), expected, atol=1e-10
+            part.score(rows_of(X), part.tables(weights)), expected, atol=1e-10
         )
 
 
@@ -156,18 +172,19 @@ def test_a_family_without_maps_is_no_trouble():
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_priors_sum_to_the_share(families, share):
     for family in families:
-        maps, codes, prior = Plan(family, 40, share).draw(sample(), np.ones(70), 0, ENGINE)
+        maps, block, prior = Plan(family, 40, share).draw(ArrayRows(sample()), np.ones(70), 0)
         assert prior.shape == (maps.n_maps,)
-        assert codes.n_rows == 70
+        assert block.codes.n_rows == 70
+        assert block.cells.is_map.sum() == maps.n_maps
         assert prior.sum() == pytest.approx(share)
-        np.testing.assert_allclose(prior, share * maps.multiplicity / maps.multiplicity.sum())
+        np.testing.assert_allclose(prior, share * maps.prior() / maps.prior().sum())
 
 
 @pytest.mark.parametrize("draw_kind", ["random", "stratified"])
 def test_rates_are_divided_among_the_stumps_of_a_feature(draw_kind):
     rates = np.array([0.5, 0.3, 0.2, 0.0])
     plan = Plan(Stumps(draw=draw_kind), 200, 0.4, rates)
-    maps, _, prior = plan.draw(sample(), np.ones(70), 0, ENGINE)
+    maps, _, prior = plan.draw(ArrayRows(sample()), np.ones(70), 0)
     by_feature = np.bincount(maps.stump_features, prior, minlength=4)
     np.testing.assert_allclose(by_feature, 0.4 * rates, atol=1e-12)
     # Within a feature, in proportion to the stumps that a merged one stands for.
@@ -181,7 +198,7 @@ def test_rates_of_constant_features_go_to_the_others():
     X = sample()
     X[:, 0] = 1.0
     maps, _, prior = Plan(Stumps(), 100, 0.6, np.array([0.7, 0.1, 0.1, 0.1])).draw(
-        X, np.ones(70), 0, ENGINE
+        ArrayRows(X), np.ones(70), 0
     )
     by_feature = np.bincount(maps.stump_features, prior, minlength=4)
     np.testing.assert_allclose(by_feature, [0.0, 0.2, 0.2, 0.2], atol=1e-12)
@@ -190,8 +207,19 @@ def test_rates_of_constant_features_go_to_the_others():
 def test_a_plan_without_maps_has_no_prior():
     for family in (Stumps(), Ferns(), Projections()):
         rates = np.full(2, 0.5) if isinstance(family, Stumps) else None
-        maps, _, prior = Plan(family, 20, 0.5, rates).draw(np.ones((9, 2)), np.ones(9), 0, ENGINE)
+        rows = ArrayRows(np.ones((9, 2)))
+        maps, _, prior = Plan(family, 20, 0.5, rates).draw(rows, np.ones(9), 0)
         assert maps.n_maps == prior.size == 0
+
+
+@EVERY_COMBINATION
+def test_priors_of_all_families_have_their_place_in_the_operator(families):
+    plans = [Plan(family, 30, 0.1 * (k + 1)) for k, family in enumerate(families)]
+    maps, operator, prior = draw_all(plans, ArrayRows(sample()), np.ones(70), 0)
+    assert prior.shape == (operator.n_slots,)
+    assert not prior[~operator.is_map].any()
+    shares = [own.sum() for own in maps.split(prior[operator.is_map])]
+    np.testing.assert_allclose(shares, [plan.share for plan in plans])
 
 
 def test_named_families_share_equally():
@@ -218,18 +246,30 @@ def test_a_choice_is_stumps_and_ferns():
 
 
 def test_more_rows_have_fewer_ferns():
-    sizes = [default_n_maps(Ferns(), (n_rows, 4)) for n_rows in (0, 100, 5_000, 10**6, 10**9)]
+    sizes = [Ferns().default_n_maps((n_rows, 4)) for n_rows in (0, 100, 5_000, 10**6, 10**9)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 2_000
     assert sizes[-1] == 200
     assert Plan(Ferns(), 400).n_codes((1000, 4)) == 400_000
     assert Plan(Stumps(), 400).n_codes((1000, 4)) == 4_000
+    assert Plan(Projections(), 400).n_codes((1000, 4)) == 25_000
+
+
+def test_ferns_of_few_rows_are_read_a_few_times_only():
+    assert Plan(Ferns(), 400).n_codes((100, 4)) == 0
+    assert Plan(Ferns(), 400).n_groups(4) == 400
+
+
+def test_stumps_and_projections_are_finer_with_more_features():
+    for family in (Stumps(), Projections()):
+        sizes = [family.default_n_maps((100, n)) for n in (1, 10, 100, 10**6)]
+        assert sizes == [2_000, 2_000, 6_400, 200_000]
 
 
 def test_two_families_of_a_kind_are_different_draws(make_data):
     X, y = make_data(80)
     model = MBKLClassifier(maps=["ferns", "ferns"], n_maps=20, random_state=0).fit(X, y)
-    first, second = model._maps.parts
+    first, second = model._maps.families
     assert first.thresholds.tolist() != second.thresholds.tolist()
 
 

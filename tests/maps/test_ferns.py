@@ -1,15 +1,17 @@
 """Ferns: their cells, how they are drawn, and the kernel they have in the limit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 
 from mbkl import MBKLClassifier
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.rows import as_rows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns
 
-ENGINE = NumpyEngine()
 EVERY_THRESHOLDS = pytest.mark.parametrize("thresholds", ["mixed", "uniform", "quantile"])
 
 
@@ -21,15 +23,20 @@ def sample(n_rows=120, n_features=4, missing=0.0, seed=0):
     return X
 
 
-def fit(X, n_maps=40, seed=0, weights=None, **parameters):
+def rows_of(X, loops=TWINS):
+    """Return the rows of a matrix, dense or sparse."""
+    return replace(as_rows(X), loops=loops)
+
+
+def fit(X, n_maps=40, seed=0, weights=None, loops=TWINS, **parameters):
     weights = np.ones(X.shape[0]) if weights is None else weights
-    return Ferns(**parameters).fit_codes(X, weights, n_maps, seed, ENGINE)
+    return Ferns(**parameters).fit_codes(rows_of(X, loops), weights, n_maps, seed)
 
 
 def draw(X, n_maps=40, seed=0, weights=None, **parameters):
     """Draw ferns without dropping or renumbering any."""
     weights = np.ones(X.shape[0]) if weights is None else weights
-    return Ferns(**parameters)._draw(X, weights, n_maps, seed)
+    return Ferns(**parameters)._draw(rows_of(X), weights, n_maps, seed)
 
 
 def raw_cell(maps, fern, row):
@@ -54,10 +61,10 @@ def same_maps(left, right) -> bool:
 
 @EVERY_THRESHOLDS
 @pytest.mark.parametrize(("depth", "max_cells"), [(1, 256), (4, 256), (9, 16), (64, 1024)])
-def test_a_cell_is_the_joint_outcome_of_the_stumps(engine, thresholds, depth, max_cells):
+def test_a_cell_is_the_joint_outcome_of_the_stumps(loops, thresholds, depth, max_cells):
     X = sample(missing=0.1)
     family = Ferns(depth=depth, distribution="fixed", thresholds=thresholds, max_cells=max_cells)
-    maps, codes = family.fit_codes(X, np.ones(len(X)), 12, 0, engine)
+    maps, codes = family.fit_codes(rows_of(X, loops), np.ones(len(X)), 12, 0)
     for fern in range(maps.n_maps):
         cells = [raw_cell(maps, fern, row) for row in X]
         # Seen cells are numbered in their order, without gaps.
@@ -65,35 +72,35 @@ def test_a_cell_is_the_joint_outcome_of_the_stumps(engine, thresholds, depth, ma
         np.testing.assert_array_equal(codes.values[fern], [numbers[cell] for cell in cells])
 
 
-def test_new_rows_are_coded_as_in_training(engine):
+def test_new_rows_are_coded_as_in_training(loops):
     X = sample(missing=0.1)
     maps, codes = fit(X, depth=7, max_cells=32)
-    np.testing.assert_array_equal(maps.codes(X, engine).values, codes.values)
-    np.testing.assert_array_equal(maps.codes(X[::3], engine).values, codes.values[:, ::3])
+    np.testing.assert_array_equal(maps.codes(rows_of(X, loops)).values, codes.values)
+    np.testing.assert_array_equal(maps.codes(rows_of(X[::3], loops)).values, codes.values[:, ::3])
 
 
-def test_a_value_at_the_threshold_is_on_the_low_side(engine):
+def test_a_value_at_the_threshold_is_on_the_low_side(loops):
     maps, _ = fit(sample(n_features=1), n_maps=1, depth=1, distribution="fixed")
     threshold = maps.thresholds[0]
     new = np.array([[threshold], [np.nextafter(np.float32(threshold), np.float32(np.inf))]])
-    np.testing.assert_array_equal(maps.codes(new, engine).values, [[0, 1]])
+    np.testing.assert_array_equal(maps.codes(rows_of(new, loops)).values, [[0, 1]])
 
 
-def test_missing_values_are_on_the_low_side(engine):
+def test_missing_values_are_on_the_low_side(loops):
     maps, _ = fit(sample(n_features=1), n_maps=30, depth=1, distribution="fixed")
     assert np.isfinite(maps.thresholds).all()
     new = np.array([[np.nan], [-1e9]])
-    assert not maps.codes(new, engine).values.any()
+    assert not maps.codes(rows_of(new, loops)).values.any()
 
 
 @EVERY_THRESHOLDS
-def test_a_threshold_of_minus_infinity_parts_missing_values(engine, thresholds):
+def test_a_threshold_of_minus_infinity_parts_missing_values(loops, thresholds):
     X = sample(400, 1, missing=0.4)
     maps, codes = fit(X, 300, thresholds=thresholds, depth=1, distribution="fixed")
     asks = np.isneginf(maps.thresholds)
     assert asks.mean() == pytest.approx(0.4, abs=0.1)
     np.testing.assert_array_equal(codes.values[asks], [~np.isnan(X[:, 0])] * asks.sum())
-    np.testing.assert_array_equal(maps.codes(X, engine).values, codes.values)
+    np.testing.assert_array_equal(maps.codes(rows_of(X, loops)).values, codes.values)
 
 
 def test_a_column_that_is_missing_or_one_value_is_drawn():
@@ -113,22 +120,22 @@ def test_idle_ferns_are_dropped():
 
 
 @pytest.mark.parametrize("X", [np.ones((6, 3)), np.full((6, 3), np.nan)], ids=["ones", "missing"])
-def test_columns_without_variation_leave_no_ferns(engine, X):
-    maps, codes = Ferns().fit_codes(X, np.ones(6), 20, 0, engine)
+def test_columns_without_variation_leave_no_ferns(loops, X):
+    maps, codes = Ferns().fit_codes(rows_of(X, loops), np.ones(6), 20, 0)
     assert maps.n_maps == maps.n_groups == codes.n_groups == 0
     assert maps.cells.n_cells == 0
-    assert maps.codes(X, engine).values.shape == (0, 6)
-    np.testing.assert_array_equal(maps.score(X, np.empty((0, 2)), engine), np.zeros((6, 2)))
+    assert maps.codes(rows_of(X, loops)).values.shape == (0, 6)
+    np.testing.assert_array_equal(maps.score(rows_of(X, loops), np.empty((0, 2))), np.zeros((6, 2)))
     assert maps.column_names(["a", "b", "c"]) == []
 
 
-def test_cells_never_seen_share_the_last_number(engine):
+def test_cells_never_seen_share_the_last_number(loops):
     X = sample(15)
     maps, codes = fit(X, depth=6, distribution="fixed")
     n_seen = codes.values.max(axis=1) + 1
     np.testing.assert_array_equal(np.diff(maps.cell_offsets), n_seen + 1)
     new = 3 * sample(300, seed=1)
-    new_codes = maps.codes(new, engine).values
+    new_codes = maps.codes(rows_of(new, loops)).values
     for fern in range(maps.n_maps):
         seen = {raw_cell(maps, fern, row) for row in X}
         unseen = [raw_cell(maps, fern, row) not in seen for row in new]
@@ -141,42 +148,66 @@ def test_cells_never_seen_add_nothing_to_a_score(theta):
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     family = Ferns(depth=12, distribution="fixed", max_cells=1024)
     model = MBKLClassifier(maps=family, n_maps=50, theta=theta, random_state=0).fit(X, y)
-    (maps,) = model._maps.parts
+    (maps,) = model._maps.families
     last = maps.cell_offsets[1:] - 1
     shared = np.diff(maps.cell_offsets) < maps.n_raw
     assert shared.any()
     assert not model.predictor_.tables[0][last[shared]].any()
 
 
-def test_scores_are_sums_of_table_entries(engine):
+def test_scores_are_sums_of_table_entries(loops):
     X = sample(missing=0.1)
     maps, codes = fit(X)
     tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 3))
     expected = sum(
         tables[maps.cell_offsets[fern] + codes.values[fern]] for fern in range(maps.n_maps)
     )
-    np.testing.assert_allclose(maps.score(X, tables, engine), expected, atol=1e-12)
+    np.testing.assert_allclose(maps.score(rows_of(X, loops), tables), expected, atol=1e-12)
 
 
-def test_a_large_input_is_scored_in_parts(monkeypatch, engine):
+def test_a_large_input_is_scored_in_parts(monkeypatch, loops):
     X = sample(100)
     maps, codes = fit(X)
     tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 2))
-    whole = maps.score(X, tables, engine)
+    whole = maps.score(rows_of(X, loops), tables)
     monkeypatch.setattr("mbkl.maps.ferns._VALUES_AT_ONCE", 70)
-    np.testing.assert_array_equal(maps.score(X, tables, engine), whole)
-    np.testing.assert_array_equal(maps.codes(sparse.csr_array(X), engine).values, codes.values)
+    np.testing.assert_array_equal(maps.score(rows_of(X, loops), tables), whole)
+    np.testing.assert_array_equal(
+        maps.codes(rows_of(sparse.csr_array(X), loops)).values, codes.values
+    )
 
 
-def test_select_keeps_some_ferns(engine):
+def test_select_keeps_some_ferns(loops):
     X = sample(missing=0.1)
     maps, codes = fit(X)
     kept = np.arange(maps.n_maps) % 3 == 1
     part = maps.select(kept)
-    np.testing.assert_array_equal(part.codes(X, engine).values, codes.values[kept])
+    np.testing.assert_array_equal(part.codes(rows_of(X, loops)).values, codes.values[kept])
     np.testing.assert_array_equal(np.diff(part.cell_offsets), np.diff(maps.cell_offsets)[kept])
     assert same_maps(maps.select(np.ones(maps.n_maps, dtype=bool)), maps)
     assert maps.select(np.zeros(maps.n_maps, dtype=bool)).n_maps == 0
+
+
+@pytest.mark.parametrize("rates", [None, np.array([0.7, 0.1, 0.1, 0.1])])
+def test_all_ferns_weigh_the_same_before_any_are_learned(rates):
+    maps, _ = fit(sample())
+    np.testing.assert_array_equal(maps.prior(rates), np.ones(maps.n_maps))
+
+
+def test_a_fern_is_no_stump():
+    maps, _ = fit(sample())
+    assert maps.stump_features.size == maps.stump_thresholds.size == 0
+    assert not maps.is_ordered
+    np.testing.assert_array_equal(maps.group_features, -np.ones(maps.n_groups))
+    features, thresholds = zip(*maps.ferns, strict=True)
+    np.testing.assert_array_equal(np.concatenate(features), maps.features)
+    np.testing.assert_array_equal(np.concatenate(thresholds), maps.thresholds)
+
+
+def test_codes_of_few_rows_are_read_a_few_times_only():
+    maps, _ = fit(sample())
+    assert maps.n_codes(100) == 0
+    assert maps.n_codes(10_000) == 10_000 * maps.n_maps
 
 
 def test_a_name_for_every_cell():
@@ -240,9 +271,13 @@ def test_hashing_adds_its_share_to_the_kernel():
     options = {"depth": 40, "distribution": "fixed"}
     maps, codes = fit(X, 400, max_cells=16, **options)
     apart = np.triu(np.ones((60, 60), dtype=bool), 1)
-    few = ENGINE.agreement(codes, codes, np.full(maps.n_maps, 1 / maps.n_maps))[apart].mean()
+    few = TWINS.agreement(codes.values, codes.values, np.full(maps.n_maps, 1 / maps.n_maps))[
+        apart
+    ].mean()
     maps, codes = fit(X, 400, max_cells=4096, **options)
-    many = ENGINE.agreement(codes, codes, np.full(maps.n_maps, 1 / maps.n_maps))[apart].mean()
+    many = TWINS.agreement(codes.values, codes.values, np.full(maps.n_maps, 1 / maps.n_maps))[
+        apart
+    ].mean()
     assert few - many == pytest.approx((1 - many) / 16, rel=0.1)
 
 
@@ -302,17 +337,17 @@ def test_quantile_thresholds_do_not_see_monotone_transformations():
 
 @EVERY_THRESHOLDS
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix])
-def test_sparse_is_dense(engine, thresholds, form):
+def test_sparse_is_dense(loops, thresholds, form):
     X = sample(missing=0.1)
     X[np.random.default_rng(1).random(X.shape) < 0.6] = 0.0
     family = Ferns(thresholds=thresholds, depth=4)
-    maps, codes = family.fit_codes(X, np.ones(120), 40, 0, engine)
-    same, same_codes = family.fit_codes(form(X), np.ones(120), 40, 0, engine)
+    maps, codes = family.fit_codes(rows_of(X, loops), np.ones(120), 40, 0)
+    same, same_codes = family.fit_codes(rows_of(form(X), loops), np.ones(120), 40, 0)
     assert same_maps(same, maps)
     np.testing.assert_array_equal(same_codes.values, codes.values)
     tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 2))
     np.testing.assert_array_equal(
-        maps.score(form(X), tables, engine), maps.score(X, tables, engine)
+        maps.score(rows_of(form(X), loops), tables), maps.score(rows_of(X, loops), tables)
     )
 
 
@@ -330,11 +365,11 @@ def test_stored_zeros_are_zeros(form):
 
 
 @EVERY_THRESHOLDS
-def test_single_precision_is_double_precision(engine, thresholds):
+def test_single_precision_is_double_precision(loops, thresholds):
     X = sample(missing=0.1)
     family = Ferns(thresholds=thresholds)
-    maps, codes = family.fit_codes(X, np.ones(120), 60, 0, engine)
-    same, same_codes = family.fit_codes(X.astype(np.float32), np.ones(120), 60, 0, engine)
+    maps, codes = family.fit_codes(rows_of(X, loops), np.ones(120), 60, 0)
+    same, same_codes = family.fit_codes(rows_of(X.astype(np.float32), loops), np.ones(120), 60, 0)
     assert same_maps(same, maps)
     np.testing.assert_array_equal(same_codes.values, codes.values)
     assert (maps.thresholds == maps.thresholds.astype(np.float32)).all()
@@ -375,7 +410,7 @@ def test_weights_move_quantiles():
 def agreement_of_pairs(X, n_maps, **parameters):
     """Return the share of ferns that agree for all pairs; idle ferns always do."""
     maps, codes = fit(X, n_maps, thresholds="uniform", max_cells=65_536, **parameters)
-    agreed = ENGINE.agreement(codes, codes, np.ones(maps.n_maps))
+    agreed = TWINS.agreement(codes.values, codes.values, np.ones(maps.n_maps))
     return (agreed + n_maps - maps.n_maps) / n_maps
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.learn.interactions import interaction_evidence
+from mbkl.maps.interactions import interaction_evidence
 
 N_ROWS = 400
 

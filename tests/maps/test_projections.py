@@ -1,16 +1,16 @@
 """Stumps on projections, against projections computed by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 
-from mbkl.engine.codes import densify
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.rows import as_rows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import Projections
-
-ENGINE = NumpyEngine()
 
 
 def sample(n_rows=90, n_features=5, missing=0.0, seed=0):
@@ -20,9 +20,14 @@ def sample(n_rows=90, n_features=5, missing=0.0, seed=0):
     return X
 
 
-def fit(X, n_maps=64, seed=0, weights=None, engine=ENGINE, **parameters):
+def rows_of(X, loops=TWINS):
+    """Return the rows of a matrix, dense or sparse."""
+    return replace(as_rows(X), loops=loops)
+
+
+def fit(X, n_maps=64, seed=0, weights=None, loops=TWINS, **parameters):
     weights = np.ones(X.shape[0]) if weights is None else weights
-    return Projections(**parameters).fit_codes(X, weights, n_maps, seed, engine)
+    return Projections(**parameters).fit_codes(rows_of(X, loops), weights, n_maps, seed)
 
 
 def codes_by_hand(maps, projected):
@@ -42,15 +47,15 @@ def dense_directions(maps):
 
 
 @pytest.mark.parametrize("directions", ["gaussian", "sparse"])
-def test_maps_are_stumps_on_the_projections(engine, directions):
+def test_maps_are_stumps_on_the_projections(loops, directions):
     X = sample()
-    maps, codes = fit(X, engine=engine, directions=directions)
+    maps, codes = fit(X, loops=loops, directions=directions)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     projected = (scaled @ dense_directions(maps)).astype(np.float32)
     np.testing.assert_allclose(maps.project(X), projected, atol=1e-5)
     expected = codes_by_hand(maps, maps.project(X))
-    np.testing.assert_array_equal(densify(codes).values, expected)
-    np.testing.assert_array_equal(densify(maps.codes(X, engine)).values, expected)
+    np.testing.assert_array_equal(codes.dense().values, expected)
+    np.testing.assert_array_equal(maps.codes(rows_of(X, loops)).dense().values, expected)
     assert maps.n_groups == dense_directions(maps).shape[1] == 64 // 16
 
 
@@ -67,7 +72,7 @@ def test_the_unit_of_a_feature_does_not_matter():
     X = sample()
     _, codes = fit(X)
     _, same = fit(X * [2.0, 1024.0, 0.25, 1.0, 8.0])
-    np.testing.assert_array_equal(densify(codes).values, densify(same).values)
+    np.testing.assert_array_equal(codes.dense().values, same.dense().values)
 
 
 def test_constant_features_are_no_trouble():
@@ -79,7 +84,7 @@ def test_constant_features_are_no_trouble():
     assert np.isfinite(maps.project(changed)).all()
     maps, codes = fit(np.ones((8, 3)))
     assert maps.n_maps == codes.n_groups == 0
-    assert maps.codes(np.ones((4, 3)), ENGINE).n_groups == 0
+    assert maps.codes(rows_of(np.ones((4, 3)))).n_groups == 0
 
 
 @pytest.mark.parametrize("n_features", [1, 9, 30])
@@ -104,7 +109,7 @@ def test_the_order_of_the_rows_does_not_matter():
     maps, codes = fit(X)
     same, same_codes = fit(X[order])
     np.testing.assert_array_equal(same.stumps.edges.thresholds, maps.stumps.edges.thresholds)
-    np.testing.assert_array_equal(densify(same_codes).values, densify(codes).values[:, order])
+    np.testing.assert_array_equal(same_codes.dense().values, codes.dense().values[:, order])
 
 
 def test_single_precision_is_double_precision():
@@ -112,7 +117,7 @@ def test_single_precision_is_double_precision():
     maps, codes = fit(X)
     same, same_codes = fit(X.astype(np.float32))
     np.testing.assert_array_equal(same.stumps.edges.thresholds, maps.stumps.edges.thresholds)
-    np.testing.assert_array_equal(densify(same_codes).values, densify(codes).values)
+    np.testing.assert_array_equal(same_codes.dense().values, codes.dense().values)
 
 
 # --- Missing values ---
@@ -141,16 +146,16 @@ def test_a_column_without_values_counts_nothing():
 # --- The chi2 map ---
 
 
-def test_chi2_projects_the_explicit_map(engine):
+def test_chi2_projects_the_explicit_map(loops):
     X = np.abs(sample(missing=0.1))
-    maps, codes = fit(X, input_map="chi2", engine=engine)
+    maps, codes = fit(X, input_map="chi2", loops=loops)
     scaled = np.nan_to_num(X / np.nanmax(X, axis=0))
     mapped = AdditiveChi2Sampler(sample_steps=2).fit_transform(scaled)
     np.testing.assert_allclose(
         maps.project(X), (mapped @ maps.directions).astype(np.float32), atol=1e-5
     )
     expected = codes_by_hand(maps, maps.project(X))
-    np.testing.assert_array_equal(densify(codes).values, expected)
+    np.testing.assert_array_equal(codes.dense().values, expected)
 
 
 def test_chi2_of_sparse_is_chi2_of_dense():
@@ -159,7 +164,7 @@ def test_chi2_of_sparse_is_chi2_of_dense():
     maps, codes = fit(X, input_map="chi2")
     same, same_codes = fit(sparse.csr_array(X), input_map="chi2")
     np.testing.assert_array_equal(same.scale, maps.scale)
-    np.testing.assert_array_equal(densify(same_codes).values, densify(codes).values)
+    np.testing.assert_array_equal(same_codes.dense().values, codes.dense().values)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -183,17 +188,19 @@ def test_new_negative_values_count_as_zero_in_chi2():
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix])
 @pytest.mark.parametrize("directions", ["gaussian", "sparse"])
-def test_sparse_rows_are_scaled_but_not_centred(engine, form, directions):
+def test_sparse_rows_are_scaled_but_not_centred(loops, form, directions):
     X = sample()
     X[np.random.default_rng(1).random(X.shape) < 0.6] = 0.0
-    maps, codes = fit(form(X), engine=engine, directions=directions)
+    maps, codes = fit(form(X), loops=loops, directions=directions)
     np.testing.assert_array_equal(maps.centre, 0.0)
     np.testing.assert_allclose(maps.scale, np.sqrt((X**2).mean(axis=0)))
     expected = ((X / maps.scale) @ dense_directions(maps)).astype(np.float32)
     np.testing.assert_allclose(maps.project(form(X)), expected, atol=1e-5)
     # Rows to predict may be dense.
     np.testing.assert_array_equal(maps.project(X), maps.project(form(X)))
-    np.testing.assert_array_equal(densify(maps.codes(X, engine)).values, densify(codes).values)
+    np.testing.assert_array_equal(
+        maps.codes(rows_of(X, loops)).dense().values, codes.dense().values
+    )
 
 
 def test_entries_stored_twice_are_added_up():
@@ -214,15 +221,15 @@ def test_rows_in_parts_are_projected_the_same(monkeypatch):
 # --- Using the maps ---
 
 
-def test_scores_are_sums_of_table_entries(engine):
+def test_scores_are_sums_of_table_entries(loops):
     X = sample()
     maps, codes = fit(X)
     tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 2))
-    values = densify(codes).values.astype(int)
+    values = codes.dense().values.astype(int)
     expected = sum(
         tables[maps.cells.offsets[group] + values[group]] for group in range(maps.n_groups)
     )
-    np.testing.assert_allclose(maps.score(X, tables, engine), expected, atol=1e-12)
+    np.testing.assert_allclose(maps.score(rows_of(X, loops), tables), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("directions", ["gaussian", "sparse"])
@@ -238,7 +245,7 @@ def test_select_drops_projections_without_stumps(directions):
         dense_directions(part), np.delete(dense_directions(maps), 1, axis=1)
     )
     expected = codes_by_hand(part, np.delete(maps.project(X), 1, axis=1))
-    np.testing.assert_array_equal(densify(part.codes(X, ENGINE)).values, expected)
+    np.testing.assert_array_equal(part.codes(rows_of(X)).dense().values, expected)
     # Selecting twice numbers the projections anew both times.
     again = part.select(np.arange(part.n_maps) >= np.diff(part.stumps.edges.offsets)[0])
     np.testing.assert_array_equal(dense_directions(again), dense_directions(part)[:, 1:])
@@ -251,6 +258,21 @@ def test_a_name_for_every_side():
     assert len(names) == len(set(names)) == 2 * maps.n_maps
     assert names[0].startswith("projection 0 > ")
     np.testing.assert_array_equal(maps.group_features, -1)
+
+
+@pytest.mark.parametrize("rates", [None, np.full(5, 0.2)])
+def test_stumps_weigh_as_often_as_they_were_drawn(rates):
+    maps, _ = fit(np.round(sample() / 4), n_maps=600)
+    assert maps.stumps.multiplicity.max() > 1
+    np.testing.assert_array_equal(maps.prior(rates), maps.stumps.multiplicity)
+
+
+def test_stumps_on_projections_have_no_feature():
+    maps, _ = fit(sample())
+    assert maps.stump_features.size == maps.stump_thresholds.size == 0
+    assert maps.is_ordered
+    assert maps.ferns == []
+    assert maps.n_codes(1000) == 1000 * maps.n_groups
 
 
 BAD = [

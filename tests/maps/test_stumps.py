@@ -1,17 +1,17 @@
 """Random decision stumps: how they are drawn and merged, and the kernel they tend to."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from mbkl.engine.codes import densify
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.operator import MapOperator
-from mbkl.learn.tables import Ladder
+from mbkl.cells.operator import operator_of
+from mbkl.engine.rows import as_rows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import Stumps
-from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.stumps import StumpMaps, no_stumps
 
 FAMILIES = [
     Stumps(thresholds=thresholds, draw=draw)
@@ -24,9 +24,14 @@ EVERY_FAMILY = pytest.mark.parametrize(
 EVERY_DRAW = pytest.mark.parametrize("draw", ["random", "stratified"])
 
 
+def rows_of(X, loops=TWINS):
+    """Return the rows of a matrix, dense or sparse."""
+    return replace(as_rows(X), loops=loops)
+
+
 def fit(family, X, n_maps=50, seed=0, weights=None):
     weights = np.ones(X.shape[0]) if weights is None else np.asarray(weights, float)
-    return family.fit_codes(X, weights, n_maps, seed, NumpyEngine())
+    return family.fit_codes(as_rows(X), weights, n_maps, seed)
 
 
 def normal(n_rows=60, n_features=3, seed=0):
@@ -53,19 +58,19 @@ def test_codes_count_thresholds_strictly_below(family):
 
 
 @EVERY_FAMILY
-def test_codes_of_new_rows_match_those_of_the_fit(family):
+def test_codes_of_new_rows_match_those_of_the_fit(loops, family):
     X = normal()
     maps, codes = fit(family, X)
-    np.testing.assert_array_equal(maps.codes(X, NumpyEngine()).values, codes.values)
+    np.testing.assert_array_equal(maps.codes(rows_of(X, loops)).values, codes.values)
 
 
 def test_a_tie_is_not_above():
     X = np.array([[0.0], [1.0]])
     maps, _ = fit(Stumps(), X, n_maps=1)
     at_threshold = np.array([[maps.edges.thresholds[0]]])
-    assert maps.codes(at_threshold, NumpyEngine()).values[0, 0] == 0
+    assert maps.codes(rows_of(at_threshold)).values[0, 0] == 0
     above = np.nextafter(np.float32(at_threshold), np.float32(np.inf))
-    assert maps.codes(above, NumpyEngine()).values[0, 0] == 1
+    assert maps.codes(rows_of(above)).values[0, 0] == 1
 
 
 @EVERY_FAMILY
@@ -84,9 +89,7 @@ def test_float32_and_float64_values_fall_in_the_same_cells(family):
     maps_64, codes_64 = fit(family, X.astype(np.float64))
     np.testing.assert_array_equal(codes.values, codes_64.values)
     np.testing.assert_array_equal(maps.edges.thresholds, maps_64.edges.thresholds)
-    np.testing.assert_array_equal(
-        maps.codes(X.astype(np.float64), NumpyEngine()).values, codes.values
-    )
+    np.testing.assert_array_equal(maps.codes(rows_of(X.astype(np.float64))).values, codes.values)
 
 
 @EVERY_DRAW
@@ -247,7 +250,7 @@ def test_missing_values_have_a_cell_of_their_own(family, make):
     X = np.where(np.abs(normal()) < 1, 0.0, normal())
     X[::4, 1] = np.nan
     maps, codes = fit(family, make(X))
-    values = densify(codes).values
+    values = codes.dense().values
     group = int(np.flatnonzero(maps.features == 1)[0])
     assert maps.edges.thresholds[maps.edges.offsets[group]] == -np.inf
     np.testing.assert_array_equal(values[group] == 0, np.isnan(X[:, 1]))
@@ -273,7 +276,7 @@ def test_sparse_and_dense_matrices_give_the_same_maps(family, make, dtype):
     np.testing.assert_array_equal(maps.edges.thresholds, sparse_maps.edges.thresholds)
     np.testing.assert_array_equal(maps.stump_features, sparse_maps.stump_features)
     np.testing.assert_array_equal(maps.multiplicity, sparse_maps.multiplicity)
-    np.testing.assert_array_equal(densify(sparse_codes).values, codes.values)
+    np.testing.assert_array_equal(sparse_codes.dense().values, codes.values)
 
 
 @EVERY_DRAW
@@ -293,7 +296,7 @@ def test_repeated_sparse_entries_are_added_up(family, make):
     expected, expected_codes = fit(family, X)
     maps, codes = fit(family, in_two_halves(make(X)))
     np.testing.assert_array_equal(maps.edges.thresholds, expected.edges.thresholds)
-    np.testing.assert_array_equal(densify(codes).values, expected_codes.values)
+    np.testing.assert_array_equal(codes.dense().values, expected_codes.values)
 
 
 def in_two_halves(X):
@@ -314,8 +317,7 @@ def test_huge_float32_values_are_not_taken_for_missing(make):
 def agreement(family, X, n_maps, seed):
     """Return for each pair of rows the share of drawn maps on which they agree."""
     maps, codes = fit(family, X, n_maps, seed)
-    Z = MapOperator(codes, Ladder(codes.offsets), NumpyEngine()).dense()
-    Z = Z[:, Ladder(codes.offsets).is_jump]
+    Z = operator_of(codes, maps.cells).dense()[:, maps.cells.is_map]
     disagree = maps.multiplicity.sum() - (Z * maps.multiplicity) @ Z.T
     return 1 - disagree / 2 / n_maps
 
@@ -364,6 +366,66 @@ def test_selecting_maps_keeps_them_and_drops_empty_groups():
     np.testing.assert_array_equal(selected.stump_features, maps.stump_features[kept])
     np.testing.assert_array_equal(selected.edges.thresholds, maps.edges.thresholds[kept])
     np.testing.assert_array_equal(selected.multiplicity, maps.multiplicity[kept])
+
+
+@EVERY_FAMILY
+def test_stumps_weigh_as_often_as_they_were_drawn(family):
+    maps, _ = fit(family, np.round(normal() * 2) / 2, n_maps=300)
+    assert maps.multiplicity.max() > 1
+    np.testing.assert_array_equal(maps.prior(), maps.multiplicity)
+
+
+@EVERY_FAMILY
+def test_the_rate_of_a_feature_is_divided_among_its_stumps(family):
+    maps, _ = fit(family, np.round(normal() * 2) / 2, n_maps=300)
+    rates = np.array([0.5, 0.0, 0.2])
+    prior = maps.prior(rates)
+    np.testing.assert_allclose(np.bincount(maps.stump_features, prior), rates)
+    first = maps.stump_features == 0
+    own = maps.multiplicity[first]
+    np.testing.assert_allclose(prior[first], 0.5 * own / own.sum())
+
+
+@EVERY_FAMILY
+def test_scores_are_sums_of_table_entries(loops, family):
+    X = normal()
+    maps, codes = fit(family, X)
+    tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 3))
+    expected = sum(
+        tables[codes.offsets[group] + codes.values[group]] for group in range(maps.n_groups)
+    )
+    for form in (np.asarray, sparse.csr_array):
+        scores = maps.score(rows_of(form(X), loops), tables)
+        np.testing.assert_allclose(scores, expected, atol=1e-12)
+
+
+def test_stumps_are_ordered_and_no_ferns():
+    maps, codes = fit(Stumps(), normal())
+    assert maps.is_ordered
+    assert maps.ferns == []
+    np.testing.assert_array_equal(maps.group_features, maps.features)
+    np.testing.assert_array_equal(maps.stump_thresholds, maps.edges.thresholds)
+    np.testing.assert_array_equal(maps.cells.offsets, codes.offsets)
+    assert maps.n_codes(1000) == 1000 * maps.n_groups
+
+
+def test_either_side_of_a_stump_has_a_name():
+    X = normal()
+    X[0, 1] = np.nan
+    maps, _ = fit(Stumps(), X)
+    names = maps.column_names(["a", "b", "c"])
+    assert len(names) == len(set(names)) == 2 * maps.n_maps
+    assert names[0].startswith("a > ")
+    assert names[1].startswith("a <= ")
+    assert "b missing" in names
+
+
+def test_no_stumps_are_no_trouble():
+    maps, X = no_stumps(), normal()
+    assert (maps.n_maps, maps.n_groups, maps.cells.n_cells) == (0, 0, 0)
+    assert maps.codes(rows_of(X)).n_groups == 0
+    np.testing.assert_array_equal(maps.score(rows_of(X), np.empty((0, 2))), np.zeros((60, 2)))
+    assert maps.prior().size == maps.prior(np.ones(3)).size == 0
 
 
 @pytest.mark.parametrize("name", ["thresholds", "draw"])

@@ -200,6 +200,5 @@ class Learning:
             **more,
         }
         if self.tune:
-            costs = {} if self.cost is None else {"Cs": [self.cost]}
-            return MBKLClassifierCV(**parameters, **costs)
+            return MBKLClassifierCV(**parameters, Cs="auto" if self.cost is None else [self.cost])
         return MBKLClassifier(**parameters, C=self.cost or "auto")

@@ -10,13 +10,10 @@ def warmup(console: Console) -> None:
 
     mbkl warmup
     """
-    with console.steps(fits=4, explanations=1) as steps:
-        steps.begin("fits", "compiling what fits need")
-        from mbkl.engine.warmup import warmup as of_engine
-        from mbkl.explain.warmup import warmup as of_explanations
+    with console.steps(loops=1) as steps:
+        steps.begin("loops", "compiling what fits and explanations need")
+        from mbkl.warmup import warmup as compile_all
 
-        seconds = of_engine()
-        steps.begin("explanations", "compiling what explanations need")
-        seconds += of_explanations()
+        seconds = compile_all()
     console.say(f"All loops are ready ({seconds:.1f} s).")
     console.result({"seconds": seconds})

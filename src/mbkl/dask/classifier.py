@@ -65,7 +65,7 @@ class MBKLClassifier(Costs, KernelClassifier):
     True
     """
 
-    client: Any = parameter(None)
+    client: Any = parameter(default=None)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)

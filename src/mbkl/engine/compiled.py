@@ -41,7 +41,7 @@ class Compiled(Twins):
         scores = np.empty((n_rows, n_columns))
         loop = loops.gather_one if n_columns == 1 else loops.gather_many
         arguments = (values, offsets, np.ascontiguousarray(tables), scores)
-        self._share(n_rows, values.size * n_columns, loop, *arguments)
+        self.share(n_rows, values.size * n_columns, loop, *arguments)
         return scores
 
     def histogram(self, values: NDArray, offsets, residuals: NDArray) -> NDArray[np.int64]:
@@ -52,14 +52,14 @@ class Compiled(Twins):
         sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
         loop = loops.histogram_one if n_columns == 1 else loops.histogram_many
         arguments = (values, offsets, np.ascontiguousarray(residuals), sums)
-        self._share(values.shape[0], values.size * n_columns, loop, *arguments)
+        self.share(values.shape[0], values.size * n_columns, loop, *arguments)
         return sums
 
     def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
         zero_cells, n_columns = entries[-1], tables.shape[1]
         scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
         arguments = (*entries, np.ascontiguousarray(tables), scores)
-        self._share(n_rows, entries[1].size * n_columns, loops.gather_sparse, *arguments)
+        self.share(n_rows, entries[1].size * n_columns, loops.gather_sparse, *arguments)
         return scores
 
     def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
@@ -67,31 +67,31 @@ class Compiled(Twins):
         sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
         arguments = (*entries, np.ascontiguousarray(residuals), residuals.sum(axis=0), sums)
         n_codes = entries[1].size * n_columns
-        self._share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
+        self.share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
         return sums
 
     def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
         expanded = np.empty((int(plan.cell_offsets[-1]), tables.shape[1]))
         cells = (plan.members, plan.offsets, plan.cell_offsets)
         arguments = (*cells, np.ascontiguousarray(tables), expanded)
-        self._share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
+        self.share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
         return expanded
 
     def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         folded = np.empty((int(plan.offsets[-1]), sums.shape[1]), dtype=np.int64)
         arguments = (plan.members, plan.offsets, plan.cell_offsets, sums, folded)
-        self._share(plan.n_bundles, sums.size, loops.fold_sums, *arguments)
+        self.share(plan.n_bundles, sums.size, loops.fold_sums, *arguments)
         return folded
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((values.shape[0], len(rows)), dtype=values.dtype)
-        self._share(values.shape[0], taken.size, loops.take_rows, values, rows, taken)
+        self.share(values.shape[0], taken.size, loops.take_rows, values, rows, taken)
         return taken
 
     def renumber(self, values: NDArray, offsets, groups, numbers: NDArray) -> NDArray:
         renumbered = np.empty((groups.size, values.shape[1]), dtype=numbers.dtype)
         arguments = (values, groups, offsets, numbers, renumbered)
-        self._share(groups.size, renumbered.size, loops.translate, *arguments)
+        self.share(groups.size, renumbered.size, loops.translate, *arguments)
         return renumbered
 
     def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,29 +111,29 @@ class Compiled(Twins):
         result = np.empty((left.shape[1], right.shape[1]))
         arguments = (left, right, *arguments, symmetric, result)
         work = left.size * right.shape[1]
-        self._share(len(result), work, loop, *arguments, falling=symmetric)
+        self.share(len(result), work, loop, *arguments, falling=symmetric)
         return result
 
     def bin(self, X, features, edges) -> NDArray:
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
         arguments = (*_search(X, features, edges), values)
-        self._share(X.shape[0], values.size, loops.bin_dense, *arguments)
+        self.share(X.shape[0], values.size, loops.bin_dense, *arguments)
         return values
 
     def bin_ferns(self, X, ferns: Any) -> NDArray:
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
         arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, values)
-        self._share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
+        self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
         return values
 
     def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.empty((X.shape[0], tables.shape[1]))
         arguments = (*_search(X, features, edges), np.ascontiguousarray(tables), scores)
-        self._share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
+        self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
-    def _share(
+    def share(
         self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False
     ) -> None:
         """Run `loop` over range(length), divided among the threads.

@@ -25,7 +25,7 @@ _FEW_THRESHOLDS = 64
 _ROWS_COMPARED, _OTHERS_COMPARED = 8, 512
 
 
-def _jit(function):
+def jit(function):
     """Compile on first use; keep the result on disk where that is possible."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
@@ -33,7 +33,7 @@ def _jit(function):
         return numba.njit(nogil=True)(function)
 
 
-@_jit
+@jit
 def gather_one(values, offsets, tables, scores, start, stop):
     """OUT scores[start:stop]: sum over groups of each row's table entry, one column."""
     column = tables[:, 0]
@@ -66,7 +66,7 @@ def gather_one(values, offsets, tables, scores, start, stop):
                 block[row] += table_0[codes_0[row]]
 
 
-@_jit
+@jit
 def gather_many(values, offsets, tables, scores, start, stop):
     """OUT scores[start:stop]: sum over groups of each row's table entry."""
     n_columns = tables.shape[1]
@@ -85,7 +85,7 @@ def gather_many(values, offsets, tables, scores, start, stop):
                     score[column] += entry[column]
 
 
-@_jit
+@jit
 def histogram_one(values, offsets, residuals, sums, start, stop):
     """OUT sums of groups start to stop: residuals of the rows in each cell, one column."""
     n_rows = values.shape[1]
@@ -117,7 +117,7 @@ def histogram_one(values, offsets, residuals, sums, start, stop):
             block[cell] = copy_0[cell] + copy_1[cell] + copy_2[cell] + copy_3[cell]
 
 
-@_jit
+@jit
 def histogram_many(values, offsets, residuals, sums, start, stop):
     """OUT sums of groups start to stop: residuals of the rows in each cell."""
     n_columns = residuals.shape[1]
@@ -132,7 +132,7 @@ def histogram_many(values, offsets, residuals, sums, start, stop):
                 entry[column] += residual[column]
 
 
-@_jit
+@jit
 def expand_tables(members, offsets, bundle_offsets, tables, expanded, start, stop):
     """OUT expanded tables of bundles start to stop: sums over combinations of cells."""
     for column in range(tables.shape[1]):
@@ -153,7 +153,7 @@ def expand_tables(members, offsets, bundle_offsets, tables, expanded, start, sto
                 filled *= size
 
 
-@_jit
+@jit
 def fold_sums(members, offsets, bundle_offsets, bundled, sums, start, stop):
     """OUT sums of the members of bundles start to stop. Destroys `bundled`."""
     for column in range(sums.shape[1]):
@@ -176,7 +176,7 @@ def fold_sums(members, offsets, bundle_offsets, bundled, sums, start, stop):
             sums[offsets[first] : offsets[first + 1], column] = block[:filled]
 
 
-@_jit
+@jit
 def gather_sparse(indptr, rows, values, offsets, zero_cells, tables, scores, start, stop):
     """OUT scores[start:stop] += table entry minus the entry of zero, stored codes only."""
     n_columns = tables.shape[1]
@@ -192,7 +192,7 @@ def gather_sparse(indptr, rows, values, offsets, zero_cells, tables, scores, sta
             entry += 1
 
 
-@_jit
+@jit
 def histogram_sparse(
     indptr, rows, values, offsets, zero_cells, residuals, totals, sums, start, stop
 ):
@@ -211,7 +211,7 @@ def histogram_sparse(
                 zero[column] -= residual[column]
 
 
-@_jit
+@jit
 def _bin_block(X, feature, first, thresholds, low, scale, guide, values, codes):
     """OUT codes of rows first, first + 1, ... of one feature: thresholds below each value.
 
@@ -226,7 +226,7 @@ def _bin_block(X, feature, first, thresholds, low, scale, guide, values, codes):
         _search_below(thresholds, low, scale, guide, values, codes)
 
 
-@_jit
+@jit
 def _count_below(thresholds, values, codes):
     """OUT codes: compare each value with all thresholds, many values at a time."""
     codes[:] = 0
@@ -236,7 +236,7 @@ def _count_below(thresholds, values, codes):
             codes[row] += values[row] > threshold
 
 
-@_jit
+@jit
 def _search_below(thresholds, low, scale, guide, values, codes):
     """OUT codes: find the place of each value among many thresholds.
 
@@ -267,7 +267,7 @@ def _search_below(thresholds, low, scale, guide, values, codes):
         codes[row] = below if value == value else 0
 
 
-@_jit
+@jit
 def bin_dense(
     X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop
 ):
@@ -295,7 +295,7 @@ def bin_dense(
                 target[row] = block[row]
 
 
-@_jit
+@jit
 def score_dense(
     X, features, thresholds, offsets, low, scale, guide, guide_offsets, tables, scores, start, stop
 ):
@@ -333,7 +333,7 @@ def score_dense(
                         score[position] += entry[position]
 
 
-@_jit
+@jit
 def take_rows(values, rows, taken, start, stop):
     """OUT taken[start:stop]: the codes of some rows, for groups start to stop."""
     for group in range(start, stop):
@@ -343,7 +343,7 @@ def take_rows(values, rows, taken, start, stop):
             target[position] = source[rows[position]]
 
 
-@_jit
+@jit
 def translate(values, groups, offsets, new_codes, translated, start, stop):
     """OUT translated[start:stop]: codes of the kept groups, renumbered cell by cell."""
     for position in range(start, stop):
@@ -355,7 +355,7 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
             target[row] = table[source[row]]
 
 
-@_jit
+@jit
 def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop):
     """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
     one, zero = np.uint64(1), np.uint64(0)
@@ -387,7 +387,7 @@ def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, c
                 target[row] = table[outcome[row]]
 
 
-@_jit
+@jit
 def agreement(values, others, weights, symmetric, agreement, start, stop):
     """OUT agreement[start:stop]: total weight of the groups in which two rows agree.
 
@@ -413,7 +413,7 @@ def agreement(values, others, weights, symmetric, agreement, start, stop):
             _write_block(sums, symmetric, agreement, first, last, begin, end)
 
 
-@_jit
+@jit
 def count_agreement(values, others, symmetric, agreement, start, stop):
     """OUT agreement[start:stop]: number of groups in which two rows agree."""
     n_groups, n_others = others.shape
@@ -433,7 +433,7 @@ def count_agreement(values, others, symmetric, agreement, start, stop):
             _write_block(counts, symmetric, agreement, first, last, begin, end)
 
 
-@_jit
+@jit
 def city_block(positions, others, symmetric, distance, start, stop):
     """OUT distance[start:stop]: sum over the groups of how far apart two rows are."""
     n_groups, n_others = others.shape
@@ -453,7 +453,7 @@ def city_block(positions, others, symmetric, distance, start, stop):
             _write_block(sums, symmetric, distance, first, last, begin, end)
 
 
-@_jit
+@jit
 def _write_block(block, symmetric, matrix, first, last, begin, end):
     """OUT matrix[first:last, begin:end], and its mirror image."""
     for row in range(first, last):

@@ -55,7 +55,7 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     generator = np.random.Generator(np.random.Philox(_SEED))
     rows = np.zeros((n_rows, n_features))
     features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
-    for own in maps.parts:
+    for own in maps.families:
         if isinstance(own, ProjectionMaps):
             rows[:] = own.centre + own.scale * generator.normal(size=rows.shape)
         elif isinstance(own, StumpMaps):

@@ -36,14 +36,14 @@ def fern_shares(tables: FernTables, block: range, rows: Answers, background: Ans
     # Ferns are drawn alike, so that all blocks take about as long as this one.
     n_games = n_games * tables.ferns.n_maps // len(block)
     if n_games >= inside.SMALL:
-        engine = inside.choose_engine(n_games)
-        if type(engine) is not inside.NumpyEngine:  # there is a compiler
-            return share_compiled(tables, block, rows, background, engine)
+        threads = inside.choose_loops(n_games)
+        if threads is not inside.TWINS:  # there is a compiler
+            return share_compiled(tables, block, rows, background, threads)
     return share_numpy(tables, block, rows, background)
 
 
 def share_compiled(
-    tables: FernTables, block: range, rows: Answers, background: Answers, engine
+    tables: FernTables, block: range, rows: Answers, background: Answers, threads
 ) -> Array:
     """Return what `fern_shares` does, by the compiled loops."""
     from mbkl.explain import loops
@@ -59,7 +59,7 @@ def share_compiled(
         (loops.share_few, sizes <= MOST_EXACT),
         (loops.share_many, sizes > MOST_EXACT),
     ):
-        engine._share(
+        threads.share(
             int(chosen.sum()),
             shares.size * background.place.shape[1],
             loop,

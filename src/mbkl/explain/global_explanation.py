@@ -200,9 +200,9 @@ def explain_global(
 
 def check_model(model) -> None:
     """Complain unless the model is a fitted classifier of this package."""
-    from mbkl.classifier import MBKLClassifier
+    from mbkl.classifier import KernelClassifier
 
-    if not isinstance(model, MBKLClassifier):
+    if not isinstance(model, KernelClassifier):
         raise TypeError(f"model must be an MBKLClassifier, got {type(model).__name__}.")
     check_is_fitted(model)
 

@@ -20,7 +20,7 @@ def joined_features(maps: Maps) -> list[Features]:
     if isinstance(maps, StumpMaps):
         return [(int(feature),) for feature in maps.features]
     if isinstance(maps, FernMaps):
-        return [tuple(sorted(set(own.tolist()))) for own in maps.split(maps.features)]
+        return [tuple(sorted(set(features.tolist()))) for features, _ in maps.ferns]
     inputs, projections = sparse.csc_array(maps.directions).nonzero()
     # The chi2 map has several numbers a feature, one block of features after the other.
     pairs = np.unique(np.column_stack([projections, inputs % maps.centre.size]), axis=0)

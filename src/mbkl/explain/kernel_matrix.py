@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.explain.inside import choose_engine, codes_of, first_by_hash, weights_by_family
+from mbkl.explain.inside import codes_of, first_by_hash, weights_by_family
 
 Array = NDArray[np.float64]
 
@@ -43,15 +43,14 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     maps = model._maps
     theta = model.theta_
     if equal_weights:
-        drawn = np.concatenate([own.multiplicity for own in maps.parts])
+        drawn = np.concatenate([own.prior() for own in maps.families])
         theta = drawn / max(drawn.sum(), 1)
-    engine = choose_engine(maps.n_codes(X.shape[0]), model.n_jobs)
     kernel = np.full((X.shape[0],) * 2, theta.sum())
     for own, shares in weights_by_family(maps, theta):
         weights = np.zeros(own.cells.n_slots)
         weights[own.cells.is_map] = shares
         codes = codes_of(own, X, model.n_jobs)
-        kernel -= own.cells.distance(codes, codes, weights, engine)
+        kernel -= own.cells.distance(codes, codes, weights)
     return kernel
 
 

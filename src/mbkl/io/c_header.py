@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mbkl
-from mbkl.classifier import MBKLClassifier
+from mbkl.classifier import KernelClassifier
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
@@ -30,7 +30,7 @@ _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 
 
 def export_c(
-    model: MBKLClassifier,
+    model: KernelClassifier,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
     name: str = "model",
@@ -73,7 +73,7 @@ def export_c(
     write_atomically(path, [text.encode("ascii")])
 
 
-def _pieces(model: MBKLClassifier, name: str) -> Iterator[str]:
+def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
     n_columns = model.intercept_.size
     common = {"name": name, "n_columns": n_columns}
     yield templates.BEGINNING.substitute(
@@ -84,7 +84,7 @@ def _pieces(model: MBKLClassifier, name: str) -> Iterator[str]:
     )
     yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
     calls = ""
-    parts = zip(model.predictor_.maps.parts, model.predictor_.tables, strict=True)
+    parts = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
     for number, (part, tables) in enumerate(parts):
         if part.n_groups:
             own = f"{name}_{number}"
@@ -175,7 +175,7 @@ def _inputs(part: ProjectionMaps) -> str:
     )
 
 
-def _probabilities(model: MBKLClassifier, name: str) -> str:
+def _probabilities(model: KernelClassifier, name: str) -> str:
     (temperature,) = _literals(_single(np.array([model.temperature_])))
     if model.classes_.size == 2:
         return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)

@@ -8,14 +8,14 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.classifier import MBKLClassifier
+from mbkl.classifier import KernelClassifier
 
 KINDS = ("number", "one-hot", "ordinal")
 
 
 def check_classifier(model) -> None:
     """Complain of anything but a fitted classifier."""
-    if not isinstance(model, MBKLClassifier):
+    if not isinstance(model, KernelClassifier):
         raise TypeError(f"Only classifiers can be exported; got {type(model)!r}.")
     check_is_fitted(model)
 

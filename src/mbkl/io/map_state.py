@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.codes import smallest_code_dtype
+from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries, compact
 from mbkl.maps.binning import BinEdges
@@ -27,7 +27,7 @@ _SMALLEST_SCALE = 1e-250
 def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
     """Return what the header says of each family, and the arrays of all of them."""
     headers, arrays = [], {}
-    for number, part in enumerate(maps.parts):
+    for number, part in enumerate(maps.families):
         if isinstance(part, StumpMaps):
             header, own = {"family": "stumps"}, _pack_stumps(part)
         elif isinstance(part, FernMaps):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.classifier import MBKLClassifier
+from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_classifier, columns_of
@@ -20,7 +20,7 @@ _INPUT = "X"
 _LABEL = "label"
 
 
-def to_onnx(model: MBKLClassifier, rules: Sequence[Mapping[str, Any]] | None = None):
+def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None = None):
     """Return a classifier as an ONNX model.
 
     Its input is a float32 tensor "X" of shape (n_rows, n_features), its outputs "label" and
@@ -78,7 +78,7 @@ def to_onnx(model: MBKLClassifier, rules: Sequence[Mapping[str, Any]] | None = N
 
 
 def export_onnx(
-    model: MBKLClassifier,
+    model: KernelClassifier,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
@@ -145,7 +145,7 @@ def _convert(scope, operator, container) -> None:
         )
 
 
-def _labels(model: MBKLClassifier) -> NDArray:
+def _labels(model: KernelClassifier) -> NDArray:
     """Return the class labels as text, booleans or, like skl2onnx, int64."""
     classes = model.classes_
     if classes.dtype.kind in "UO":
@@ -153,7 +153,7 @@ def _labels(model: MBKLClassifier) -> NDArray:
     return classes if classes.dtype == bool else classes.astype(np.int64)
 
 
-def _add_outputs(builder: Builder, scores: str, model: MBKLClassifier) -> tuple[str, str]:
+def _add_outputs(builder: Builder, scores: str, model: KernelClassifier) -> tuple[str, str]:
     """Add labels, and probabilities or scores of all classes as float32."""
     if model.classes_.size == 2:
         second = builder.add("Greater", scores, builder.constant(np.float64(0.0)))
@@ -167,7 +167,7 @@ def _add_outputs(builder: Builder, scores: str, model: MBKLClassifier) -> tuple[
     return label, builder.cast(scores, np.float32)
 
 
-def _add_probabilities(builder: Builder, scores: str, model: MBKLClassifier) -> str:
+def _add_probabilities(builder: Builder, scores: str, model: KernelClassifier) -> str:
     """Add what `predict_proba` returns; `scores` has a column for each class."""
     scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
     if model.classes_.size == 2:

@@ -69,7 +69,7 @@ def _add_blocks(builder: Builder, X: str) -> tuple[str, str]:
 def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
     intercept = builder.constant(predictor.intercept[None, :])
     cells, tables, n_before = [], [], 0
-    for part, table in zip(predictor.maps.parts, predictor.tables, strict=True):
+    for part, table in zip(predictor.maps.families, predictor.tables, strict=True):
         if part.n_groups:
             codes = _add_codes(builder, X, part)
             first = n_before + part.cells.offsets[:-1]

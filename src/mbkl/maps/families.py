@@ -131,7 +131,7 @@ def families_of(maps: Any) -> list[Family]:
         if not maps:
             raise ValueError("maps is an empty list; name at least one family.")
         return [family for item in maps for family in families_of(item)]
-    if isinstance(maps, tuple(FAMILIES.values())):
+    if isinstance(maps, Family):
         return [maps]
     if isinstance(maps, str) and maps in FAMILIES:
         return [FAMILIES[maps]()]

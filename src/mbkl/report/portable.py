@@ -40,10 +40,12 @@ def pack(values, kind: str) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(isinstance(part, ProjectionMaps) and part.chi2_steps for part in predictor.maps.parts):
+    if any(
+        isinstance(part, ProjectionMaps) and part.chi2_steps for part in predictor.maps.families
+    ):
         return 0  # the page has no chi2 map
     n_cells = sum(len(tables) for tables in predictor.tables)
-    n_other = sum(_bytes_besides_tables(part) for part in predictor.maps.parts)
+    n_other = sum(_bytes_besides_tables(part) for part in predictor.maps.families)
     return int(max(max_bytes - n_other, 0) // (4 * max(n_cells, 1)))
 
 
@@ -60,7 +62,7 @@ def portable_model(predictor: TablePredictor, columns: NDArray[np.intp]) -> dict
     kind = "f8" if 8 * n_values <= _EXACT_BYTES else "f4"
     parts = [
         {**_portable_maps(part), "tables": pack(tables[:, columns], kind)}
-        for part, tables in zip(predictor.maps.parts, predictor.tables, strict=True)
+        for part, tables in zip(predictor.maps.families, predictor.tables, strict=True)
     ]
     return {"intercept": predictor.intercept[columns].tolist(), "parts": parts}
 

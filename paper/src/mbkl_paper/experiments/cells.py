@@ -127,7 +127,7 @@ def run(tasks: Sequence[Task], store: CellStore, retry: bool = False) -> None:
     n_done = len(tasks) - len(pending)
     say(f"{n_done} of {len(tasks)} results are there already")
     if any(task.system.is_ours for task in pending):
-        from mbkl.engine.warmup import warmup
+        from mbkl.warmup import warmup
 
         warmup()
     began = time.perf_counter()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from typing import Any
+
 import joblib
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +46,8 @@ class System:
     label: str
     base: str | None
     is_ours: bool = False
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    costs: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    costs: Mapping[str, Any] = field(default_factory=dict)
     is_tuned: bool = True
 
     def build(self, settings: PaperSet, n_jobs: int = 1) -> BaseEstimator:
