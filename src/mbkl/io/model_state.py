@@ -17,11 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
+from mbkl.io.inside import MapSet, StumpMaps, TablePredictor
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
-from mbkl.maps.families import MapSet
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
 
 _ESTIMATORS = ("MBKLClassifier", "MBKLClassifierCV", "MBKernel")
 _MOST_FEATURES = 2**31
@@ -85,8 +83,8 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     if kind == "MBKLClassifierCV":
         model.C_kernel_ = learned.positive("C_kernel")
         _set_search(model, stored)
-    for part in (learned, entries, stored):
-        part.done()
+    for taken in (learned, entries, stored):
+        taken.done()
     return model
 
 
@@ -99,17 +97,17 @@ def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
     model.feature_rates_ = None
     if "feature_rates" in arrays:
         model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
-    stumps = [part for part in maps.parts if isinstance(part, StumpMaps)]
+    stumps = [own for own in maps.parts if isinstance(own, StumpMaps)]
     nothing = np.empty(0)
     model.stump_features_ = np.concatenate(
-        [nothing.astype(np.intp), *(part.stump_features for part in stumps)]
+        [nothing.astype(np.intp), *(own.stump_features for own in stumps)]
     )
-    model.stump_thresholds_ = np.concatenate([nothing, *(part.edges.thresholds for part in stumps)])
+    model.stump_thresholds_ = np.concatenate([nothing, *(own.edges.thresholds for own in stumps)])
 
 
 def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     n_columns = 1 if model.classes_.size == 2 else model.classes_.size
-    cells = [part.cells for part in model._maps.parts]
+    cells = [own.cells for own in model._maps.parts]
     n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
     weights = arrays.reals("coefficients", (n_weights, n_columns))
     model.coef_ = weights.T
