@@ -25,7 +25,7 @@ def file_of(text: str | bytes, data: bytes = b"", version: int = container.VERSI
 
 
 def header_of(data: bytes) -> dict:
-    """Return the header of a file, its table of arrays included."""
+    """Return the header of a file, its list of arrays included."""
     (length,) = struct.unpack_from("<I", data, 12)
     return json.loads(data[16 : 16 + length])
 
@@ -127,15 +127,15 @@ def test_headers_that_are_no_headers():
         {"name": "a"},
     ],
 )
-def test_tables_of_arrays_that_are_not_valid(entry):
+def test_lists_of_arrays_that_are_not_valid(entry):
     text = json.dumps({"arrays": [entry]})
-    assert "table of arrays" in complaint(file_of(text, bytes(8)))
+    assert "list of arrays" in complaint(file_of(text, bytes(8)))
 
 
 @pytest.mark.parametrize("entry", [["a", "<f8", [1], 8], ["a", "<f8", [2**40]]])
-def test_tables_of_arrays_of_the_first_version(entry):
+def test_lists_of_arrays_of_the_first_version(entry):
     text = json.dumps({"arrays": [entry]})
-    assert "table of arrays" in complaint(file_of(text, bytes(8), version=1))
+    assert "list of arrays" in complaint(file_of(text, bytes(8), version=1))
 
 
 def test_compressed_arrays_that_are_not():
@@ -154,8 +154,8 @@ def test_compressed_arrays_that_are_not():
 
 def test_arrays_and_bytes_that_do_not_match(small):
     table = [["a", "<f8", [1], 8], ["a", "<f8", [1], 8]]
-    assert "table of arrays" in complaint(file_of(json.dumps({"arrays": table}), bytes(16)))
-    assert "table of arrays" in complaint(file_of("{}"))
+    assert "list of arrays" in complaint(file_of(json.dumps({"arrays": table}), bytes(16)))
+    assert "list of arrays" in complaint(file_of("{}"))
     for n_bytes in (0, 7, 9, 16):
         text = json.dumps({"arrays": [["a", "<f8", [1], 8]]})
         assert "truncated or too long" in complaint(file_of(text, bytes(n_bytes)))

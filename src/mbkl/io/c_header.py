@@ -15,15 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mbkl
-from mbkl.classifier import KernelClassifier
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
 from mbkl.io.exports import Column, check_classifier, columns_of
-from mbkl.maps.families import Maps
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
+from mbkl.io.inside import FernMaps, Maps, MBKLClassifier, ProjectionMaps, StumpMaps, chi2_map
 
 _PER_LINE = 20
 _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
@@ -46,7 +42,7 @@ def export_c(
     model : MBKLClassifier or MBKLClassifierCV
     path : path
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`: the header then also defines
+        Those of a `mbkl.tables.TableEncoder`: the header then also defines
         `<name>_encode`, which turns a row of a table into features.
     name : str, default="model"
         What all names in the header begin with.
@@ -84,12 +80,12 @@ def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
     )
     yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
     calls = ""
-    parts = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
-    for number, (part, tables) in enumerate(parts):
-        if part.n_groups:
+    families = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
+    for number, (maps, tables) in enumerate(families):
+        if maps.n_groups:
             own = f"{name}_{number}"
             yield _array(f"{own}_tables", _single(tables))
-            yield from _family(part, {**common, "own": own, "n_groups": part.n_groups})
+            yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield templates.SCORES.substitute(common, calls=calls)
@@ -98,30 +94,30 @@ def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
         yield _probabilities(model, name)
 
 
-def _family(part: Maps, names: dict[str, Any]) -> Iterator[str]:
+def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
     """Yield arrays and functions of a family of maps."""
     own = names["own"]
-    if isinstance(part, FernMaps):
+    if isinstance(maps, FernMaps):
         yield _arrays(
             own,
-            bits=np.log2(part.n_raw).astype(np.uint8),
-            depths=compact(np.diff(part.offsets)),
-            factors=part.factors,
-            features=compact(part.features),
-            n_cells=compact(np.diff(part.cell_offsets)),
-            numbers=part.numbers,
-            thresholds=part.thresholds.astype(np.float32),
+            bits=np.log2(maps.n_raw).astype(np.uint8),
+            depths=compact(np.diff(maps.offsets)),
+            factors=maps.factors,
+            features=compact(maps.features),
+            n_cells=compact(np.diff(maps.cell_offsets)),
+            numbers=maps.numbers,
+            thresholds=maps.thresholds.astype(np.float32),
         )
         yield templates.FERNS.substitute(names)
         return
-    if isinstance(part, ProjectionMaps):
-        yield from _projections(part, names)
-        stumps, value = part.stumps, f"{own}_project(inputs, group)"
-        n_inputs = part.directions.shape[0]
+    if isinstance(maps, ProjectionMaps):
+        yield from _projections(maps, names)
+        stumps, value = maps.stumps, f"{own}_project(inputs, group)"
+        n_inputs = maps.directions.shape[0]
         before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
     else:
-        stumps, value, before = part, f"x[{own}_features[group]]", ""
-        yield _arrays(own, features=compact(part.features))
+        stumps, value, before = maps, f"x[{own}_features[group]]", ""
+        yield _arrays(own, features=compact(maps.features))
     yield _edges(own, stumps)
     yield templates.STUMPS.substitute(names, value=value, before=before)
 
@@ -131,9 +127,9 @@ def _edges(own: str, maps: StumpMaps) -> str:
     return _arrays(own, offsets=compact(maps.edges.offsets), thresholds=thresholds)
 
 
-def _projections(part: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, directions = names["own"], part.directions
-    yield _arrays(own, centre=part.centre, scale=part.scale)
+def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
+    own, directions = names["own"], maps.directions
+    yield _arrays(own, centre=maps.centre, scale=maps.scale)
     if isinstance(directions, np.ndarray):
         n_inputs = directions.shape[0]
         yield _arrays(own, directions=directions.T.ravel())
@@ -150,27 +146,27 @@ def _projections(part: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
     yield templates.PROJECTIONS.substitute(
         names,
-        n_features=part.centre.size,
-        set_inputs=_inputs(part),
+        n_features=maps.centre.size,
+        set_inputs=_inputs(maps),
         first=first,
         end=end,
         term=term,
     )
 
 
-def _inputs(part: ProjectionMaps) -> str:
+def _inputs(maps: ProjectionMaps) -> str:
     """Return the lines that set what is projected of one feature."""
-    if not part.chi2_steps:
+    if not maps.chi2_steps:
         return "        inputs[feature] = value;\n"
     # At one the logarithm is zero, and only the factors remain.
-    factors = chi2_map(np.ones((1, 1)), part.chi2_steps)[0].tolist()
+    factors = chi2_map(np.ones((1, 1)), maps.chi2_steps)[0].tolist()
     terms = [f"sqrt(value) * {factors[0]!r}"]
-    for step in range(1, part.chi2_steps):
+    for step in range(1, maps.chi2_steps):
         angle = f"{step * factors[0] ** 2!r} * log(value)"
         scaled = f"sqrt(value) * {factors[2 * step - 1]!r}"
         terms += [f"{scaled} * cos({angle})", f"{scaled} * sin({angle})"]
     return "".join(
-        f"        inputs[feature + {place * part.centre.size}u] = value > 0.0 ? {term} : 0.0;\n"
+        f"        inputs[feature + {place * maps.centre.size}u] = value > 0.0 ? {term} : 0.0;\n"
         for place, term in enumerate(terms)
     )
 

@@ -71,12 +71,12 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[b
     """
     ordered = [(name, _little_endian(arrays[name])) for name in sorted(arrays)]
     stored = [_compressed(array.tobytes()) for _, array in ordered]
-    table = [
+    listed = [
         [name, array.dtype.str, list(array.shape), len(data)]
         for (name, array), data in zip(ordered, stored, strict=True)
     ]
     text = json.dumps(
-        {**header, "arrays": table}, sort_keys=True, allow_nan=False, separators=(",", ":")
+        {**header, "arrays": listed}, sort_keys=True, allow_nan=False, separators=(",", ":")
     ).encode("ascii")
     text += b" " * _padding(_PREFIX.size + len(text))
     if len(text) > _LONGEST_HEADER:
@@ -154,8 +154,8 @@ def unpack(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray]]:
         raise ModelFileError("The model file is truncated.")
     text = file.read(length)
     header = _parse(text)
-    table = _check_table(header.pop("arrays", None), size, version)
-    n_bytes = sum(array.n_stored + _padding(array.n_stored) for array in table)
+    listed = _check_list(header.pop("arrays", None), size, version)
+    n_bytes = sum(array.n_stored + _padding(array.n_stored) for array in listed)
     expected = _PREFIX.size + length + n_bytes + _DIGEST_BYTES
     if size != expected:
         raise ModelFileError(
@@ -166,7 +166,7 @@ def unpack(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray]]:
     digest.update(data)
     if digest.digest() != file.read():
         raise ModelFileError("The model file is damaged: its checksum does not match.")
-    return header, _cut(data, table)
+    return header, _cut(data, listed)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -216,11 +216,11 @@ class _Array(NamedTuple):
         return self.n_stored <= self.n_bytes <= _HIGHEST_RATIO * self.n_stored
 
 
-def _check_table(table: Any, size: int, version: int) -> list[_Array]:
+def _check_list(listed: Any, size: int, version: int) -> list[_Array]:
     """Return the arrays; none has many more bytes than the file."""
     checked: dict[str, _Array] = {}
     longest = size if version == 1 else _HIGHEST_RATIO * size
-    for entry in table if isinstance(table, list) else [None]:
+    for entry in listed if isinstance(listed, list) else [None]:
         match entry:
             case [str(name), str(dtype), list(shape), *rest] if dtype in DTYPES:
                 good = len(shape) <= _MOST_DIMENSIONS and name not in checked
@@ -231,13 +231,13 @@ def _check_table(table: Any, size: int, version: int) -> list[_Array]:
                     if array.is_possible:
                         checked[name] = array
                         continue
-        raise ModelFileError("The table of arrays in the model file is not valid.")
+        raise ModelFileError("The list of arrays in the model file is not valid.")
     return list(checked.values())
 
 
-def _cut(data: bytes, table: list[_Array]) -> dict[str, NDArray]:
+def _cut(data: bytes, listed: list[_Array]) -> dict[str, NDArray]:
     arrays, offset = {}, 0
-    for array in table:
+    for array in listed:
         own = memoryview(data)[offset : offset + array.n_stored]
         plain = own if array.n_stored == array.n_bytes else _plain(own, array.n_bytes)
         flat = np.frombuffer(plain, array.dtype)

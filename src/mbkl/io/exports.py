@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.classifier import KernelClassifier
+from mbkl.io.inside import MBKLClassifier
 
 KINDS = ("number", "one-hot", "ordinal")
 
@@ -22,7 +22,7 @@ def check_classifier(model) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and how it becomes features: see `mbkl.tabular.TableEncoder`.
+    """A column of a table, and how it becomes features: see `mbkl.tables.TableEncoder`.
 
     Parameters
     ----------

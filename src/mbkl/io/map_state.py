@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries, compact
-from mbkl.maps.binning import BinEdges
-from mbkl.maps.families import Maps, MapSet
-from mbkl.maps.ferns import DEEPEST, FernMaps
-from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.stumps import StumpMaps
+from mbkl.io.inside import (
+    DEEPEST,
+    BinEdges,
+    FernMaps,
+    Maps,
+    MapSet,
+    ProjectionMaps,
+    StumpMaps,
+    smallest_code_dtype,
+)
 
 _MOST_BITS = 16
 _MOST_CHI2_STEPS = 3
@@ -27,13 +31,13 @@ _SMALLEST_SCALE = 1e-250
 def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
     """Return what the header says of each family, and the arrays of all of them."""
     headers, arrays = [], {}
-    for number, part in enumerate(maps.families):
-        if isinstance(part, StumpMaps):
-            header, own = {"family": "stumps"}, _pack_stumps(part)
-        elif isinstance(part, FernMaps):
-            header, own = {"family": "ferns"}, _pack_ferns(part)
+    for number, family in enumerate(maps.families):
+        if isinstance(family, StumpMaps):
+            header, own = {"family": "stumps"}, _pack_stumps(family)
+        elif isinstance(family, FernMaps):
+            header, own = {"family": "ferns"}, _pack_ferns(family)
         else:
-            header, own = _pack_projections(part)
+            header, own = _pack_projections(family)
         headers.append(header)
         arrays.update({f"maps/{number}/{name}": array for name, array in own.items()})
     return headers, arrays
@@ -43,14 +47,14 @@ def unpack_maps(headers: list, arrays: Arrays, n_features: int) -> MapSet:
     """Return the maps of which `pack_maps` made these headers and arrays."""
     if not headers:
         raise ModelFileError("The model has no family of maps.")
-    parts = [
-        _unpack_part(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_features)
+    families = [
+        _unpack_family(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_features)
         for n, header in enumerate(headers)
     ]
-    return MapSet(tuple(parts))
+    return MapSet(tuple(families))
 
 
-def _unpack_part(header: Entries, arrays: Arrays, n_features: int) -> Maps:
+def _unpack_family(header: Entries, arrays: Arrays, n_features: int) -> Maps:
     family = header.take("family", str)
     if family == "projections":
         steps = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS)

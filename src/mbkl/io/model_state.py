@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
+from mbkl.io.inside import MapSet, StumpMaps, TablePredictor
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
-from mbkl.maps.families import MapSet
-from mbkl.predictor import TablePredictor
 
 _ESTIMATORS = ("MBKLClassifier", "MBKLClassifierCV", "MBKernel")
 _MOST_FEATURES = 2**31
@@ -84,8 +83,8 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     if kind == "MBKLClassifierCV":
         model.C_kernel_ = learned.positive("C_kernel")
         _set_search(model, stored)
-    for part in (learned, entries, stored):
-        part.done()
+    for taken in (learned, entries, stored):
+        taken.done()
     return model
 
 
@@ -102,7 +101,7 @@ def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
 
 def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     n_columns = 1 if model.classes_.size == 2 else model.classes_.size
-    cells = [maps.cells for maps in model._maps.families]
+    cells = [own.cells for own in model._maps.families]
     n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
     weights = arrays.reals("coefficients", (n_weights, n_columns))
     model.coef_ = weights.T

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_classifier, columns_of
+from mbkl.io.inside import MBKLClassifier
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 
@@ -33,7 +33,7 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     ----------
     model : MBKLClassifier or MBKLClassifierCV
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`. The inputs are then the columns of a table
+        Those of a `mbkl.tables.TableEncoder`. The inputs are then the columns of a table
         by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
         an empty one is missing.
 

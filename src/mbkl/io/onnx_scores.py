@@ -11,12 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.io.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor, chi2_map
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder
-from mbkl.maps.families import Maps
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
 
 # Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
 _ROWS_AT_A_TIME = 128
@@ -62,17 +58,17 @@ def _add_blocks(builder: Builder, X: str) -> tuple[str, str]:
     n_blocks = builder.add("Add", builder.add("Div", last, size), one)
     n_added = builder.add("Sub", builder.add("Mul", n_blocks, size), n_rows)
     pads = builder.add("Concat", zero, zero, n_added, zero, axis=0)
-    parts = builder.add("Concat", n_blocks, size, width, axis=0)
-    return builder.add("Reshape", builder.add("Pad", X, pads), parts), n_rows
+    shape = builder.add("Concat", n_blocks, size, width, axis=0)
+    return builder.add("Reshape", builder.add("Pad", X, pads), shape), n_rows
 
 
 def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
     intercept = builder.constant(predictor.intercept[None, :])
     cells, tables, n_before = [], [], 0
-    for part, table in zip(predictor.maps.families, predictor.tables, strict=True):
-        if part.n_groups:
-            codes = _add_codes(builder, X, part)
-            first = n_before + part.cells.offsets[:-1]
+    for maps, table in zip(predictor.maps.families, predictor.tables, strict=True):
+        if maps.n_groups:
+            codes = _add_codes(builder, X, maps)
+            first = n_before + maps.cells.offsets[:-1]
             cells.append(builder.add("Add", codes, builder.constant(first)))
             tables.append(table)
             n_before += len(table)
@@ -96,13 +92,13 @@ def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
     return builder.add("ReduceSum", entries, axis, keepdims=1)
 
 
-def _add_codes(builder: Builder, X: str, part: Maps) -> str:
+def _add_codes(builder: Builder, X: str, maps: Maps) -> str:
     """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
-    if isinstance(part, FernMaps):
-        return _add_ferns(builder, X, part)
-    if isinstance(part, ProjectionMaps):
-        return _add_stumps(builder, _add_projections(builder, X, part), part.stumps)
-    return _add_stumps(builder, X, part)
+    if isinstance(maps, FernMaps):
+        return _add_ferns(builder, X, maps)
+    if isinstance(maps, ProjectionMaps):
+        return _add_stumps(builder, _add_projections(builder, X, maps), maps.stumps)
+    return _add_stumps(builder, X, maps)
 
 
 # ---------------------------------------------------------------- stumps

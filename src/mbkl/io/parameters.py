@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mbkl.io.container import ModelFileError
-from mbkl.maps.families import FAMILIES, families_of
+from mbkl.io.inside import FAMILIES, families_of
 
 # Paths are no part of a model, and one from a foreign file could name anything.
 _NOT_STORED = {"checkpoint", "cache_folder"}

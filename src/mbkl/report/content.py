@@ -10,14 +10,11 @@ from scipy import sparse
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.utils import _safe_indexing
 
-from mbkl.engine.rows import first_by_hash
-from mbkl.engine.twins import just_above
 from mbkl.explain import FeatureShape, GlobalExplanation
 from mbkl.explain.background import some_rows
+from mbkl.explain.inside import FernMaps, StumpMaps, first_by_hash, just_above
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.shapes import finite
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.stumps import StumpMaps
 from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # Steps of a shape function that a screen can show.
@@ -32,9 +29,9 @@ _PAIRS, _GROUPS = 10, 8
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
     kinds = {"stumps": 0, "ferns": 0, "projections": 0}
-    for part in model.predictor_.maps.families:
-        kind = {StumpMaps: "stumps", FernMaps: "ferns"}.get(type(part), "projections")
-        kinds[kind] += part.n_maps
+    for maps in model.predictor_.maps.families:
+        kind = {StumpMaps: "stumps", FernMaps: "ferns"}.get(type(maps), "projections")
+        kinds[kind] += maps.n_maps
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],

@@ -7,11 +7,7 @@ import base64
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.maps.families import Maps
-from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
+from mbkl.explain.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor
 
 # Names of JavaScript's arrays. Thresholds are float32 values in any model.
 _ARRAYS = {
@@ -40,12 +36,10 @@ def pack(values, kind: str) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(
-        isinstance(part, ProjectionMaps) and part.chi2_steps for part in predictor.maps.families
-    ):
+    if any(isinstance(maps, ProjectionMaps) and maps.chi2_steps for maps in predictor.maps.families):
         return 0  # the page has no chi2 map
     n_cells = sum(len(tables) for tables in predictor.tables)
-    n_other = sum(_bytes_besides_tables(part) for part in predictor.maps.families)
+    n_other = sum(_bytes_besides_tables(maps) for maps in predictor.maps.families)
     return int(max(max_bytes - n_other, 0) // (4 * max(n_cells, 1)))
 
 
@@ -61,45 +55,45 @@ def portable_model(predictor: TablePredictor, columns: NDArray[np.intp]) -> dict
     n_values = sum(len(tables) for tables in predictor.tables) * columns.size
     kind = "f8" if 8 * n_values <= _EXACT_BYTES else "f4"
     parts = [
-        {**_portable_maps(part), "tables": pack(tables[:, columns], kind)}
-        for part, tables in zip(predictor.maps.families, predictor.tables, strict=True)
+        {**_portable_maps(maps), "tables": pack(tables[:, columns], kind)}
+        for maps, tables in zip(predictor.maps.families, predictor.tables, strict=True)
     ]
     return {"intercept": predictor.intercept[columns].tolist(), "parts": parts}
 
 
-def _portable_maps(part: Maps) -> dict:
-    if isinstance(part, StumpMaps):
+def _portable_maps(maps: Maps) -> dict:
+    if isinstance(maps, StumpMaps):
         return {
             "kind": "stumps",
-            "features": pack(part.features, "i4"),
-            "offsets": pack(part.edges.offsets, "i4"),
-            "thresholds": pack(part.edges.thresholds, "f4"),
+            "features": pack(maps.features, "i4"),
+            "offsets": pack(maps.edges.offsets, "i4"),
+            "thresholds": pack(maps.edges.thresholds, "f4"),
         }
-    if isinstance(part, FernMaps):
+    if isinstance(maps, FernMaps):
         return {
             "kind": "ferns",
-            "features": pack(part.features, "i4"),
-            "thresholds": pack(part.thresholds, "f4"),
-            "offsets": pack(part.offsets, "i4"),
-            "factors": pack(part.factors, "u8"),
-            "bits": pack(np.log2(part.n_raw), "i4"),
-            "numbers": pack(part.numbers, "u2"),
-            "cellOffsets": pack(part.cell_offsets, "i4"),
+            "features": pack(maps.features, "i4"),
+            "thresholds": pack(maps.thresholds, "f4"),
+            "offsets": pack(maps.offsets, "i4"),
+            "factors": pack(maps.factors, "u8"),
+            "bits": pack(np.log2(maps.n_raw), "i4"),
+            "numbers": pack(maps.numbers, "u2"),
+            "cellOffsets": pack(maps.cell_offsets, "i4"),
         }
-    directions = part.directions
+    directions = maps.directions
     dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
     return {
         "kind": "projections",
         "directions": pack(dense.T, "f8"),
-        "centre": pack(part.centre, "f8"),
-        "scale": pack(part.scale, "f8"),
-        "stumps": _portable_maps(part.stumps),
+        "centre": pack(maps.centre, "f8"),
+        "scale": pack(maps.scale, "f8"),
+        "stumps": _portable_maps(maps.stumps),
     }
 
 
-def _bytes_besides_tables(part: Maps) -> int:
-    if isinstance(part, FernMaps):
-        return 8 * part.features.size + 2 * part.numbers.size
-    if isinstance(part, ProjectionMaps):
-        return 8 * int(np.prod(part.directions.shape)) + 4 * part.n_maps
-    return 4 * part.n_maps
+def _bytes_besides_tables(maps: Maps) -> int:
+    if isinstance(maps, FernMaps):
+        return 8 * maps.features.size + 2 * maps.numbers.size
+    if isinstance(maps, ProjectionMaps):
+        return 8 * int(np.prod(maps.directions.shape)) + 4 * maps.n_maps
+    return 4 * maps.n_maps

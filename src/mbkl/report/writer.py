@@ -126,7 +126,7 @@ def page(title: str, data: dict) -> str:
     folder = files("mbkl.report")
     style = (folder / "report.css").read_text(encoding="utf-8")
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    parts = {
+    filled = {
         "title": html.escape(title),
         "style": style,
         "script": script,
@@ -136,7 +136,7 @@ def page(title: str, data: dict) -> str:
     }
     template = (folder / "template.html").read_text(encoding="utf-8")
     # One pass: what is put in is never searched for more to replace.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: filled[match[1]], template)
 
 
 def embedded_json(data: dict) -> str:

@@ -5,7 +5,7 @@ from sklearn.exceptions import NotFittedError
 from mbkl import MBKLClassifier
 from mbkl.explain import column_importances
 from mbkl.explain.background import rows_between_thresholds
-from mbkl.explain.column_importances import _changes
+from mbkl.explain.columns import _changes
 
 NAMES = ["auto", "stumps", "learned stumps", "ferns", "deep ferns", "list", "everything"]
 

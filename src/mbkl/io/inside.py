@@ -1,0 +1,27 @@
+"""What model files and exports use of the rooms below: nothing else here imports from them."""
+
+from mbkl.classifier import KernelClassifier, MBKLClassifier
+from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.families import FAMILIES, Maps, MapSet, families_of
+from mbkl.maps.ferns import DEEPEST, FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
+
+__all__ = [
+    "DEEPEST",
+    "FAMILIES",
+    "BinEdges",
+    "FernMaps",
+    "KernelClassifier",
+    "MBKLClassifier",
+    "MapSet",
+    "Maps",
+    "ProjectionMaps",
+    "StumpMaps",
+    "TablePredictor",
+    "chi2_map",
+    "families_of",
+    "smallest_code_dtype",
+]
