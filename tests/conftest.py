@@ -203,6 +203,21 @@ def use_loops(monkeypatch):
     return use
 
 
+@pytest.fixture
+def choices(monkeypatch):
+    """What fits with maps="auto" choose, one after the other."""
+    from mbkl import estimator
+
+    found, original = [], estimator.choose_kernel
+
+    def noted(*arguments):
+        found.append(original(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(estimator, "choose_kernel", noted)
+    return found
+
+
 @pytest.fixture(scope="session")
 def python_environment():
     """Environment variables with which another Python finds the package."""

@@ -367,10 +367,10 @@ def test_read_only_arrays(make, data, convert):
     np.testing.assert_array_equal(use(model, rows), use(expected, rows))
 
 
-def test_compiled_kernels_read_read_only_arrays(make, data, use_engine, make_numba_engine):
+def test_compiled_loops_read_read_only_arrays(make, data, use_loops, make_compiled):
     X, y = data
     expected = use(make().fit(X, y), X)
-    use_engine(make_numba_engine(2))
+    use_loops(make_compiled(2))
     X.flags.writeable = False
     np.testing.assert_array_equal(use(make().fit(X, y), X), expected)
 

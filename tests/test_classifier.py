@@ -19,7 +19,6 @@ from sklearn.svm import SVC
 
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.maps import Ferns, Stumps
-from mbkl.maps.families import default_n_maps
 
 THETAS = ["learned", "ones", "reweighted", "alignment"]
 LOSSES = ["squared_hinge", "hinge", "logistic"]
@@ -215,12 +214,12 @@ def test_the_median_rule_uses_fewer_maps_of_skewed_features(paper_classifier):
 
 @pytest.mark.parametrize(("n_features", "n_maps"), [(4, 2000), (558, 35_712), (10**6, 200_000)])
 def test_the_usual_number_of_stumps(n_features, n_maps):
-    assert default_n_maps(Stumps(), (100, n_features)) == n_maps
+    assert Stumps().default_n_maps((100, n_features)) == n_maps
 
 
 @pytest.mark.parametrize(("n_rows", "n_maps"), [(80, 2000), (10**5, 2000), (10**6, 400)])
 def test_the_usual_number_of_ferns(n_rows, n_maps):
-    assert default_n_maps(Ferns(), (n_rows, 4)) == n_maps
+    assert Ferns().default_n_maps((n_rows, 4)) == n_maps
 
 
 def test_a_name_is_its_family_and_the_usual_number(paper_classifier, same_model, make_data):
@@ -230,11 +229,11 @@ def test_a_name_is_its_family_and_the_usual_number(paper_classifier, same_model,
         assert same_model(given, paper_classifier(maps=maps, n_maps="auto").fit(X, y))
 
 
-def test_the_defaults_are_stumps_and_ferns_that_suit_the_rows(same_model, make_data):
+def test_the_defaults_are_stumps_and_ferns_that_suit_the_rows(same_model, make_data, choices):
     X, y = make_data()
     model = MBKLClassifier(n_maps=60, random_state=0).fit(X, y)
-    choice = model._choice
-    stumps, ferns = model._maps.parts
+    (choice,) = choices
+    stumps, ferns = model._maps.families
     assert model.n_maps_ == stumps.n_maps + ferns.n_maps
     assert model.theta_[: stumps.n_maps].sum() == pytest.approx(choice.stump_share)
     C = choice.cost * len(y) / 1000

@@ -1,4 +1,4 @@
-"""The same bits for any number of threads, either engine and any order of the rows."""
+"""The same bits for any number of threads, either kind of loops and any order of the rows."""
 
 import warnings
 
@@ -8,9 +8,9 @@ from scipy import sparse
 
 import mbkl.engine
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn import classifier_weights
-from mbkl.solvers import newton_cg
+from mbkl.engine import limits
+from mbkl.engine.twins import TWINS
+from mbkl.solvers import newton_system
 
 SIZES = [
     pytest.param(150, 60, id="dense solvers"),
@@ -43,10 +43,10 @@ def test_float32_and_float64_rows_give_the_same_model(maps, make_data, all_bits)
 
 
 @pytest.fixture
-def threads_on_small_data(monkeypatch, make_numba_engine):
-    """Make every fit use compiled kernels on as many threads as it is told."""
+def threads_on_small_data(monkeypatch, make_compiled):
+    """Make every fit use compiled loops on as many threads as it is told."""
     monkeypatch.setattr(mbkl.engine, "SMALL", 0)
-    return make_numba_engine
+    return make_compiled
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +126,15 @@ def test_the_number_of_threads_does_not_matter_to_any_estimator(
 @pytest.mark.parametrize(("n_rows", "n_maps"), SIZES)
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_the_engine_does_not_matter(
-    form, all_bits, use_engine, make_numba_engine, data, n_rows, n_maps, n_classes, make
+def test_the_loops_do_not_matter(
+    form, all_bits, use_loops, make_compiled, data, n_rows, n_maps, n_classes, make
 ):
     X, y = data(n_rows, n_classes)
     if make is not np.asarray:
         X = make(np.where(np.abs(X) < 1.7, 0.0, X))
     results = []
-    for engine in (NumpyEngine(), make_numba_engine(2)):
-        use_engine(engine)
+    for loops in (TWINS, make_compiled(2)):
+        use_loops(loops)
         model = form(MBKLClassifier, n_maps=n_maps, random_state=0).fit(X, y)
         results.append(all_bits(model, X))
     assert results[0] == results[1]
@@ -208,17 +208,17 @@ def test_global_random_state_is_neither_used_nor_changed(form, data):
 
 def test_many_rows_that_are_preconditioned_by_a_part(monkeypatch, make_data, bits_of):
     """With the sizes at which that begins made small."""
-    monkeypatch.setattr(classifier_weights, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
-    monkeypatch.setattr(newton_cg, "_FEWEST_OF_A_PART", 5)
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 5)
     used = []
-    original = newton_cg.PartPreconditioner.__init__
+    original = newton_system.PartPreconditioner.__init__
 
     def noted(self, *arguments):
         used.append(len(arguments))
         original(self, *arguments)
 
-    monkeypatch.setattr(newton_cg.PartPreconditioner, "__init__", noted)
+    monkeypatch.setattr(newton_system.PartPreconditioner, "__init__", noted)
     X, y = make_data(n_rows=400, n_classes=3)
     order = np.random.default_rng(0).permutation(400)
     fits = [

@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKernel, MBKLClassifier
-from mbkl.engine.codes import densify
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, Stumps
 
 
@@ -96,7 +95,7 @@ def test_stumps_and_ferns_share_one_theta(blended, theta):
     assert model.theta_.sum() == pytest.approx(1.0)
     assert model.theta_.size == model.n_maps_
     assert model.score(X, y) > 0.9
-    stumps, ferns = model._maps.parts
+    stumps, ferns = model._maps.families
     assert stumps.n_maps == model.stump_features_.size > 0
     assert ferns.n_maps == len(model.fern_features_) == len(model.fern_thresholds_) > 0
     if theta in ("learned", "reweighted"):
@@ -121,8 +120,8 @@ def test_learned_theta_has_a_certificate(blended, maps):
 def test_scores_are_sums_of_tables(blended):
     X, y = blended
     model = MBKLClassifier(maps=["stumps", "ferns"], n_maps=100, random_state=0).fit(X, y)
-    codes = model._maps.codes(X, NumpyEngine())
-    values = np.concatenate([densify(part).values.astype(int) for part in codes])
+    codes = model._maps.codes(ArrayRows(X))
+    values = np.concatenate([part.dense().values.astype(int) for part in codes])
     expected = model.intercept_ + sum(
         table[cells] for table, cells in zip(model.tables_, values, strict=True)
     )

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
-from mbkl.engine.row_blocks import in_memory
+from mbkl.engine.rows import as_rows
 from mbkl.maps import Stumps
 from mbkl.parquet import ParquetRows, read_parquet
 
@@ -81,7 +81,7 @@ def test_every_estimator_with_many_and_few_rows(name, weighted, n_rows, tmp_path
     kind, settings = CASES[name]
     X, y = read_parquet(tmp_path / "rows.parquet", "label")
     model = kind(**settings).fit(X, y, weights)
-    plain = kind(**settings).fit(in_memory(X), frame["label"], weights)
+    plain = kind(**settings).fit(as_rows(X).in_memory().X, frame["label"], weights)
     assert bits_of(model) == bits_of(plain)
 
 
@@ -89,7 +89,7 @@ def test_whole_numbers_beyond_float64(tmp_path):
     frame = pd.DataFrame({"a": [2**60 + 1, 2**55 + 3], "y": [0, 1]})
     frame.to_parquet(tmp_path / "rows.parquet")
     X, _ = read_parquet(tmp_path / "rows.parquet", "y")
-    np.testing.assert_array_equal(in_memory(X).ravel(), [2.0**60, 2.0**55 + 3])
+    np.testing.assert_array_equal(as_rows(X).in_memory().X.ravel(), [2.0**60, 2.0**55 + 3])
 
 
 @pytest.mark.parametrize("name", [None, "key"])
@@ -124,7 +124,7 @@ def test_every_file_has_all_columns(folder, frame):
 def test_columns_of_a_file_may_have_another_order(folder, frame):
     frame.head(10)[["label", "flag", "c", "b", "a"]].to_parquet(folder / "part-9.parquet")
     X, _ = read_parquet(folder, "label")
-    rows = in_memory(X)
+    rows = as_rows(X).in_memory().X
     np.testing.assert_array_equal(rows[-10:], rows[:10])
 
 

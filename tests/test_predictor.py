@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.twins import TWINS
 
 
 @pytest.fixture(params=[2, 3], ids=["two classes", "three classes"])
@@ -39,11 +39,11 @@ def test_a_batch_is_its_rows_one_by_one(model):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_engines_give_the_same_bits(model, use_engine, make_numba_engine, n_threads):
+def test_loops_give_the_same_bits(model, use_loops, make_compiled, n_threads):
     X = rows(1500)
-    use_engine(NumpyEngine())
+    use_loops(TWINS)
     expected = model.predictor_.scores(X)
-    use_engine(make_numba_engine(n_threads))
+    use_loops(make_compiled(n_threads))
     assert model.predictor_.scores(X).tobytes() == expected.tobytes()
     assert model.predictor_.scores(X[:1]).tobytes() == expected[:1].tobytes()
 

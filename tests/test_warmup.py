@@ -9,14 +9,14 @@ import json
 import numpy as np
 from scipy import sparse
 from mbkl import MBKLClassifier
-from mbkl.engine import kernels
-from mbkl.engine.warmup import warmup
+from mbkl.engine import loops
+from mbkl.warmup import warmup
 
 def signatures():
-    # Names with an underscore are parts of other kernels.
-    kinds = {n: k for n, k in vars(kernels).items() if n[0] != "_"}
+    # Names with an underscore are used by other loops.
+    kinds = {n: k for n, k in vars(loops).items() if n[0] != "_" and n != "jit"}
     compiled = {n: k for n, k in kinds.items() if hasattr(k, "signatures")}
-    return {name: sorted(map(str, kernel.signatures)) for name, kernel in compiled.items()}
+    return {name: sorted(map(str, loop.signatures)) for name, loop in compiled.items()}
 
 warmup()
 ready = signatures()
@@ -37,7 +37,7 @@ for name, convert in inputs.items():
         model = MBKLClassifier(n_maps=40, theta="ones", random_state=0).fit(convert(X), y)
         model.predict(convert(X))
     after = signatures()
-    report[name] = [kernel for kernel in after if after[kernel] != before[kernel]]
+    report[name] = [loop for loop in after if after[loop] != before[loop]]
 print(json.dumps(report))
 """
 
@@ -48,7 +48,7 @@ def report(run_python):
     return json.loads(run_python(WARM_UP_AND_FIT).stdout)
 
 
-def test_every_kernel_is_compiled(report):
+def test_every_loop_is_compiled(report):
     compiled = report["signatures"]
     assert len(compiled) >= 9
     assert [name for name, signatures in compiled.items() if not signatures] == []
@@ -60,7 +60,7 @@ def test_a_fit_and_a_prediction_compile_nothing_new(report, name):
 
 
 def test_a_cold_cache_is_announced_in_one_line(run_python, tmp_path):
-    code = "from mbkl.engine.warmup import announce_if_cold; announce_if_cold()"
+    code = "from mbkl.engine.compiled import announce_if_cold; announce_if_cold()"
     result = run_python(code, NUMBA_CACHE_DIR=str(tmp_path))
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
@@ -70,10 +70,10 @@ def test_a_cold_cache_is_announced_in_one_line(run_python, tmp_path):
 def test_a_warm_cache_is_not_announced(run_python, tmp_path):
     code = """
 import numpy as np
-from mbkl.engine import kernels
-from mbkl.engine.warmup import announce_if_cold
+from mbkl.engine import loops
+from mbkl.engine.compiled import announce_if_cold
 codes, offsets = np.zeros((1, 2), np.uint8), np.array([0, 2])
-kernels.gather_one(codes, offsets, np.zeros((2, 1)), np.empty((2, 1)), 0, 2)
+loops.gather_one(codes, offsets, np.zeros((2, 1)), np.empty((2, 1)), 0, 2)
 announce_if_cold()
 """
     result = run_python(code, NUMBA_CACHE_DIR=str(tmp_path))

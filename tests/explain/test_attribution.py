@@ -64,7 +64,7 @@ def test_a_feature_that_no_map_asks_about_gets_nothing(make_data):
 def test_projections_share_by_the_way_along_them(fitted):
     """The plain way: one row, one background row, one projection after the other."""
     model, X = fitted("projections")
-    part, tables = model.predictor_.maps.parts[0], model.predictor_.tables[0]
+    part, tables = model.predictor_.maps.families[0], model.predictor_.tables[0]
     edges, expected = part.stumps.edges, np.zeros((4, 3))
     for z in X[10:13]:
         x = np.where(np.isnan(X[0]), part.centre, X[0])
@@ -89,6 +89,6 @@ def test_a_row_among_copies_of_itself_has_nothing_to_explain(fitted):
 
 def test_centred_entries_have_mean_zero(fitted):
     model, X = fitted("list")
-    for part, tables in zip(model.predictor_.maps.parts, model.predictor_.tables):
+    for part, tables in zip(model.predictor_.maps.families, model.predictor_.tables):
         entries = attribution.centred_entries(part, tables, X, X)
         np.testing.assert_allclose(entries.mean(axis=1), 0.0, atol=1e-12)

@@ -19,7 +19,7 @@ def test_sparse_rows_are_the_same():
 
 def test_made_up_rows_fill_all_intervals_equally(fitted):
     model, _ = fitted("stumps")
-    part = model.predictor_.maps.parts[0]
+    part = model.predictor_.maps.families[0]
     sizes = np.diff(part.edges.offsets) + 1
     n_rows = int(np.lcm.reduce(sizes)) if np.lcm.reduce(sizes) < 5_000 else 5_000
     rows = rows_between_thresholds(model.predictor_.maps, 4, n_rows)

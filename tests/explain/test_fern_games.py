@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.rows import ArrayRows
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects, same_fern
 from mbkl.maps.ferns import FernMaps
 
@@ -9,13 +9,13 @@ from mbkl.maps.ferns import FernMaps
 @pytest.fixture(params=["ferns", "deep ferns"])
 def games(request, fitted):
     model, X = fitted(request.param)
-    (ferns,) = [part for part in model.predictor_.maps.parts if isinstance(part, FernMaps)]
+    (ferns,) = [part for part in model.predictor_.maps.families if isinstance(part, FernMaps)]
     return FernTables(ferns, model.predictor_.tables[0]), X, model
 
 
 def test_pieces_add_up_to_the_cells_of_the_engine(games):
     tables, X, _ = games
-    cells = tables.ferns.codes(X, NumpyEngine()).values + tables.ferns.cell_offsets[:-1, None]
+    cells = tables.ferns.codes(ArrayRows(X)).values + tables.ferns.cell_offsets[:-1, None]
     for block in tables.blocks():
         answers = tables.answers(columns_of(X), block)
         numbers = answers.pieces.sum(axis=1)

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from mbkl import MBKLClassifier
-from mbkl.engine import numba_engine
-from mbkl.engine.numba_engine import NumbaEngine
+from mbkl.engine import compiled as engine_compiled
+from mbkl.engine.compiled import Compiled
 from mbkl.explain import fern_shares, inside, loops
 from mbkl.explain.coalitions import MOST_EXACT
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.warmup import warmup
+from mbkl.explain.warmup import warm_explanations
 from mbkl.maps import Ferns
 
 
@@ -20,7 +20,7 @@ def make_game(make_data):
         X[::7, 1] = np.nan
         maps = Ferns(depth=depth, max_cells=64)
         model = MBKLClassifier(maps=maps, n_maps=40, random_state=0).fit(X, y)
-        games = FernTables(model.predictor_.maps.parts[0], model.predictor_.tables[0])
+        games = FernTables(model.predictor_.maps.families[0], model.predictor_.tables[0])
         block = range(7, 33)
         sides = [games.answers(columns_of(rows), block) for rows in (X, X[:15])]
         return games, block, *sides
@@ -32,7 +32,7 @@ def make_game(make_data):
 @pytest.mark.parametrize(("depth", "n_features"), [(3, 30), (8, 2), (14, 6), (40, 30)])
 def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     game = make_game(depth, n_features, n_classes)
-    compiled = fern_shares.share_compiled(*game, NumbaEngine(1))
+    compiled = fern_shares.share_compiled(*game, Compiled(1))
     plain = fern_shares.share_numpy(*game)
     assert np.abs(plain).max() > 1e-3
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
@@ -49,8 +49,8 @@ def test_games_of_few_and_of_many_players_are_compared(make_game):
 
 def test_threads_do_not_change_a_bit(make_game, monkeypatch):
     game = make_game(14)
-    monkeypatch.setattr(numba_engine, "_SMALLEST_SHARE", 1)
-    alone, three = (fern_shares.share_compiled(*game, NumbaEngine(n)) for n in (1, 3))
+    monkeypatch.setattr(engine_compiled, "SMALLEST_SHARE", 1)
+    alone, three = (fern_shares.share_compiled(*game, Compiled(n)) for n in (1, 3))
     np.testing.assert_array_equal(alone, three)
 
 
@@ -67,10 +67,10 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
 
 
 def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
-    assert warmup() >= 0
+    warm_explanations(Compiled(1))
     ready = [list(loop.signatures) for loop in (loops.share_few, loops.share_many)]
     for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
-        fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), NumbaEngine(1))
+        fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
     assert [loop.signatures for loop in (loops.share_few, loops.share_many)] == ready
     assert [len(signatures) for signatures in ready] == [1, 1]
 

@@ -16,15 +16,15 @@ def test_sets_sum_to_the_scores(fitted, name):
 
 def test_features_of_each_family(fitted):
     model, _ = fitted("everything", n_features=9)
-    stumps, ferns, projections = model.predictor_.maps.parts
+    stumps, ferns, projections = model.predictor_.maps.families
     assert joined_features(stumps) == [(feature,) for feature in stumps.features]
     assert joined_features(ferns) == [tuple(np.unique(own)) for own in model.fern_features_]
     assert set(joined_features(projections)) == {tuple(range(9))}
     model, _ = fitted("sparse projections", n_features=9)
-    (projections,) = model.predictor_.maps.parts
+    (projections,) = model.predictor_.maps.families
     assert {len(own) for own in joined_features(projections)} == {3}
     model, _ = fitted("chi2 projections", n_features=9)
-    (projections,) = model.predictor_.maps.parts
+    (projections,) = model.predictor_.maps.families
     assert set(joined_features(projections)) == {tuple(range(9))}
 
 

@@ -18,7 +18,7 @@ def test_it_is_the_kernel_of_the_kernel_estimator(make_data, maps):
 def test_equal_weights_count_maps(make_data):
     X, y = make_data()
     model = MBKLClassifier(maps="stumps", theta="learned", n_maps=60, random_state=0).fit(X, y)
-    drawn = model.predictor_.maps.parts[0].multiplicity
+    drawn = model.predictor_.maps.families[0].multiplicity
     sides = X[:, model.stump_features_] > model.stump_thresholds_
     expected = (sides[:, None] == sides[None]) @ drawn / drawn.sum()
     np.testing.assert_allclose(kernel_matrix(model, X, equal_weights=True), expected)

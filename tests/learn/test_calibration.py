@@ -144,7 +144,7 @@ def test_calibration_lowers_the_log_loss_on_new_rows(calibrated, make_data):
 
 def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
     X, y = make_data(n_rows=300, n_classes=3)
-    folds = hash_folds(make_learner(X, y, n_maps=300))
+    folds = hash_folds(make_learner(X, y, n_maps=300).rows)
     for label in range(3):
         counts = np.bincount(folds[y == label], minlength=3)
         assert counts.min() >= 32
@@ -153,7 +153,7 @@ def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
 
 def test_equal_rows_are_in_the_same_fold(make_data, make_learner):
     X, y = make_data(n_rows=62)  # no third of 31 rows, thrice each, ends between two of them
-    folds = hash_folds(make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300))
+    folds = hash_folds(make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300).rows)
     np.testing.assert_array_equal(folds[:62], folds[62:124])
     np.testing.assert_array_equal(folds[:62], folds[124:])
 

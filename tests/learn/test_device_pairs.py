@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from mbkl.engine import engine_on
+from mbkl.cells.operator import Block, Operator
 from mbkl.engine.arrays import to_host
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.device import DeviceRows, device_of
+from mbkl.engine.rows import ArrayRows
 from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import PairOperator
-from mbkl.learn.pairs import sample_pairs
+from mbkl.learn.kernel_weights import KernelProblem
+from mbkl.learn.signed_maps import SignedMaps
 from mbkl.maps import Ferns, Stumps
-from mbkl.maps.families import MapSet
 
 pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -23,18 +23,18 @@ FAMILIES = {
 
 
 @pytest.fixture(params=FAMILIES)
-def both(request, make_data):
+def both(request, make_data, labelled):
     """The operator of the same pairs on the CPU and in Torch."""
     X, y = make_data(n_rows=60, n_classes=3)
-    operators, weights = [], np.ones(60)
-    for engine in (NumpyEngine(), engine_on("torch", 0)):
-        drawn = [family.fit_codes(X, weights, 30, 0, engine) for family in FAMILIES[request.param]]
-        maps = MapSet(tuple(maps for maps, _ in drawn))
-        operator = maps.operator([codes for _, codes in drawn], engine)
-        signs = initial_signs(operator, class_shares(operator, y, 3, weights), "balanced")
-        pairs = sample_pairs(operator, y, 3, weights, 1, 1_000, 0)
-        kind = DevicePairs if operator.in_lockstep else PairOperator
-        operators.append(kind.of(operator, pairs, signs))
+    operators = []
+    for rows in (ArrayRows(X), DeviceRows(X, device_of("torch"))):
+        drawn = [family.fit_codes(rows, np.ones(60), 30, 0) for family in FAMILIES[request.param]]
+        operator = Operator(tuple(Block(codes, maps.cells) for maps, codes in drawn))
+        known = labelled(operator, y, 3)
+        signs = initial_signs(operator, class_shares(known), "balanced")
+        problem = KernelProblem.of(known, signs, "squared_hinge", 1, 1_000)
+        operators.append(problem.operator)
+    assert [type(operator) for operator in operators] == [SignedMaps, DevicePairs]
     return operators
 
 

@@ -5,14 +5,11 @@ import pytest
 from sklearn.svm import SVC
 
 from mbkl.learn.initial_guess import Shares, class_shares, initial_signs, signs_of_stumps
-from mbkl.learn.kernel_weights import PairOperator, smallest_cost
-from mbkl.learn.pairs import sample_pairs
+from mbkl.learn.kernel_weights import KernelProblem
 
 
-def signs_of(operator, y, n_classes, rule="balanced", weights=None):
-    weights = np.ones(y.size) if weights is None else weights
-    shares = class_shares(operator, y, n_classes, weights)
-    return initial_signs(operator, shares, rule)
+def signs_of(rows, rule="balanced"):
+    return initial_signs(rows.operator, class_shares(rows), rule)
 
 
 def one_map_svm(right, is_class):
@@ -26,11 +23,11 @@ def one_map_svm(right, is_class):
 
 @pytest.mark.parametrize(("n_rows", "n_classes"), [(40, 2), (45, 3)])
 def test_balanced_rule_is_the_solution_of_the_one_map_svm(
-    make_data, make_operator, n_rows, n_classes
+    make_data, make_operator, labelled, n_rows, n_classes
 ):
     X, y = make_data(n_rows, 2, n_classes)
     operator = make_operator(np.round(X), n_maps=30)
-    signs = signs_of(operator, y, n_classes)
+    signs = signs_of(labelled(operator, y, n_classes))
     right = (operator.dense() > 0).astype(float)
     targets = [1] if n_classes == 2 else range(n_classes)
     for column, target in enumerate(targets):
@@ -67,18 +64,18 @@ def test_a_difference_within_rounding_is_a_tie():
     assert signs_of_stumps(shares, "balanced")[0, 0] == 0
 
 
-def test_cells_without_a_map_have_no_sign(make_data, make_operator):
+def test_cells_without_a_map_have_no_sign(make_data, make_operator, labelled):
     X, y = make_data()
     operator = make_operator(X)
     for rule in ("balanced", "median"):
-        assert not signs_of(operator, y, 2, rule)[~operator.is_map].any()
+        assert not signs_of(labelled(operator, y, 2), rule)[~operator.is_map].any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_shares_are_counts_over_totals(make_data, make_operator, n_classes):
+def test_shares_are_counts_over_totals(make_data, make_operator, labelled, n_classes):
     X, y = make_data(60, 3, n_classes)
     operator = make_operator(X)
-    shares = class_shares(operator, y, n_classes, np.ones(60))
+    shares = class_shares(labelled(operator, y, n_classes))
     own, rest = shares.own, shares.rest
     right = operator.dense() > 0
     is_jump = operator.is_map
@@ -90,29 +87,32 @@ def test_shares_are_counts_over_totals(make_data, make_operator, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_weight_is_a_number_of_repetitions(make_data, make_operator, n_classes):
+def test_a_weight_is_a_number_of_repetitions(make_data, make_operator, labelled, n_classes):
     X, y = make_data(30, 3, n_classes)
     operator = make_operator(X)
     weights = np.random.default_rng(0).integers(1, 5, size=30)
     rows = np.repeat(np.arange(30), weights)
-    weighted = class_shares(operator, y, n_classes, weights.astype(float))
-    repeated = class_shares(operator.take(rows), y[rows], n_classes, np.ones(rows.size))
+    weighted = class_shares(labelled(operator, y, n_classes, weights))
+    repeated = class_shares(labelled(operator.take(rows), y[rows], n_classes))
     np.testing.assert_allclose(weighted.own, repeated.own, rtol=1e-14)
     np.testing.assert_allclose(weighted.rest, repeated.rest, rtol=1e-14)
 
 
-def test_two_classes_mirror_each_other(make_data, make_operator):
+def test_two_classes_mirror_each_other(make_data, make_operator, labelled):
     X, y = make_data()
     operator = make_operator(X)
-    np.testing.assert_array_equal(signs_of(operator, y, 2), -signs_of(operator, 1 - y, 2))
+    signs, mirrored = (signs_of(labelled(operator, labels, 2)) for labels in (y, 1 - y))
+    np.testing.assert_array_equal(signs, -mirrored)
 
 
-def test_reversed_signs_leave_nothing_to_learn(make_data, make_operator):
+def test_reversed_signs_leave_nothing_to_learn(make_data, make_operator, labelled):
     X, y = make_data()
     operator = make_operator(X)
-    pairs = sample_pairs(operator, y, 2, np.ones(80), 2, 50_000, 0)
-    signs = signs_of(operator, y, 2)
-    right = smallest_cost(PairOperator.of(operator, pairs, signs), pairs, "squared_hinge")
-    reversed_ = smallest_cost(PairOperator.of(operator, pairs, -signs), pairs, "squared_hinge")
-    assert 0 < right < 1
-    assert reversed_ == np.inf
+    rows = labelled(operator, y, 2)
+    signs = signs_of(rows)
+    right, wrong = (
+        KernelProblem.of(rows, side * signs, "squared_hinge", 2, 50_000).smallest_cost
+        for side in (1, -1)
+    )
+    assert 0 < right < rows.weights.sum()
+    assert wrong == np.inf

@@ -91,7 +91,7 @@ def _add_ferns(total: Array, ferns: FernMaps, tables: Array, X, background) -> N
 
 def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
     """Return what the features of projections add, of shape (n_features, n_rows, n_columns)."""
-    inputs, others = maps._inputs(X), maps._inputs(background)
+    inputs, others = maps.inputs(X), maps.inputs(background)
     places, other_places = inputs @ maps.directions, others @ maps.directions
     entries = entries_of(maps, tables, X)
     other_entries = entries_of(maps, tables, background)

@@ -19,7 +19,14 @@ from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
 from mbkl.io.exports import Column, check_classifier, columns_of
-from mbkl.io.inside import FernMaps, Maps, MBKLClassifier, ProjectionMaps, StumpMaps, chi2_map
+from mbkl.io.inside import (
+    FernMaps,
+    KernelClassifier,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    chi2_map,
+)
 
 _PER_LINE = 20
 _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")

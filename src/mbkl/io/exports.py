@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.io.inside import MBKLClassifier
+from mbkl.io.inside import KernelClassifier
 
 KINDS = ("number", "one-hot", "ordinal")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_classifier, columns_of
-from mbkl.io.inside import MBKLClassifier
+from mbkl.io.inside import KernelClassifier, MBKLClassifier
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 

@@ -74,10 +74,10 @@ class ProjectionMaps:
         n_inputs = self.directions.shape[0]
         rows = sparse.csr_array(X) if sparse.issparse(X) else X
         for block in steps(X.shape[0], _VALUES_AT_ONCE // max(n_inputs, projected.shape[1], 1)):
-            projected[block] = self._inputs(rows[block]) @ self.directions
+            projected[block] = self.inputs(rows[block]) @ self.directions
         return projected
 
-    def _inputs(self, rows) -> NDArray[np.float64]:
+    def inputs(self, rows) -> NDArray[np.float64]:
         dense = rows.toarray() if sparse.issparse(rows) else rows
         scaled = (dense.astype(np.float64) - self.centre) / self.scale
         scaled[np.isnan(scaled)] = 0.0

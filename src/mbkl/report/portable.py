@@ -36,7 +36,9 @@ def pack(values, kind: str) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(isinstance(maps, ProjectionMaps) and maps.chi2_steps for maps in predictor.maps.families):
+    if any(
+        isinstance(maps, ProjectionMaps) and maps.chi2_steps for maps in predictor.maps.families
+    ):
         return 0  # the page has no chi2 map
     n_cells = sum(len(tables) for tables in predictor.tables)
     n_other = sum(_bytes_besides_tables(maps) for maps in predictor.maps.families)
