@@ -289,7 +289,7 @@ class MBKLClassifierCV(Placed, KernelClassifier):
     ) -> tuple[Learner, Choice]:
         """Try depths of ferns, then costs, on some of many rows; return what is best."""
         search.cautious = True
-        chosen = first_by_hash(data.rows, data.y, limits.FEW_ROWS_GRAM, data.settings.seed)
+        chosen = first_by_hash(data.rows, data.y, limits.ROWS_OF_A_SEARCH, data.settings.seed)
         few_folds = search.on(chosen)
         if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
             chosen = np.arange(data.y.size)

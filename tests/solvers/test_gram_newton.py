@@ -1,24 +1,51 @@
 """Newton's method through the kernel matrix, against the solvers that see the maps."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from mbkl.engine import limits
 from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.solvers.losses import smoothing_path
-from mbkl.solvers.margins import Margins
 from mbkl.maps import Ferns, Stumps
 from mbkl.maps.families import MapSet
-from mbkl.solvers import gram_newton
-from mbkl.solvers.gram_newton import minimise_with_gram
-from mbkl.solvers.newton_cg import minimise
+from mbkl.solvers import gram_newton, newton_cg
+from mbkl.solvers.losses import SquaredHinge
+from mbkl.solvers.margins import Margins
+from mbkl.solvers.primal_dual import DenseMaps
+from mbkl.solvers.problem import Problem, Solution
 
-(SQUARED_HINGE,) = smoothing_path("squared_hinge")
 COSTS = [0.03, 1.0, 30.0]
 EVERY_COST = pytest.mark.parametrize("cost", COSTS)
 
 
-class Problem:
+NOTHING = Solution.nothing((0, 0))
+
+
+def columns_of(solution):
+    """Return the solution of each column."""
+    return [
+        Solution(
+            solution.weights[:, [column]],
+            solution.intercept[column],
+            solution.objective[column],
+            solution.gap[column],
+            solution.n_iter,
+            solution.supports[:, [column]],
+        )
+        for column in range(solution.intercept.size)
+    ]
+
+
+def solve_matrix(gram, margins, tol):
+    """Solve a problem of one column that is given by its kernel matrix alone."""
+    problem = Problem(DenseMaps(np.zeros((len(gram), 1))), margins, np.ones(1), lambda: gram)
+    return columns_of(gram_newton.minimise(problem, None, tol, 100))[0]
+
+
+class Example:
     """A kernel matrix with labels, and the maps it comes from."""
 
     def __init__(self, X, y, n_classes, engine):
@@ -35,46 +62,41 @@ class Problem:
         self.weights = generator.random(len(X)) + 0.5
 
     def margins(self, cost):
-        return Margins(self.labels, cost * self.weights[:, None], SQUARED_HINGE)
+        return Margins(self.labels, cost * self.weights[:, None], SquaredHinge())
 
-    def solve(self, cost, start=None, tol=1e-4, max_iter=100, n_threads=1):
+    def problem(self, cost):
         margins = self.margins(cost)
-        return minimise_with_gram(self.gram, margins, start, tol, max_iter, n_threads=n_threads)
+        return Problem(self.operator, margins, self.penalty, lambda: self.gram)
+
+    def solve(self, cost, start=None, tol=1e-4, max_iter=100):
+        """Return the solution of each column."""
+        start = None if start is None else replace(NOTHING, supports=start)
+        return columns_of(gram_newton.minimise(self.problem(cost), start, tol, max_iter))
 
     def objective(self, cost, solution, column):
-        scores = self.gram @ solution.alpha
+        scores = self.gram @ solution.supports[:, 0]
         margins = self.labels[:, column] * (scores + solution.intercept)
         losses = cost * self.weights * np.maximum(0.0, 1.0 - margins) ** 2
-        return 0.5 * solution.alpha @ scores + losses.sum()
+        return 0.5 * solution.supports[:, 0] @ scores + losses.sum()
 
 
 @pytest.fixture(params=[2, 3], ids=["two classes", "three classes"])
 def problem(request, make_data, engine):
     X, y = make_data(90, 3, request.param)
-    return Problem(X, y, request.param, engine)
+    return Example(X, y, request.param, engine)
 
 
 @EVERY_COST
 def test_the_objective_is_that_of_the_map_solver(problem, cost):
     shape = (problem.operator.n_columns, problem.labels.shape[1])
-    expected = minimise(
-        problem.operator,
-        problem.margins(cost),
-        problem.penalty,
-        np.zeros(shape),
-        np.zeros(shape[1]),
-        1e-5,
-        100,
-    )
+    expected = newton_cg.minimise(problem.problem(cost), Solution.nothing(shape), 1e-5, 100)
     solutions = problem.solve(cost)
     assert len(solutions) == shape[1]
     for column, solution in enumerate(solutions):
         assert solution.objective == pytest.approx(expected.objective[column], rel=1e-3)
         # The weights of the maps give the scores of the kernel matrix.
-        jumps = problem.operator.adjoint(solution.alpha[:, None]) / problem.penalty[:, None]
-        np.testing.assert_allclose(
-            problem.operator.forward(jumps)[:, 0], problem.gram @ solution.alpha, atol=1e-8
-        )
+        scores = problem.operator.forward(solution.weights)
+        np.testing.assert_allclose(scores, problem.gram @ solution.supports, atol=1e-8)
 
 
 @EVERY_COST
@@ -107,11 +129,11 @@ def test_the_gap_bounds_the_distance_to_the_optimum(problem, cost, tol):
 def test_coefficients_are_those_of_an_optimum(problem):
     """They are the derivatives of the losses, and sum to zero."""
     for column, solution in enumerate(problem.solve(1.0, tol=1e-9)):
-        scores = problem.gram @ solution.alpha + solution.intercept
+        scores = problem.gram @ solution.supports[:, 0] + solution.intercept
         labels = problem.labels[:, column]
         support = 2.0 * problem.weights * np.maximum(0.0, 1.0 - labels * scores)
-        np.testing.assert_allclose(solution.alpha, labels * support, atol=1e-6)
-        assert solution.alpha.sum() == pytest.approx(0.0, abs=1e-8)
+        np.testing.assert_allclose(solution.supports[:, 0], labels * support, atol=1e-6)
+        assert solution.supports.sum() == pytest.approx(0.0, abs=1e-8)
 
 
 # --- Starting and stopping ---
@@ -119,15 +141,15 @@ def test_coefficients_are_those_of_an_optimum(problem):
 
 def test_a_solution_is_a_start_that_needs_no_step(problem):
     solutions = problem.solve(1.0, tol=1e-6)
-    start = np.column_stack([solution.alpha for solution in solutions])
+    start = np.column_stack([solution.supports for solution in solutions])
     for before, after in zip(solutions, problem.solve(1.0, start, tol=1e-5), strict=True):
-        np.testing.assert_array_equal(after.alpha, before.alpha)
+        np.testing.assert_array_equal(after.supports, before.supports)
         assert after.n_iter <= 1
 
 
 def test_a_start_from_another_cost_gives_the_same_optimum(problem):
     near = problem.solve(1.2, tol=1e-6)
-    start = np.column_stack([solution.alpha for solution in near])
+    start = np.column_stack([solution.supports for solution in near])
     unchanged = start.copy()
     cold, warm = problem.solve(1.0, tol=1e-6), problem.solve(1.0, start, tol=1e-6)
     for left, right in zip(cold, warm, strict=True):
@@ -164,7 +186,7 @@ def test_inputs_are_not_changed(problem):
 @pytest.mark.parametrize("cost", [1e-12, 1e-6, 1e4, 1e8, 1e12])
 def test_tiny_and_huge_costs(problem, cost):
     for column, solution in enumerate(problem.solve(cost, tol=1e-3)):
-        assert np.isfinite(solution.alpha).all()
+        assert np.isfinite(solution.supports).all()
         assert np.isfinite(solution.intercept)
         nothing = problem.margins(cost).columns(np.array([column]))
         scores = np.zeros((len(problem.gram), 1))
@@ -177,7 +199,7 @@ def test_tiny_and_huge_costs(problem, cost):
 def test_a_tiny_cost_leaves_the_intercept(problem):
     for column, solution in enumerate(problem.solve(1e-9)):
         labels, weights = problem.labels[:, column], problem.weights
-        assert np.abs(problem.gram @ solution.alpha).max() < 1e-5
+        assert np.abs(problem.gram @ solution.supports).max() < 1e-5
         # The squared hinge, all rows inside the margin, has the mean label as optimum.
         assert solution.intercept == pytest.approx(np.average(labels, weights=weights), abs=1e-4)
 
@@ -185,14 +207,13 @@ def test_a_tiny_cost_leaves_the_intercept(problem):
 @pytest.mark.parametrize("cost", [1e-3, 1.0, 1e3, 1e9])
 def test_a_repeated_row_is_a_heavier_one(make_data, engine, cost):
     X, y = make_data(50, 3)
-    problem = Problem(X, y, 2, engine)
+    problem = Example(X, y, 2, engine)
     times = np.random.default_rng(1).integers(1, 4, size=50)
     rows = np.repeat(np.arange(50), times)
-    heavy = Margins(problem.labels, cost * times[:, None].astype(float), SQUARED_HINGE)
-    repeated = Margins(problem.labels[rows], np.full((rows.size, 1), cost), SQUARED_HINGE)
-    (left,) = minimise_with_gram(problem.gram, heavy, None, 1e-5, 100)
-    gram = problem.gram[np.ix_(rows, rows)]
-    (right,) = minimise_with_gram(gram, repeated, None, 1e-5, 100)
+    heavy = Margins(problem.labels, cost * times[:, None].astype(float), SquaredHinge())
+    repeated = Margins(problem.labels[rows], np.full((rows.size, 1), cost), SquaredHinge())
+    left = solve_matrix(problem.gram, heavy, 1e-5)
+    right = solve_matrix(problem.gram[np.ix_(rows, rows)], repeated, 1e-5)
     assert left.objective == pytest.approx(right.objective, rel=1e-3)
 
 
@@ -202,10 +223,10 @@ def test_equal_rows_of_different_classes(cost):
     generator = np.random.default_rng(0)
     Z = np.repeat(generator.choice([-1.0, 1.0], size=(20, 60)), 10, axis=0)
     labels = np.where(np.arange(200) % 2, 1, -1)[:, None].astype(np.int8)
-    margins = Margins(labels, np.full((200, 1), cost), SQUARED_HINGE)
-    (solution,) = minimise_with_gram(Z @ Z.T / 60, margins, None, 1e-3, 100)
+    margins = Margins(labels, np.full((200, 1), cost), SquaredHinge())
+    solution = solve_matrix(Z @ Z.T / 60, margins, 1e-3)
     assert solution.objective == pytest.approx(200 * cost, rel=1e-3)
-    assert np.abs(Z @ Z.T @ solution.alpha / 60 + solution.intercept).max() < 0.1
+    assert np.abs(Z @ Z.T @ solution.supports / 60 + solution.intercept).max() < 0.1
 
 
 @pytest.mark.parametrize("n_rows", [700, 100])
@@ -213,52 +234,51 @@ def test_the_first_rows_of_one_class_are_no_trouble(engine, n_rows):
     """The start looks at a part of the rows only, and that may hold one class."""
     X = np.random.default_rng(0).normal(size=(n_rows, 3))
     X = X[np.argsort(X[:, 0])]
-    problem = Problem(X, (X[:, 0] > 0).astype(int), 2, engine)
+    problem = Example(X, (X[:, 0] > 0).astype(int), 2, engine)
     (solution,) = problem.solve(1.0)
     assert solution.gap <= 1e-4 * solution.objective
 
 
 def test_a_matrix_of_zeros_leaves_the_intercept():
     labels = np.array([[1], [1], [-1]], dtype=np.int8)
-    margins = Margins(labels, np.ones((3, 1)), SQUARED_HINGE)
-    (solution,) = minimise_with_gram(np.zeros((3, 3)), margins, None, 1e-6, 50)
+    margins = Margins(labels, np.ones((3, 1)), SquaredHinge())
+    solution = solve_matrix(np.zeros((3, 3)), margins, 1e-6)
     assert solution.intercept == pytest.approx(1 / 3)
 
 
 # --- Threads ---
 
 
+def with_threads(example, n_threads):
+    """Return the problem of an example whose operator allows so many threads."""
+    operator = SimpleNamespace(adjoint=example.operator.adjoint, n_threads=n_threads)
+    return replace(example.problem(10.0), operator=operator)
+
+
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, engine):
-    monkeypatch.setattr(gram_newton, "_WORTH_THREADS", 1)
+    monkeypatch.setattr(limits, "WORTH_THREADS", 1)
     X, y = make_data(120, 3, 4)
-    problem = Problem(X, y, 4, engine)
-    expected = problem.solve(10.0)
+    example = Example(X, y, 4, engine)
+    expected = gram_newton.minimise(with_threads(example, 1), None, 1e-4, 100)
     for n_threads in (2, 3, 8):
-        for left, right in zip(expected, problem.solve(10.0, n_threads=n_threads), strict=True):
-            assert left.alpha.tobytes() == right.alpha.tobytes()
-            assert (left.intercept, left.objective, left.gap, left.n_iter) == (
-                right.intercept,
-                right.objective,
-                right.gap,
-                right.n_iter,
-            )
+        found = gram_newton.minimise(with_threads(example, n_threads), None, 1e-4, 100)
+        assert found.n_iter == expected.n_iter
+        for name in ("weights", "intercept", "objective", "gap", "supports"):
+            assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
 
 
 def test_a_callback_stops_all_columns(monkeypatch, make_data, engine):
-    monkeypatch.setattr(gram_newton, "_WORTH_THREADS", 1)
+    monkeypatch.setattr(limits, "WORTH_THREADS", 1)
     X, y = make_data(60, 3, 5)
-    problem = Problem(X, y, 5, engine)
+    example = Example(X, y, 5, engine)
     for n_threads in (1, 2):
         calls = []
 
-        def stop(objective, gap, n_iter, calls=calls):
-            calls.append((objective, gap, n_iter))
+        def stop(solution, calls=calls):
+            calls.append(solution.relative_gap)
             return True
 
-        solutions = minimise_with_gram(
-            problem.gram, problem.margins(1.0), None, 1e-9, 50, stop, n_threads
-        )
-        assert len(solutions) == 5
-        assert calls
-        assert all(solution.n_iter == 0 for solution in solutions)
-        assert all(np.isfinite([s.objective, s.gap]).all() for s in solutions)
+        solution = gram_newton.minimise(with_threads(example, n_threads), None, 1e-9, 50, stop)
+        assert len(calls) == 5
+        assert solution.n_iter == 0
+        assert np.isfinite([solution.objective, solution.gap]).all()

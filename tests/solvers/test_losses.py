@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge, exact_loss, smoothing_path
+from mbkl.solvers.losses import LOSSES, Hinge, Logistic, SquaredHinge, exact_loss, smoothing_path
 
 SMOOTH = [SquaredHinge(), Hinge(0.5), Hinge(0.02), Logistic()]
 EXACT = [SquaredHinge(), Hinge(), Logistic()]
@@ -93,12 +93,12 @@ def test_extreme_margins_stay_finite():
     [("squared_hinge", SquaredHinge()), ("logistic", Logistic()), ("hinge", Hinge())],
 )
 def test_a_path_ends_near_its_goal(name, goal):
-    path = smoothing_path(name)
+    path = smoothing_path(LOSSES[name])
     assert exact_loss(path[-1]) == goal
     np.testing.assert_allclose(path[-1].value(MARGINS), goal.value(MARGINS), atol=5e-4)
 
 
 def test_widths_shrink_along_the_path():
-    widths = [loss.smoothing for loss in smoothing_path("hinge")]
+    widths = [loss.smoothing for loss in smoothing_path(Hinge())]
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] > 0

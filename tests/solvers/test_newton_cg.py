@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
-
 from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.learn.operator import MapOperator
+
+from mbkl.engine import limits
+from mbkl.maps import Ferns
+from mbkl.solvers import newton_system
 from mbkl.solvers.losses import SquaredHinge
 from mbkl.solvers.margins import Margins
-from mbkl.cells.operator import MapOperator
-from mbkl.maps import Ferns
-from mbkl.solvers import newton_cg
-from mbkl.solvers.newton_cg import FirstRows, NewtonSystem, PartPreconditioner, minimise
+from mbkl.solvers.newton_cg import minimise
+from mbkl.solvers.newton_system import NewtonSystem, PartPreconditioner
+from mbkl.solvers.problem import FirstRows, Problem, Solution
 
 
 def reduced_hessian(Z, curvature, penalty):
@@ -17,6 +20,11 @@ def reduced_hessian(Z, curvature, penalty):
     total = curvature.sum()
     centred = Z - (curvature @ Z) / total if total else Z
     return centred.T @ (curvature[:, None] * centred) + np.diag(penalty)
+
+
+def solve(operator, curvature, penalty, right):
+    system = NewtonSystem(operator, curvature[:, None], penalty[:, None])
+    return system.solve(right[:, None], 1e-10)[:, 0]
 
 
 @pytest.mark.parametrize("share_curved", [1.0, 0.3])
@@ -28,7 +36,7 @@ def test_steps_solve_the_dense_system(make_data, make_operator, n_features, shar
     curvature = generator.random(120) * (generator.random(120) < share_curved)
     penalty = generator.random(operator.n_columns) + 0.5
     right = generator.normal(size=penalty.size)
-    step = NewtonSystem(operator, curvature, penalty).solve(right, 1e-10)
+    step = solve(operator, curvature, penalty, right)
     hessian = reduced_hessian(operator.dense(), curvature, penalty)
     np.testing.assert_allclose(step, np.linalg.solve(hessian, right), atol=1e-6)
 
@@ -50,30 +58,32 @@ def test_a_part_of_all_rows_is_the_whole_inverse(ferns):
     right = generator.normal(size=penalty.size)
     rows = np.flatnonzero(curvature)
     part = FirstRows(operator, slice(120), gram)
-    solver = PartPreconditioner(part, rows, curvature[rows], penalty)
+    solver = PartPreconditioner(part, rows, curvature[rows], penalty[:, None])
     hessian = reduced_hessian(operator.dense(), curvature, penalty)
-    np.testing.assert_allclose(solver.solve(right), np.linalg.solve(hessian, right), atol=1e-8)
+    found = solver.solve(right[:, None])[:, 0]
+    np.testing.assert_allclose(found, np.linalg.solve(hessian, right), atol=1e-8)
 
 
 def test_a_part_saves_iterations_and_leads_to_the_same(ferns, monkeypatch):
     operator, penalty, gram, y = ferns
-    monkeypatch.setattr(newton_cg, "_FEWEST_OF_A_PART", 5)
-    monkeypatch.setattr(newton_cg, "_PART", 0.5)
+    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 5)
+    monkeypatch.setattr(limits, "SHARE_OF_A_PART", 0.5)
     margins = Margins(np.where(y == 1, 1, -1)[:, None], np.full((120, 1), 50.0), SquaredHinge())
     counts = []
-    original = newton_cg.conjugate_gradient
+    original = newton_system.conjugate_gradient
 
     def counted(*arguments):
         solution, n_iter = original(*arguments)
         counts[-1] += n_iter
         return solution, n_iter
 
-    monkeypatch.setattr(newton_cg, "conjugate_gradient", counted)
-    start = np.zeros((penalty.size, 1)), np.zeros(1)
+    monkeypatch.setattr(newton_system, "conjugate_gradient", counted)
+    problem = Problem(operator, margins, penalty)
+    start = Solution.nothing(problem.shape)
     solutions = []
     for part in (None, FirstRows(operator.take(np.arange(60)), slice(60), gram[:60, :60])):
         counts.append(0)
-        solutions.append(minimise(operator, margins, penalty, *start, 1e-6, 100, part=part))
+        solutions.append(minimise(problem, start, 1e-6, 100, part=part))
     plain, with_part = solutions
     assert counts[1] < counts[0]
     np.testing.assert_allclose(with_part.objective, plain.objective, rtol=1e-5)
@@ -84,7 +94,7 @@ def test_a_flat_loss_leaves_the_penalty(make_data, make_operator):
     operator = make_operator(X)
     penalty = np.random.default_rng(0).random(operator.n_columns) + 0.5
     right = np.ones(penalty.size)
-    step = NewtonSystem(operator, np.zeros(60), penalty).solve(right, 1e-10)
+    step = solve(operator, np.zeros(60), penalty, right)
     np.testing.assert_allclose(step, right / penalty, rtol=1e-3)
 
 
@@ -95,7 +105,7 @@ def test_one_feature_takes_few_steps_however_many_maps(make_operator):
     for n_maps in (20, 800):
         operator = make_operator(X, n_maps)
         penalty = np.full(operator.n_columns, 1e-3)
-        system = NewtonSystem(operator, np.ones(3000), penalty)
+        system = NewtonSystem(operator, np.ones((3000, 1)), penalty[:, None])
         product, calls[n_maps] = system._product, 0
 
         def counted(direction, product=product, n_maps=n_maps):
@@ -103,5 +113,5 @@ def test_one_feature_takes_few_steps_however_many_maps(make_operator):
             return product(direction)
 
         system._product = counted
-        system.solve(np.random.default_rng(1).normal(size=penalty.size), 1e-3)
+        system.solve(np.random.default_rng(1).normal(size=(penalty.size, 1)), 1e-3)
     assert calls[800] <= max(5, calls[20] + 2)

@@ -17,7 +17,7 @@ def test_a_device_solves_chains_alike(sizes):
     neighbour = generator.uniform(-0.9, 0.9, size=(n, 2))
     neighbour[np.cumsum([0, *sizes[:-1]])] = 0.0
     penalty, right = generator.random(n) + 0.1, generator.normal(size=(n, 2))
-    tensors = (torch.as_tensor(values) for values in (diagonal, neighbour, penalty))
+    tensors = (torch.as_tensor(values) for values in (diagonal, neighbour, penalty[:, None]))
     found = ChainPreconditioner(*tensors, longest=max(sizes)).solve(torch.as_tensor(right))
     for column in range(2):
         solver = ChainPreconditioner(diagonal[:, column], neighbour[:, column], penalty)

@@ -42,6 +42,8 @@ FEW_ROWS_OF_FERNS = 200
 # kernel matrix of the rows, which serves all classes, costs and folds.
 # `python -m benchmarks.speed.growth`
 FEW_ROWS_GRAM = 4_000
+# A search over maps and costs looks at so many rows: as many as the kernel matrix is fast for.
+ROWS_OF_A_SEARCH = FEW_ROWS_GRAM
 # Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
 # maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
 # that it pays for longer. `python -m benchmarks.speed.growth`
@@ -76,3 +78,6 @@ WORTH_A_COMMON_PART = 600
 # Step 1 begins with about so many maps of each chain, where that leaves less than this share of
 # all maps. `python -m benchmarks.speed.growth`
 MAPS_OF_A_CHAIN, WORTH_THINNING = 16, 0.2
+# Else it leaves out maps that will most likely end at zero, once less than this share is left.
+# `python -m benchmarks.speed.growth`
+WORTH_LEAVING_OUT = 0.4

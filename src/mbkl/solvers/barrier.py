@@ -16,15 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import Values, namespace
+from mbkl.engine.arrays import Values, namespace, to_host
 from mbkl.solvers import primal_dual
 from mbkl.solvers.conjugate_gradient import dot
-from mbkl.solvers.ending import Ending, next_centring
+from mbkl.solvers.interior import (
+    TO_BOUNDARY,
+    Ending,
+    equal_weights,
+    inside,
+    next_centring,
+    within,
+)
 from mbkl.solvers.line_search import descend
 from mbkl.solvers.losses import positive_part
 from mbkl.solvers.newton_system import NewtonSystem, weighted_means
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on
-from mbkl.solvers.start import equal_weights, inside
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
 # in ten times less work beats an exact one (measured on HOG and pixel data).
@@ -34,7 +40,8 @@ _SHORT = 0.1
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
-# Maps with a weight below this share of the mean will most likely end at zero (measured).
+# Maps with a weight below this share of the mean and a slack above this share of the price will
+# most likely end at zero (measured).
 _UNLIKELY = 0.03
 # Tolerances of the first rounds over some of the maps, the share of tol in all later ones,
 # and how many those are.
@@ -53,7 +60,41 @@ def minimise(
     some = operator.thinned(limits.MAPS_OF_A_CHAIN)
     if some.sum() < limits.WORTH_THINNING * operator.is_map.sum():
         return _minimise_in_rounds(problem, some, start, tol, max_iter, progress)
-    return _minimise_all(problem, start, tol, max_iter, progress)
+    solution, kept = _follow(problem, _inside(problem, start), tol, max_iter, progress, True)
+    if kept is None:
+        return solution
+    part, small = _leave_out(problem, solution, kept)
+    small, _ = _follow(part, small, tol, max_iter, progress)
+    _put_back(problem, solution, kept, part, small)
+    # The certificate is that of all maps; if a dropped one is missed, go on with all.
+    if small.is_within(tol).all() and not solution.is_within(tol).all():
+        solution, _ = _follow(problem, solution, tol, max_iter, progress)
+    return solution
+
+
+def _leave_out(problem: Problem, solution: Solution, kept) -> tuple[Problem, Solution]:
+    """Return the problem with some of the maps, and where it stands."""
+    part = replace(problem, operator=problem.operator.keep_maps(kept))
+    own, kept = part.operator.is_map, kept & problem.operator.is_map
+    mean = float(dot(solution.weights, solution.slack)[0]) / problem.shape[0]
+    weights = problem.operator.to_device(np.full(part.shape, mean))
+    slack = problem.operator.to_device(np.ones(part.shape))
+    weights[own], slack[own] = solution.weights[kept], solution.slack[kept]
+    return part, replace(solution, weights=weights, slack=slack)
+
+
+def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: Solution) -> None:
+    """Write the solution for some of the maps into that for all; the others are nearly zero."""
+    own, kept = part.operator.is_map, kept & problem.operator.is_map
+    mean = float(dot(small.weights, small.slack)[0]) / part.shape[0]
+    solution.weights = mean / solution.slack
+    solution.weights[kept], solution.slack[kept] = small.weights[own], small.slack[own]
+    solution.n_iter, solution.supports = small.n_iter, small.supports
+    scores = problem.operator.forward(solution.weights)
+    solution.intercept = problem.margins.best_intercept(scores, small.intercept)
+    solution.objective, solution.gap, _ = problem.assess(
+        solution.weights, scores, solution.intercept, solution.supports
+    )
 
 
 def _minimise_in_rounds(
@@ -71,19 +112,18 @@ def _minimise_in_rounds(
     for goal in (*(max(goal, last_goal) for goal in _GOALS), *_ROUNDS * (last_goal,)):
         part = replace(problem, operator=problem.operator.keep_maps(kept))
         near = start and _some_weights(start, kept & is_map, part.operator.is_map)
-        small = _minimise_all(part, near, goal, max_iter - n_iter, progress)
-        n_iter += small.n_iter
+        small = replace(_inside(part, near), n_iter=n_iter)
+        small, _ = _follow(part, small, goal, max_iter, progress)
+        n_iter = small.n_iter
         solution, gradient = _for_all_maps(problem, kept & is_map, part, small)
-        solution.n_iter = n_iter
         if solution.is_within(tol).all() or not small.is_within(goal).all():
             return solution
         if goal > last_goal:  # later on, what is dropped may be missed in the next round
             kept = _is_likely(solution.weights[:, 0], is_map)
         kept = kept | _is_missing(problem.operator, gradient[:, 0])
         start = solution
-    solution = _minimise_all(problem, solution, tol, max_iter - n_iter, progress)
-    solution.n_iter += n_iter
-    return solution
+    solution = replace(_inside(problem, solution), n_iter=n_iter)
+    return _follow(problem, solution, tol, max_iter, progress)[0]
 
 
 def _is_likely(weights: Values, is_map: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -116,18 +156,25 @@ def _for_all_maps(problem: Problem, kept, part: Problem, small: Solution):
     objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
     slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
     slack[kept] = small.slack[own]
-    solution = Solution(
-        weights, small.intercept, objective, gap, supports=small.supports, slack=slack
-    )
+    solution = replace(small, weights=weights, objective=objective, gap=gap, slack=slack)
     return solution, gradient
 
 
-def _minimise_all(problem: Problem, start: Solution | None, tol, max_iter, progress) -> Solution:
-    """Minimise over all maps of the operator."""
-    if start is not None and start.supports is not None:  # rows change sides: no use to try
-        return primal_dual.minimise(problem, start, tol, max_iter, progress)
+def _follow(
+    problem: Problem, solution: Solution, tol, max_iter, progress, may_leave_out=False
+) -> tuple[Solution, NDArray[np.bool_] | None]:
+    """Follow the central path from a point inside.
+
+    Returns
+    -------
+    solution : Solution
+    kept : ndarray of shape (n_maps,) or None
+        The maps to go on with, when it is worth leaving out the others.
+    """
+    if solution.supports is not None:
+        return _with_supports(problem, solution, tol, max_iter, progress), None
     operator, margins = problem.operator, problem.margins
-    scores, solution = _start(problem, start)
+    scores = operator.forward(solution.weights)
     ending = Ending(tol, max_iter, progress)
     centring = 0.1
     while True:
@@ -137,7 +184,12 @@ def _minimise_all(problem: Problem, start: Solution | None, tol, max_iter, progr
             weights, scores, solution.intercept
         )
         if ending.is_here(solution):
-            return solution
+            return solution, None
+        if may_leave_out:
+            likely = (weights > _UNLIKELY * weights.mean()) | (slack < _UNLIKELY)
+            kept = to_host(likely)[:, 0]
+            if kept.sum() < limits.WORTH_LEAVING_OUT * kept.size:
+                return solution, kept
         barrier = centring * float(dot(weights, slack)[0]) / weights.shape[0]
         shifted = scores + solution.intercept
         penalty = slack / weights
@@ -145,40 +197,46 @@ def _minimise_all(problem: Problem, start: Solution | None, tol, max_iter, progr
         reduced = gradient - barrier / weights
         step = NewtonSystem(operator, curvature, penalty).solve(-reduced, _CG_ACCURACY)
         slack_step = barrier / weights - slack - penalty * step
-        slack_length = primal_dual.within(slack, slack_step)
+        slack_length = within(slack, slack_step)
         # Weights that would become negative stop short of zero, each by itself: one of
         # thousands should not shorten the step of all.
-        step = namespace(step).maximum(step, -primal_dual.TO_BOUNDARY * weights)
+        step = namespace(step).maximum(step, -TO_BOUNDARY * weights)
         change = operator.forward(step)
         shift = -weighted_means(change, curvature)
         rise = _rise(margins, weights, step, barrier, shifted, change + shift)
-        (length,), _ = descend(rise, dot(reduced, step))
-        length = float(length)
+        steps, _ = descend(rise, dot(reduced, step))
+        length = float(steps[0])
         solution.weights = weights + length * step
         solution.intercept = solution.intercept + length * shift
         solution.slack = slack + slack_length * slack_step
         solution.n_iter += 1
         if length < _SHORT:
-            left = max_iter - solution.n_iter
-            rest = primal_dual.minimise(problem, solution, tol, left, progress)
-            return replace(rest, n_iter=solution.n_iter + rest.n_iter)
-        scores = scores + length * change
+            return _with_supports(problem, solution, tol, max_iter, progress), None
+        scores += length * change
         centring = next_centring(min(length, slack_length))
 
 
-def _start(problem: Problem, start: Solution | None) -> tuple[Values, Solution]:
-    """Return a point well inside, equal weights at their best scale or near `start`."""
+def _with_supports(problem: Problem, solution: Solution, tol, max_iter, progress) -> Solution:
+    """Go on by steps that rows which change sides do not shorten."""
+    left = max_iter - solution.n_iter
+    rest = primal_dual.minimise(problem, solution, tol, left, progress)
+    return replace(rest, n_iter=solution.n_iter + rest.n_iter)
+
+
+def _inside(problem: Problem, start: Solution | None) -> Solution:
+    """Return a point well inside: equal weights at their best scale, or near a start."""
     operator, margins = problem.operator, problem.margins
+    supports = None if start is None else start.supports
     if start is None:
         weights, scores, intercept = equal_weights(problem)
     else:
         weights = operator.to_device(inside(start.weights))
         scores = operator.forward(weights)
         intercept = margins.best_intercept(scores, operator.to_device(start.intercept))
-    objective, gap, gradient = problem.assess(weights, scores, intercept)
+    objective, gap, gradient = problem.assess(weights, scores, intercept, supports)
     distance = _FAR if start is None else _NEAR
     slack = positive_part(gradient) + distance * max(1.0, -float(gradient.min()))
-    return scores, Solution(weights, intercept, objective, gap, slack=slack)
+    return Solution(weights, intercept, objective, gap, supports=supports, slack=slack)
 
 
 def _rise(margins, weights, step, barrier: float, scores, change):

@@ -92,9 +92,16 @@ def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
 
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     """Solve through the kernel matrix; columns that rounding stops are solved densely."""
-    solution = gram_newton.minimise(problem, start, tol, max_iter, progress)
+    wishes = []
+
+    def tell(so_far: Solution) -> bool:
+        wishes.append(progress(so_far))
+        return wishes[-1]
+
+    solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
     stuck = np.flatnonzero(~solution.is_within(tol))
-    if stuck.size and solution.n_iter < max_iter and _is_dense(problem, limits.FEW_ROWS_DENSE):
+    is_told_to_end = solution.n_iter == max_iter or any(wishes)
+    if stuck.size and not is_told_to_end and _is_dense(problem, limits.FEW_ROWS_DENSE):
         exact = _densely(problem.columns(stuck), tol, max_iter, progress)
         better = exact.gap < solution.gap[stuck]
         stuck, better = stuck[better], np.flatnonzero(better)

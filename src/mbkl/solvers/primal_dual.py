@@ -40,20 +40,24 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from mbkl.engine.arrays import Values, exact_sum, namespace
 from mbkl.solvers.blas import one_blas_thread
-from mbkl.solvers.ending import Ending, next_centring
+from mbkl.solvers.interior import (
+    TO_BOUNDARY,
+    Ending,
+    equal_weights,
+    inside,
+    next_centring,
+    within,
+)
 from mbkl.solvers.losses import positive_part
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.newton_system import NewtonSystem, weighted_means
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on
-from mbkl.solvers.start import equal_weights, inside
 
 Array = NDArray[np.float64]
 
 # Steps of all variables have one length, so that an inaccurate one of a single row would
 # hold up all (measured: with 0.1 up to twice the iterations).
 _CG_ACCURACY = 0.01
-# Steps go at most this far towards a bound.
-TO_BOUNDARY = 0.99
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class DenseMaps:
     """
 
     matrix: Array
-    penalty: Array | None = None
+    penalty: Values = None
 
     n_threads = 1
 
@@ -96,10 +100,10 @@ class Point:
     """Values (or steps) of all variables, and scores of the weights; None where there are none."""
 
     weights: Values
-    slack: Values | None
+    slack: Values
     alpha: Values
-    low: Values | None
-    high: Values | None
+    low: Values
+    high: Values
     intercept: Values
     scores: Values
 
@@ -167,7 +171,9 @@ def start_near(problem: Problem, start: Solution | None) -> Point:
     mean = float(exact_sum(alpha)[0]) / problem.n_rows
     alpha = xp.clip(alpha, 0.1 * max(mean, 1.0 / problem.n_rows), np.inf)
     if loss.support_is_limited:
-        alpha = xp.clip(alpha, 0.05 * costs, 0.95 * costs)
+        alpha = xp.minimum(alpha, 0.95 * costs)
+    if start is not None:  # a fifth fewer iterations (measured); elsewhere it saves none
+        alpha = balanced(margins, alpha)
     row = loss.offset - labels * shifted - loss.conjugate_slope(alpha, costs)
     slack = None
     if problem.penalty is None:
@@ -201,24 +207,19 @@ def balanced(margins: Margins, alpha: Values) -> Values:
     return alpha * xp.where(is_positive, *shares)
 
 
-def longest(margins: Margins, point: Point, step: Point) -> float:
-    """Return the longest step, at most one, that keeps all variables inside their bounds."""
-    lengths = [within(point.alpha, step.alpha)]
+def longest(margins: Margins, point: Point, step: Point, share: float = TO_BOUNDARY) -> float:
+    """Return the longest step, at most one, this share of the way to the nearest bound."""
+    lengths = [within(point.alpha, step.alpha, share)]
     if margins.loss.support_is_limited:
-        lengths.append(within(margins.costs - point.alpha, -step.alpha))
+        lengths.append(within(margins.costs - point.alpha, -step.alpha, share))
     if point.slack is not None:
-        lengths += [within(point.weights, step.weights), within(point.slack, step.slack)]
+        lengths.append(within(point.weights, step.weights, share))
+        lengths.append(within(point.slack, step.slack, share))
     if point.low is not None:
-        lengths.append(within(point.low, step.low))
+        lengths.append(within(point.low, step.low, share))
     if point.high is not None:
-        lengths.append(within(point.high, step.high))
+        lengths.append(within(point.high, step.high, share))
     return min(lengths)
-
-
-def within(values: Values, step: Values) -> float:
-    """Return the longest step, at most one, that keeps all values positive."""
-    shrink = float((-step / values).max())
-    return 1.0 if shrink <= TO_BOUNDARY else TO_BOUNDARY / shrink
 
 
 class Newton:
@@ -262,7 +263,7 @@ class Newton:
         if mean == 0.0:  # no bounds (logistic loss, free weights): plain damped Newton
             return predictor
         margins = self._problem.margins
-        length = longest(margins, self._point, predictor)
+        length = longest(margins, self._point, predictor, share=1.0)
         ahead = self._point.moved(predictor, length).products(margins.costs)
         centre = mean * (self._mean(ahead) / mean) ** 3
         # What the linearisation neglects, as far as the predictor can tell.

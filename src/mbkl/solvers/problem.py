@@ -49,7 +49,7 @@ class Problem:
 
     operator: Any
     margins: Margins
-    penalty: Values | None = None
+    penalty: Values = None
     gram: Callable[[], Array] | None = None
     first_rows: Callable[[int], FirstRows] | None = None
 
@@ -144,8 +144,8 @@ class Solution:
     objective: Values
     gap: Values
     n_iter: int = 0
-    supports: Values | None = None
-    slack: Values | None = None
+    supports: Values = None
+    slack: Values = None
 
     @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Solution:
@@ -166,7 +166,9 @@ class Solution:
 
     def on_host(self) -> Solution:
         """Return the solution as arrays of NumPy, without what rows have, wherever they are."""
-        own = {field.name: to_host(getattr(self, field.name)) for field in fields(self)}
+        own: dict[str, Any] = {
+            each.name: to_host(getattr(self, each.name)) for each in fields(self)
+        }
         return Solution(**{**own, "supports": None})
 
 

@@ -1,4 +1,4 @@
-"""The dense solver: its starting point, its steps and the threads it leaves behind."""
+"""The exact interior-point method: its start, its steps and the threads it leaves behind."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
 from mbkl.solvers.margins import Margins
-from mbkl.solvers.dense_interior_point import DenseProblem, solve_densely
+from mbkl.solvers.primal_dual import DenseMaps, minimise, start_near
+from mbkl.solvers.problem import Problem
 
 LOSSES = [SquaredHinge(), Hinge(), Logistic()]
 
@@ -17,7 +18,7 @@ def make_problem(loss=LOSSES[0], with_penalty=False, cost=1.0, n_rows=40, n_maps
     maps = np.sign(generator.normal(size=(n_rows, n_maps)) + 0.5 * labels)
     costs = cost * (generator.random((n_rows, 1)) + 0.5)
     penalty = generator.random(n_maps) + 0.5 if with_penalty else None
-    return DenseProblem(maps, Margins(labels, costs, loss), penalty)
+    return Problem(DenseMaps(maps, penalty), Margins(labels, costs, loss), penalty)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -25,34 +26,36 @@ def make_problem(loss=LOSSES[0], with_penalty=False, cost=1.0, n_rows=40, n_maps
 @pytest.mark.parametrize("cost", [1e-4, 1.0, 1e4])
 def test_the_start_is_inside_all_bounds(loss, with_penalty, cost):
     problem = make_problem(loss, with_penalty, cost)
-    point = problem.start()
+    point = start_near(problem, None)
     assert (point.alpha > 0).all()
     if loss.support_is_limited:
-        assert (point.alpha < problem.costs).all()
-    for slack in (point.slack, point.low, point.high):
-        assert (slack > 0).all()
-    assert point.slack.size == (0 if with_penalty else 15)
-    assert all((product > 0).all() for product in problem.products(point))
+        assert (point.alpha < problem.margins.costs).all()
+    slacks = [each for each in (point.slack, point.low, point.high) if each is not None]
+    assert all((slack > 0).all() for slack in slacks)
+    assert (point.slack is None) == with_penalty
+    products = [each for each in point.products(problem.margins.costs) if each is not None]
+    assert len(products) == len(slacks)
+    assert all((product > 0).all() for product in products)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("with_penalty", [False, True])
 @pytest.mark.parametrize("cost", [1e-4, 0.1, 1.0, 1e4])
 def test_few_steps_close_the_gap_at_any_cost(loss, with_penalty, cost):
-    solution = solve_densely(make_problem(loss, with_penalty, cost), 1e-6, 60)
+    solution = minimise(make_problem(loss, with_penalty, cost), None, 1e-6, 60)
     assert solution.relative_gap <= 1e-6
     assert solution.n_iter < 60
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 5])
 def test_the_number_of_steps_is_limited(max_iter):
-    assert solve_densely(make_problem(), 1e-14, max_iter).n_iter == max_iter
+    assert minimise(make_problem(), None, 1e-14, max_iter).n_iter == max_iter
 
 
 def test_bounds_are_never_crossed():
     problem = make_problem()
     weights = []
-    solve_densely(problem, 1e-8, 60, lambda solution: weights.append(solution.theta.min()))
+    minimise(problem, None, 1e-8, 60, lambda solution: weights.append(solution.weights.min()))
     assert min(weights) > 0
 
 
@@ -63,6 +66,6 @@ def blas_threads() -> set[int]:
 def test_a_solution_leaves_the_threads_of_the_libraries_as_they_were():
     inside = []
     with threadpool_limits(2, user_api="blas"):
-        solve_densely(make_problem(), 1e-6, 60, lambda _: inside.append(blas_threads()))
+        minimise(make_problem(), None, 1e-6, 60, lambda _: inside.append(blas_threads()))
         assert blas_threads() == {2}
     assert all(threads == {1} for threads in inside)
