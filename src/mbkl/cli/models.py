@@ -132,19 +132,7 @@ class Trained:
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
-    """Return the columns of a frame as numbers.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-    frame : Frame
-    with_names : bool
-        Whether to return a dataframe, with the names of the features, or an array.
-
-    Returns
-    -------
-    X : DataFrame or ndarray
-    """
+    """Return the columns of a frame as numbers: a dataframe with names, or an array."""
     import pandas as pd
 
     with frame.errors_located():
@@ -155,21 +143,7 @@ def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any
 def encoded_for_training(
     frame: Frame, *others: Frame, with_names: bool = True
 ) -> tuple[list[Any], TableEncoder | None]:
-    """Learn how to encode a frame, and encode it and others; sparse ones stay as they are.
-
-    Parameters
-    ----------
-    frame : Frame
-    *others : Frame
-        With the same columns.
-    with_names : bool
-        See `encoded`.
-
-    Returns
-    -------
-    encoded : list of DataFrame, ndarray or csr_array
-    encoder : TableEncoder or None
-    """
+    """Learn how to encode a frame, and encode it and others; sparse ones stay as they are."""
     for other in others:
         if other.is_sparse != frame.is_sparse:
             raise FrameError(f"{other.path} and {frame.path} must both be sparse, or none of them.")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
+# Digits in groups of three, such as 1,234.5; what stands between them is no decimal.
+_GROUPED = r"^[+-]?(\d{{1,3}}([,.' ]\d{{3}})+|\d+)([{0}]\d*)?$"
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -177,6 +179,8 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
 def _reason(error: Exception, kind: str) -> str:
     """Return in words what a reader did not like."""
     words = " ".join(str(error).split())
+    if "Empty CSV file" in words:
+        return "there are no rows, only the names of columns."
     if "Expected" in words and "columns, got" in words:
         words = words.removeprefix("CSV parse error: ")
         return (
@@ -234,7 +238,10 @@ def _as_numbers(
 
     if column.null_count == len(column):
         return column, []
-    numbers = pc.replace_substring(column, decimal, ".") if decimal != "." else column
+    numbers = column
+    if pc.all(pc.match_substring_regex(column, _GROUPED.format(decimal))).as_py():
+        numbers = pc.replace_substring_regex(column, f"[^0-9{decimal}+-]", "")
+    numbers = pc.replace_substring(numbers, decimal, ".")
     try:
         return numbers.cast(pa.float64()), []
     except pa.ArrowInvalid:
