@@ -115,6 +115,10 @@ def test_encodings_are_found_by_their_mark(read, encoding, mark, header):
     assert not any("encoding" in note for note in frame.notes)
 
 
+def test_a_mark_next_to_a_named_encoding(read):
+    assert columns(read(codecs.BOM_UTF8 + b"a,b\n1,2\n", encoding="utf-8")) == {"a": [1], "b": [2]}
+
+
 def test_text_far_behind_the_sample_is_in_another_encoding(read):
     rows = b"town,a\n" + b"Rome,1\n" * 30_000 + "Köln,2\n".encode("cp1252")
     frame = read(rows)

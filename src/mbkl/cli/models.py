@@ -124,7 +124,10 @@ class Trained:
 
     @property
     def _columns(self) -> list[str]:
-        return [rule["name"] for rule in self.rules or ()]
+        """Columns that the model needs, whatever they look like."""
+        if self.rules is None:
+            return list(getattr(self.model, "feature_names_in_", ()))
+        return [rule["name"] for rule in self.rules]
 
     @property
     def _text_columns(self) -> list[str]:

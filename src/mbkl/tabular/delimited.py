@@ -117,7 +117,7 @@ def _encodings(sample: bytes) -> list[str]:
 
 def _layout(text: str, is_cut: bool, dialect: Dialect) -> Layout:
     """Find out how a file is written from its beginning."""
-    lines = list(io.StringIO(text, newline=None))
+    lines = list(io.StringIO(text.removeprefix("\ufeff"), newline=None))
     if is_cut and len(lines) > 1:
         lines.pop()
     n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
