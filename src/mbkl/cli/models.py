@@ -153,10 +153,14 @@ def encoded_for_training(
     if frame.is_sparse:
         width = frame.columns.shape[1]
         return [frame.columns, *(resized(other.columns, width) for other in others)], None
-    encoder = TableEncoder()
-    with frame.errors_located():
-        encoder.fit(frame.columns)
+    encoder = encoder_of(frame)
     return [encoded(encoder, one, with_names) for one in (frame, *others)], encoder
+
+
+def encoder_of(frame: Frame) -> TableEncoder:
+    """Learn how to encode a frame."""
+    with frame.errors_located():
+        return TableEncoder().fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cli.console import Console
-from mbkl.cli.models import encoded_for_training
+from mbkl.cli.models import encoded_for_training, encoder_of
 from mbkl.cli.options import Reading
 from mbkl.tabular import Frame, FrameError
 
@@ -53,6 +53,8 @@ class Splits:
         with console.steps(reading=1) as steps:
             steps.begin("reading", f"reading {data.name}")
             frame = reading.read(data, console)
+            if not frame.is_sparse:  # the same notes as those of a fit
+                console.notes(encoder_of(frame).notes_)
             if test is not None:
                 return cls(frame, reading.read_test(test, frame), 1, seed)
         return cls(frame, None, _possible_folds(frame, n_folds, console), seed)
