@@ -36,6 +36,15 @@ def test_cross_validation(mbkl, people_csv):
     assert "accuracy of the folds" in shown.out
 
 
+@pytest.mark.parametrize("command", ["fit", "evaluate", "compare"])
+def test_the_notes_are_those_of_a_fit(mbkl, people, command):
+    people.insert(0, "id", range(90))
+    people.to_csv("a.csv", index=False)
+    result = mbkl(command, "a.csv", "-t", "income", *SMALL)
+    assert "Column 'id' counts the rows; leave it out" in result.err
+    assert "Column 'key' is left out" in result.err
+
+
 def test_a_test_table(mbkl, people):
     people[:60].to_csv("train.csv", index=False)
     people[60:].to_parquet("test.parquet")

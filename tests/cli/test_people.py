@@ -170,7 +170,7 @@ def test_odd_files_give_no_traceback(mbkl, capsys, command, name):
     [
         ("birthwt.csv", "low", ["bwt"], "'Unnamed: 0' is left out"),
         ("titanic.csv", "survived", [], "'Unnamed: 0' is left out"),
-        ("german.data", "-1", [], "There is no line of names"),
+        ("german.data", "-1", [], "The first line holds numbers"),
         ("compas.csv.gz", "two_year_recid", [], "named 'decile_score.1', 'priors_count.1'"),
         ("baseball.csv.gz", "lg", [], "rows without a label"),
         ("diamonds.csv.gz", "cut", [], "'Unnamed: 0' is left out"),

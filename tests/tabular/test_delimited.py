@@ -58,6 +58,18 @@ def test_quoted_decimal_commas(read):
     assert columns(read('a,b\n"1,5",2\n"2,25",3\n', decimal=","))["a"] == [1.5, 2.25]
 
 
+@pytest.mark.parametrize(
+    "text", ['a,b\n"1,234.5",x\n-999,y\n', "a;b\n1.234,5;x\n-999;y\n", "a;b\n1'234.5;x\n-999;y\n"]
+)
+def test_digits_in_groups_are_numbers(read, text):
+    assert columns(read(text))["a"] == [1234.5, -999]
+
+
+@pytest.mark.parametrize("value", ["1,23", "12,34,567", "1,2345", "1.2.3"])
+def test_other_commas_are_text(read, value):
+    assert columns(read(f'a,b\n"{value}",x\n5,y\n'))["a"] == [value, "5"]
+
+
 def test_commas_in_text_are_no_decimals(read):
     frame = read("a;b\nx, y;1.5\nz, w;2.5\n")
     assert columns(frame) == {"a": ["x, y", "z, w"], "b": [1.5, 2.5]}
@@ -101,6 +113,10 @@ def test_encodings_are_found_by_their_mark(read, encoding, mark, header):
     first = columns(frame)["Straße" if header is None else "column_1"]
     assert first == ["Ä", "ß"]
     assert not any("encoding" in note for note in frame.notes)
+
+
+def test_a_mark_next_to_a_named_encoding(read):
+    assert columns(read(codecs.BOM_UTF8 + b"a,b\n1,2\n", encoding="utf-8")) == {"a": [1], "b": [2]}
 
 
 def test_text_far_behind_the_sample_is_in_another_encoding(read):
@@ -157,6 +173,14 @@ def test_a_quote_that_is_never_closed(read):
         read('a,b\n"1,2\n' + "3,4\n" * 50_000)
 
 
+def test_many_columns(read):
+    width = 2_000
+    names = [f"{'gene ' * 20}{number}" for number in range(width)]
+    lines = [",".join(names), *[",".join(["0.125"] * width)] * 3]
+    frame = read("\n".join(lines))
+    assert (len(frame.names), frame.n_rows) == (width, 3)
+
+
 def test_values_of_all_kinds(read):
     frame = read(
         "big,flag,day,time,mixed,empty\n"
@@ -175,6 +199,8 @@ def test_values_of_all_kinds(read):
 def test_one_row(read):
     assert columns(read("a,b\n1,x\n")) == {"a": [1], "b": ["x"]}
     assert read("5.1,x\n").n_rows == 1
+    with pytest.raises(FrameError, match=r"data.csv: there are no rows"):
+        read("a b c\n")
 
 
 def test_numbers_with_spaces_and_signs(read):

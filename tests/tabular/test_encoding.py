@@ -161,14 +161,22 @@ def test_nothing_left_is_an_error():
         TableEncoder().fit(pa.table({"key": [f"k{number}" for number in range(30)]}))
 
 
+def test_a_frame_without_columns_is_an_error():
+    with pytest.raises(ValueError, match=r"No column is left|0 feature"):
+        TableEncoder().fit(pd.DataFrame(index=[0, 1]))
+
+
 def test_columns_of_the_same_name_are_an_error():
+    frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="same name"):
+        TableEncoder().fit(frame)
     frame = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(ValueError, match="same name"):
         TableEncoder().fit(frame)
 
 
 def test_columns_that_mix_types_are_an_error():
-    with pytest.raises(TypeError, match=r"one type|mixes types"):
+    with pytest.raises(TypeError, match="column 'a' mixes types"):
         TableEncoder().fit(pd.DataFrame({"a": [1, "x"]}, dtype=object))
     with pytest.raises(TypeError, match="column 'x0' mixes types"):
         TableEncoder().fit(np.array([[1], ["x"]], dtype=object))

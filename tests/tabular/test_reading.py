@@ -84,7 +84,7 @@ def test_text_without_a_line_of_names(write):
     assert columns_of(frame) == {"column_1": [5.1, 4.9]}
     assert frame.labels.tolist() == ["a", "b"]
     assert not frame.header
-    assert "no line of names" in frame.notes[0]
+    assert "holds numbers, not names" in frame.notes[0]
     assert read_frame(path, header=True).names == ["5.1", "a"]
 
 

@@ -92,18 +92,7 @@ def command(function: Callable) -> Callable:
 
 
 def run(app: typer.Typer, arguments: list[str] | None) -> int:
-    """Run an app.
-
-    Parameters
-    ----------
-    app : Typer
-    arguments : list of str or None
-
-    Returns
-    -------
-    code : int
-        The exit code.
-    """
+    """Run an app and return the exit code."""
     try:
         return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
     except Exception as error:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,9 +71,9 @@ def compare(
     outcomes = _try_all(console, reading, learning, data, test, folds, rival)
     result: dict[str, dict[str, Any]] = {
         name: {
-            "accuracy": _mean([one.accuracy for one in all_folds]),
+            "accuracy": fmean(one.accuracy for one in all_folds),
             "fold_accuracies": [one.accuracy for one in all_folds],
-            "seconds": _mean([one.seconds for one in all_folds]),
+            "seconds": fmean(one.seconds for one in all_folds),
         }
         for name, all_folds in outcomes.items()
     }
@@ -101,30 +102,26 @@ def _try_all(
     rivals: list[str] | None,
 ) -> dict[str, list[Outcome]]:
     """Try each classifier on each split."""
-    with console.steps(reading=1) as steps:
-        steps.begin("reading", f"reading {data.name}")
-        from joblib import effective_n_jobs
-        from threadpoolctl import threadpool_limits
+    from joblib import effective_n_jobs
+    from threadpoolctl import threadpool_limits
 
-        from mbkl.cli.validation import folds_for, splits_of, try_out
+    from mbkl.cli.validation import Splits, try_out
 
-        frame = reading.read(data, console)
-        held_out = None if test is None else reading.read_test(test, frame)
-        n_folds = 1 if held_out else folds_for(frame, n_folds, console)
+    splits = Splits.read(console, reading, data, test, n_folds, learning.seed)
     n_jobs = effective_n_jobs(learning.jobs or -1)
     contestants: dict[str, Callable[[], Any]] = {_OURS: learning.estimator}
-    for name in rivals or _quick_rivals(frame, console):
-        contestants[name] = _rival(name, frame.is_sparse, learning.seed, n_jobs)
+    for name in rivals or _quick_rivals(splits.frame, console):
+        contestants[name] = _rival(name, splits.frame.is_sparse, learning.seed, n_jobs)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in contestants}
-    names = [f"{name}, {number + 1}/{n_folds}" for number in range(n_folds) for name in outcomes]
-    with console.steps(**dict.fromkeys(names, 1)) as steps:
-        for number, split in enumerate(splits_of(frame, held_out, n_folds, learning.seed)):
+    turns = [(number, name) for number in range(splits.n_splits) for name in contestants]
+    with console.steps(**{f"{name}, {number + 1}": 1 for number, name in turns}) as steps:
+        for number, split in enumerate(splits):
             for name, make in contestants.items():
-                steps.begin(f"{name}, {number + 1}/{n_folds}")
+                steps.begin(f"{name}, {number + 1}")
                 # The limit is for those without an option for it.
                 with threadpool_limits(n_jobs), _tolerant(name, console):
                     outcomes[name].append(try_out(make(), split))
-    return {name: found for name, found in outcomes.items() if len(found) == n_folds}
+    return {name: found for name, found in outcomes.items() if len(found) == splits.n_splits}
 
 
 @contextmanager
@@ -206,7 +203,3 @@ def _draw(result: dict[str, Any], ranking: list[str], path: Path) -> None:
     axis.grid(axis="x", alpha=0.3)
     axis.invert_yaxis()
     save_figure(figure, path)
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

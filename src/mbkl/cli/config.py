@@ -12,17 +12,8 @@ import typer
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make what a file says the defaults of a command.
 
-    Parameters
-    ----------
-    context : Context
-        Of the command.
-    path : Path or None
-        A section with the name of the command holds its options, such as `n-maps` or
-        `n_maps`; those outside of any section are for all commands that have them.
-
-    Returns
-    -------
-    path : Path or None
+    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
+    those outside of any section are for all commands that have them.
     """
     if path is None:
         return None

@@ -14,8 +14,6 @@ import typer
 
 # Of what is left of a step, the part that one of unknown many parts is taken to do.
 _PART_OF_A_STEP = 0.2
-# Share of the work that has to be done before a time left means anything.
-_ENOUGH_TO_TELL = 0.05
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,21 @@ class Console:
     def steps(self, **shares: float) -> Iterator[Steps]:
         """Show progress through steps that take about these shares of the time."""
         from rich.console import Console as Screen
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         shown = not self.quiet and sys.stderr.isatty()
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
         )
         with Progress(
             *columns, console=Screen(stderr=True), transient=True, disable=not shown
@@ -104,7 +109,7 @@ class Steps:
 
     def __init__(self, bar: Any, shares: Mapping[str, float]) -> None:
         self._bar, self._shares = bar, shares
-        self._task = bar.add_task("", total=sum(shares.values()), left="")
+        self._task = bar.add_task("", total=sum(shares.values()))
         self._step, self._done, self._end = "", 0.0, 0.0
 
     def begin(self, step: str, detail: str = "") -> None:
@@ -113,8 +118,7 @@ class Steps:
         before = names[: names.index(step)]
         self._done = sum(self._shares[name] for name in before)
         self._step, self._end = step, self._done + self._shares[step]
-        self._bar.update(self._task, description=detail or step)
-        self._move()
+        self._bar.update(self._task, description=detail or step, completed=self._done)
 
     def part(self, detail: str) -> None:
         """Say that one of the parts of this step, nobody knows how many, begins."""
@@ -123,13 +127,7 @@ class Steps:
     def part_is_done(self) -> None:
         """Move on by a fifth of what is left of this step."""
         self._done += _PART_OF_A_STEP * (self._end - self._done)
-        self._move()
-
-    def _move(self) -> None:
-        """Draw the bar as far as it is, with the time left if all goes on as so far."""
-        task = self._bar.tasks[self._task]
-        left = time_left(task.elapsed or 0.0, self._done / task.total)
-        self._bar.update(self._task, completed=self._done, left=left)
+        self._bar.update(self._task, completed=self._done)
 
     def watch(self, estimator: Any) -> Any:
         """Return an estimator whose stages will be parts of this step."""
@@ -159,20 +157,6 @@ class _Stages:
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Move on."""
         self._steps.part_is_done()
-
-
-def time_left(elapsed: float, done: float) -> str:
-    """Say about how long the rest takes; nothing as long as too little is done to tell.
-
-    Examples
-    --------
-    >>> time_left(30.0, 0.5), time_left(100.0, 0.1), time_left(1.0, 0.0)
-    ('about 30 s left', 'about 15 min left', '')
-    """
-    if done < _ENOUGH_TO_TELL:
-        return ""
-    seconds = elapsed * (1.0 - done) / done
-    return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 
 def _figure(value: Any) -> str:

@@ -45,31 +45,22 @@ def _commands(folder: Path) -> list[str]:
     """Return the commands, those for which a library is missing left out."""
     from importlib.util import find_spec
 
-    train, test, model, page, picture, onnx, c, labels = (
-        shlex.quote(str(folder / name))
-        for name in (
-            "train.csv",
-            "test.csv",
-            "model.mbkl",
-            "report.html",
-            "comparison.png",
-            "model.onnx",
-            "model.h",
-            "labels.csv",
-        )
-    )
+    def file(name: str) -> str:
+        return shlex.quote(str(folder / name))
+
+    train, test, model = file("train.csv"), file("test.csv"), file("model.mbkl")
     lines = [
         f"fit {train} --target diagnosis --calibrate --output {model}",
         f"info {model}",
         f"evaluate {test} --model {model}",
         f"explain {model} {train}",
-        f"predict {model} {test} --proba --output {labels}",
-        f"report {model} {train} --test {test} --output {page}",
-        f"export {model} --c {c}",
+        f"predict {model} {test} --proba --output {file('labels.csv')}",
+        f"report {model} {train} --test {test} --output {file('report.html')}",
+        f"export {model} --c {file('model.h')}",
     ]
     if find_spec("onnx"):
-        lines.append(f"export {model} --onnx {onnx}")
-    plot = f" --plot {picture}" if find_spec("matplotlib") else ""
+        lines.append(f"export {model} --onnx {file('model.onnx')}")
+    plot = f" --plot {file('comparison.png')}" if find_spec("matplotlib") else ""
     return [*lines, f"compare {train} --target diagnosis --test {test}{plot}"]
 
 

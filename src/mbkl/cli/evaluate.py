@@ -75,23 +75,18 @@ def _of_new_models(
     n_folds: int,
 ) -> tuple[NDArray, list[Outcome]]:
     """Learn from parts of a frame and try what was learned on the rest."""
-    with console.steps(reading=1) as steps:
-        steps.begin("reading", f"reading {data.name}")
-        import numpy as np
+    import numpy as np
 
-        from mbkl.cli.validation import folds_for, splits_of, try_out
+    from mbkl.cli.validation import Splits, try_out
 
-        frame = reading.read(data, console)
-        held_out = None if test is None else reading.read_test(test, frame)
-        n_folds = 1 if held_out else folds_for(frame, n_folds, console)
-    names = [f"fold {number + 1} of {n_folds}" for number in range(n_folds)]
+    splits = Splits.read(console, reading, data, test, n_folds, learning.seed)
+    names = [f"fold {number + 1} of {splits.n_splits}" for number in range(splits.n_splits)]
     outcomes = []
     with console.steps(**dict.fromkeys(names, 1)) as steps:
-        splits = splits_of(frame, held_out, n_folds, learning.seed)
         for name, split in zip(names, splits, strict=True):
             steps.begin(name)
             outcomes.append(try_out(steps.watch(learning.estimator()), split))
-    return np.unique(frame.y), outcomes
+    return np.unique(splits.frame.y), outcomes
 
 
 def _report(console: Console, classes: NDArray, outcomes: list[Outcome]) -> None:

@@ -15,15 +15,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:
-    """Find out before any work whether a file can be written.
-
-    Parameters
-    ----------
-    path : Path
-        A file of this name is replaced in the end, unless it is one of the inputs.
-    *inputs : Path or None
-        What the command reads.
-    """
+    """Find out before any work whether a file can be written; never over one that is read."""
     folder = path.parent
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file in it.")

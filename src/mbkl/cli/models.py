@@ -124,7 +124,10 @@ class Trained:
 
     @property
     def _columns(self) -> list[str]:
-        return [rule["name"] for rule in self.rules or ()]
+        """Columns that the model needs, whatever they look like."""
+        if self.rules is None:
+            return list(getattr(self.model, "feature_names_in_", ()))
+        return [rule["name"] for rule in self.rules]
 
     @property
     def _text_columns(self) -> list[str]:
@@ -132,19 +135,7 @@ class Trained:
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
-    """Return the columns of a frame as numbers.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-    frame : Frame
-    with_names : bool
-        Whether to return a dataframe, with the names of the features, or an array.
-
-    Returns
-    -------
-    X : DataFrame or ndarray
-    """
+    """Return the columns of a frame as numbers: a dataframe with names, or an array."""
     import pandas as pd
 
     with frame.errors_located():
@@ -155,31 +146,21 @@ def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any
 def encoded_for_training(
     frame: Frame, *others: Frame, with_names: bool = True
 ) -> tuple[list[Any], TableEncoder | None]:
-    """Learn how to encode a frame, and encode it and others; sparse ones stay as they are.
-
-    Parameters
-    ----------
-    frame : Frame
-    *others : Frame
-        With the same columns.
-    with_names : bool
-        See `encoded`.
-
-    Returns
-    -------
-    encoded : list of DataFrame, ndarray or csr_array
-    encoder : TableEncoder or None
-    """
+    """Learn how to encode a frame, and encode it and others; sparse ones stay as they are."""
     for other in others:
         if other.is_sparse != frame.is_sparse:
             raise FrameError(f"{other.path} and {frame.path} must both be sparse, or none of them.")
     if frame.is_sparse:
         width = frame.columns.shape[1]
         return [frame.columns, *(resized(other.columns, width) for other in others)], None
-    encoder = TableEncoder()
-    with frame.errors_located():
-        encoder.fit(frame.columns)
+    encoder = encoder_of(frame)
     return [encoded(encoder, one, with_names) for one in (frame, *others)], encoder
+
+
+def encoder_of(frame: Frame) -> TableEncoder:
+    """Learn how to encode a frame."""
+    with frame.errors_located():
+        return TableEncoder().fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:

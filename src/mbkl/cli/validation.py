@@ -6,37 +6,113 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cli.console import Console
-from mbkl.cli.models import encoded_for_training
+from mbkl.cli.models import encoded_for_training, encoder_of
+from mbkl.cli.options import Reading
 from mbkl.tabular import Frame, FrameError
+
+Split = tuple[Any, NDArray, Any, NDArray]
 
 
 @dataclass(frozen=True)
-class Split:
-    """Rows to learn from, and rows to be right about."""
+class Splits:
+    """Rows to learn from and rows to be right about: a test file, or folds.
 
-    X_train: Any
-    y_train: NDArray
-    X_test: Any
-    y_test: NDArray
+    Parameters
+    ----------
+    frame : Frame
+    test : Frame or None
+        None means folds of the frame.
+    n_splits : int
+    seed : int
+        Of the folds.
+    """
+
+    frame: Frame
+    test: Frame | None
+    n_splits: int
+    seed: int
+
+    @classmethod
+    def read(
+        cls,
+        console: Console,
+        reading: Reading,
+        data: Path,
+        test: Path | None,
+        n_folds: int,
+        seed: int,
+    ) -> Splits:
+        """Read the files, and see how many folds there can be."""
+        with console.steps(reading=1) as steps:
+            steps.begin("reading", f"reading {data.name}")
+            frame = reading.read(data, console)
+            if not frame.is_sparse:  # the same notes as those of a fit
+                console.notes(encoder_of(frame).notes_)
+            if test is not None:
+                return cls(frame, reading.read_test(test, frame), 1, seed)
+        return cls(frame, None, _possible_folds(frame, n_folds, console), seed)
+
+    def __iter__(self) -> Iterator[Split]:
+        """Yield X and y to learn from, and X and y to be right about.
+
+        Each split learns anew how to encode columns, so that no test row has a say in it.
+        """
+        for train, test in self._pairs():
+            # Not all classifiers take all names of features.
+            (X_train, X_test), _ = encoded_for_training(train, test, with_names=False)
+            yield X_train, train.y, X_test, test.y
+
+    def _pairs(self) -> Iterator[tuple[Frame, Frame]]:
+        from sklearn.model_selection import StratifiedKFold
+
+        if self.test is not None:
+            yield self.frame, self.test
+            return
+        alone = _rows_alone_in_their_class(self.frame.y)
+        others = np.setdiff1d(np.arange(self.frame.n_rows), alone)
+        folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.seed)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is outside of some of them only.
+            warnings.simplefilter("ignore", UserWarning)
+            pairs = list(folds.split(others, self.frame.y[others]))
+        for inside, outside in pairs:
+            train = np.union1d(others[inside], alone)
+            yield self.frame.take(train), self.frame.take(others[outside])
+
+
+def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
+    """Return how many folds there can be, and say so if some classes have too few rows."""
+    classes, counts = np.unique(frame.y, return_counts=True)
+    if counts.max() < 2:
+        raise FrameError(
+            f"{frame.path}, column '{frame.target}': each class has one row only, so that none "
+            "can be held out. Choose another column (--target), or a test file (--test)."
+        )
+    few = [f"'{label}'" for label in classes[counts < n_folds]]
+    if few:
+        shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        console.note(
+            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
+            "row is learned from, but never tested."
+        )
+    return min(n_folds, int(counts.max()))
+
+
+def _rows_alone_in_their_class(labels: NDArray) -> NDArray[np.intp]:
+    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
+    return first[counts == 1]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was predicted for rows whose labels are known.
-
-    Parameters
-    ----------
-    labels, predictions : ndarray of shape (n_rows,)
-    probabilities : ndarray of shape (n_rows, n_classes) or None
-    seconds : float
-        What the fit took.
-    """
+    """What was predicted for rows whose labels are known, and the seconds of the fit."""
 
     labels: NDArray
     predictions: NDArray
@@ -49,51 +125,12 @@ class Outcome:
         return float((self.labels == self.predictions).mean())
 
 
-def splits_of(frame: Frame, test: Frame | None, n_folds: int, seed: int) -> Iterator[Split]:
-    """Yield one split for a test frame, or those of a cross-validation.
-
-    Each learns anew how to encode columns, so that no test row has a say in it.
-
-    Parameters
-    ----------
-    frame : Frame
-    test : Frame or None
-    n_folds : int
-        If there is no test frame.
-    seed : int
-
-    Yields
-    ------
-    split : Split
-    """
-    pairs: Iterator[tuple[Frame, Frame]]
-    if test is not None:
-        pairs = iter([(frame, test)])
-    else:
-        folds = _folds(frame, n_folds, seed)
-        pairs = ((frame.take(inside), frame.take(outside)) for inside, outside in folds)
-    for train, held_out in pairs:
-        # Not all classifiers take all names of features.
-        (X_train, X_test), _ = encoded_for_training(train, held_out, with_names=False)
-        yield Split(X_train, train.y, X_test, held_out.y)
-
-
 def try_out(classifier: Any, split: Split) -> Outcome:
-    """Fit a classifier on one side of a split and predict the other.
-
-    Parameters
-    ----------
-    classifier : estimator
-    split : Split
-
-    Returns
-    -------
-    outcome : Outcome
-    """
+    """Fit a classifier on one side of a split and predict the other."""
+    X_train, y_train, X_test, y_test = split
     began = time.perf_counter()
-    classifier.fit(split.X_train, split.y_train)
-    seconds = time.perf_counter() - began
-    return outcome_of(classifier, split.X_test, split.y_test, seconds)
+    classifier.fit(X_train, y_train)
+    return outcome_of(classifier, X_test, y_test, time.perf_counter() - began)
 
 
 def outcome_of(classifier: Any, X: Any, y: NDArray, seconds: float = 0.0) -> Outcome:
@@ -114,24 +151,12 @@ def joined(outcomes: list[Outcome]) -> Outcome:
 
 
 def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
-    """Return all figures of an outcome, by name.
-
-    Parameters
-    ----------
-    outcome : Outcome
-    classes : ndarray
-        Sorted.
-
-    Returns
-    -------
-    figures : dict
-    """
+    """Return all figures of an outcome, by name; the classes are sorted."""
     from sklearn import metrics
 
     y, guess = outcome.labels, outcome.predictions
-    precision, recall, f1, n_rows = metrics.precision_recall_fscore_support(
-        y, guess, labels=classes, zero_division=0.0
-    )
+    by_class = metrics.precision_recall_fscore_support(y, guess, labels=classes, zero_division=0.0)
+    _, recall, _, n_rows = by_class
     result: dict[str, Any] = {
         "rows": y.size,
         "accuracy": outcome.accuracy,
@@ -140,73 +165,10 @@ def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
     }
     if outcome.probabilities is not None:
         result["log_loss"] = float(metrics.log_loss(y, outcome.probabilities, labels=classes))
+    columns = (column.tolist() for column in (classes, *by_class))
     result["classes"] = [
         {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
-        for label, n, p, r, f in zip(
-            classes.tolist(),
-            n_rows.tolist(),
-            precision.tolist(),
-            recall.tolist(),
-            f1.tolist(),
-            strict=True,
-        )
+        for label, p, r, f, n in zip(*columns, strict=True)
     ]
     result["confusion"] = metrics.confusion_matrix(y, guess, labels=classes)
     return result
-
-
-def _folds(frame: Frame, n_folds: int, seed: int) -> list[tuple[NDArray, NDArray]]:
-    """Return rows inside and outside of each fold, all classes in proportion."""
-    from sklearn.model_selection import StratifiedKFold
-
-    alone = rows_alone_in_their_class(frame.y)
-    others = np.setdiff1d(np.arange(frame.n_rows), alone)
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        # A class with fewer rows than folds is outside of some of them only.
-        warnings.simplefilter("ignore", UserWarning)
-        pairs = list(folds.split(others, frame.y[others]))
-    return [(np.union1d(others[inside], alone), others[outside]) for inside, outside in pairs]
-
-
-def folds_for(frame: Frame, n_folds: int, console: Console) -> int:
-    """Return how many folds there can be, and say so if some classes have too few rows.
-
-    Parameters
-    ----------
-    frame : Frame
-    n_folds : int
-        As many as wanted.
-    console : Console
-
-    Returns
-    -------
-    n_folds : int
-        At most as many as rows of the largest class.
-    """
-    classes, counts = np.unique(frame.y, return_counts=True)
-    if counts.max() < 2:
-        raise FrameError(
-            f"{frame.path}, column '{frame.target}': each class has one row only, so that none "
-            "can be held out. Choose another column (--target), or a test file (--test)."
-        )
-    few = [f"'{label}'" for label in classes[counts < n_folds]]
-    if few:
-        shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
-        console.note(
-            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
-            "row is learned from, but never tested."
-        )
-    return min(n_folds, int(counts.max()))
-
-
-def rows_alone_in_their_class(labels: NDArray) -> NDArray[np.intp]:
-    """Return the rows whose label no other row has.
-
-    Examples
-    --------
-    >>> rows_alone_in_their_class(np.array(["u", "w", "u"]))
-    array([1])
-    """
-    _, first, counts = np.unique(labels, return_index=True, return_counts=True)
-    return np.sort(first[counts == 1])

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACES = " "
-# Not more than a field of Python's reader may have, since a quote that is never closed makes
-# one of all that follows.
-_SAMPLE = 100_000
+# Bytes and lines that tell how a file is written, and bytes that do so where lines are long.
+_SAMPLE, _LINES, _MOST = 100_000, 10, 2**26
+# Bytes that are parsed at once: more than the longest line.
+_BLOCK = 2**24
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -32,7 +33,7 @@ _BOMS = {
 }
 # Comments, and the line that tells Excel the delimiter.
 _NO_ROW = re.compile(r"\s*$|[#%]|sep=.$")
-_COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?\d*,\d+"), re.compile(r"[+-]?\d*\.\d+")
+_COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
 
 
 @dataclass(frozen=True)
@@ -70,28 +71,36 @@ class Layout:
 
 
 def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list[str]]:
-    """Read a text file; values of each column have one type, text if nothing else fits.
+    """Read a text file: columns, whose names may be empty or come twice, layout and notes.
 
-    Returns
-    -------
-    columns : pyarrow.Table
-        Their names may be empty, or come twice.
-    layout : Layout
-    notes : list of str
+    Values of each column have one type, text if nothing else fits.
     """
-    with require("pyarrow", "cli").input_stream(str(path)) as stream:
-        sample = stream.read(_SAMPLE)
+    sample, is_cut = _beginning(path)
     for encoding in [dialect.encoding] if dialect.encoding else _encodings(sample):
         try:
             text = codecs.getincrementaldecoder(encoding)().decode(sample)
-            layout = _layout(text, len(sample) == _SAMPLE, dialect)
+            layout = _layout(text, is_cut, dialect)
             columns = _parsed(path, encoding, layout, dialect)
         except UnicodeError:
             continue
+        except csv.Error as error:
+            raise ValueError(f"{error}; a quote may not be closed") from None
         guessed = dialect.encoding is None and not encoding.startswith("utf")
         note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
         return columns, layout, [note] if guessed else []
     raise ValueError(f"the text is not {encoding}. Name its encoding (--encoding), or leave it out")
+
+
+def _beginning(path: Path) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, some lines at least, and whether there are more."""
+    with require("pyarrow", "cli").input_stream(str(path)) as stream:
+        sample = stream.read(_SAMPLE)
+        while sample.count(b"\n") < _LINES and len(sample) < _MOST:
+            more = stream.read(len(sample))
+            if not more:
+                return sample, False
+            sample += more
+        return sample, bool(stream.read(1))
 
 
 def _encodings(sample: bytes) -> list[str]:
@@ -108,7 +117,7 @@ def _encodings(sample: bytes) -> list[str]:
 
 def _layout(text: str, is_cut: bool, dialect: Dialect) -> Layout:
     """Find out how a file is written from its beginning."""
-    lines = list(io.StringIO(text, newline=None))
+    lines = list(io.StringIO(text.removeprefix("\ufeff"), newline=None))
     if is_cut and len(lines) > 1:
         lines.pop()
     n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
@@ -145,7 +154,10 @@ def _delimiter(lines: list[str]) -> str:
     """Return what divides most rows into the same number of fields, and into most of them."""
 
     def how_good(delimiter: str) -> tuple[float, int]:
-        widths = Counter(len(row) for row in _rows(lines, delimiter) if row)
+        try:
+            widths = Counter(len(row) for row in _rows(lines, delimiter) if row)
+        except csv.Error:  # a field that is longer than fields are
+            return 0.0, 1
         width, count = widths.most_common(1)[0]
         return (count / widths.total() if width > 1 else 0.0), width
 
@@ -216,6 +228,7 @@ def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.T
     reading = reader.ReadOptions(
         encoding="utf-8" if encoding == "utf-8-sig" else encoding,
         column_names=places,
+        block_size=_BLOCK,
         skip_rows=n_skipped,
     )
     try:

@@ -195,11 +195,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = []
         for rule in self.rules_:
             one_hot = rule["kind"] == "one-hot"
-            names += (
-                [f"{rule['name']}={category}" for category in rule["categories"]]
-                if one_hot
-                else [rule["name"]]
-            )
+            endings = [f"={category}" for category in rule["categories"]] if one_hot else [""]
+            names += [rule["name"] + ending for ending in endings]
         return np.array(names, dtype=object)
 
     def _validated(self, X, reset: bool) -> pa.Table:
@@ -227,30 +224,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _arrow(X) -> pa.Table:
-    """Return a dataframe, or arrays by name, as an arrow table."""
+    """Return a dataframe, or arrays by name, as columns of arrow."""
     pa = require("pyarrow", "cli")
-    if not isinstance(X, dict):
-        try:
-            # The index of a frame of pandas is none of its columns.
-            is_pandas = hasattr(X, "iloc")
-            frame = pa.Table.from_pandas(X, preserve_index=False) if is_pandas else pa.table(X)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise TypeError(f"Columns must hold values of one type each: {error}") from None
+    if isinstance(X, dict) or hasattr(X, "iloc"):  # of pandas: its index is none of the items
+        arrays = [_array(values, name) for name, values in X.items()]
+        frame = pa.table(arrays, names=[str(name) for name, _ in X.items()])
     else:
-        columns = {}
-        for name, values in X.items():
-            try:
-                # From pandas means that NaN is a missing value.
-                columns[name] = pa.array(np.ascontiguousarray(values), from_pandas=True)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-                raise TypeError(
-                    f"argument must be a string or a number: column '{name}' mixes types; "
-                    "make all its values text or all of them numbers."
-                ) from None
-        frame = pa.table(columns)
+        frame = pa.table(X)
     if len(set(frame.column_names)) < frame.num_columns:
         raise ValueError("Two columns of X have the same name; rename one.")
     return frame
+
+
+def _array(values, name) -> pa.Array:
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
+    try:
+        # From pandas means that NaN is a missing value.
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise TypeError(
+            f"argument must be a string or a number: column '{name}' mixes types; "
+            "make all its values text or all of them numbers."
+        ) from None
 
 
 def _rule(

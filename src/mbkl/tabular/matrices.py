@@ -21,16 +21,6 @@ def read_svmlight(path: Path, task: Task | None = None) -> Frame:
     """Read a file of lines `label index:value ...`.
 
     Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
-
-    Parameters
-    ----------
-    path : Path
-    task : {"classification", "regression"} or None
-        What the labels are; None finds out.
-
-    Returns
-    -------
-    frame : Frame
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -46,19 +36,7 @@ def read_svmlight(path: Path, task: Task | None = None) -> Frame:
 
 
 def read_numpy(path: Path, task: Task | None = None) -> Frame:
-    """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy.
-
-    Parameters
-    ----------
-    path : Path
-    task : {"classification", "regression"} or None
-        What the labels are; None finds out.
-
-    Returns
-    -------
-    frame : Frame
-        Features are named x0, x1, ...
-    """
+    """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy."""
     from scipy import sparse
 
     try:

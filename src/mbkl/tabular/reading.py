@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
+# Digits in groups of three, such as 1,234.5; what stands between them is no decimal.
+_GROUPED = r"^[+-]?(\d{{1,3}}([,.' ]\d{{3}})+|\d+)([{0}]\d*)?$"
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -156,7 +158,7 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
         raise FrameError(f"{path}: {_reason(error, kind)}") from None
     stripped = [name.strip() for name in columns.column_names]
     names = list(unique(stripped))
-    notes += _notes_on_names(stripped, names, layout)
+    notes += _notes_on_names(stripped, names, layout is not None and dialect.header is None)
     clean = {}
     for name, column in zip(names, columns.columns, strict=True):
         if is_unnamed(name) and column.null_count == len(column):
@@ -177,6 +179,8 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
 def _reason(error: Exception, kind: str) -> str:
     """Return in words what a reader did not like."""
     words = " ".join(str(error).split())
+    if "Empty CSV file" in words:
+        return "there are no rows, only the names of columns."
     if "Expected" in words and "columns, got" in words:
         words = words.removeprefix("CSV parse error: ")
         return (
@@ -190,21 +194,21 @@ def _reason(error: Exception, kind: str) -> str:
     return f"this is no readable {kind} file, or a damaged one ({words[:200]})."
 
 
-def _notes_on_names(written: list[str], names: list[str], layout: Layout | None) -> list[str]:
+def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list[str]:
     """Say which columns got other names, and whether the names may be none."""
     notes = []
     changed = [new for old, new in zip(written, names, strict=True) if old not in ("", new)]
     if changed:
         shown = ", ".join(f"'{name}'" for name in changed[:10])
         notes.append(f"Columns whose names came before are now named {shown}.")
-    if layout and not layout.header:
+    if guessed and names[0] == "column_1":
         notes.append(
-            f"There is no line of names (header, --no-header): the columns are '{names[0]}' to "
-            f"'{names[-1]}'."
+            "The first line holds numbers, not names (--header, if it does): the columns are "
+            f"'column_1' to '{names[-1]}'."
         )
     numbers = [name for name in names if is_plain_number(name)]
     counted = [str(number) for number in range(len(names))]
-    if layout and numbers and names != counted:
+    if guessed and numbers and names != counted:
         notes.append(
             f"Names of columns are numbers, such as '{numbers[0]}'; if the file has no line of "
             "names, say so (header=False, --no-header)."
@@ -234,7 +238,10 @@ def _as_numbers(
 
     if column.null_count == len(column):
         return column, []
-    numbers = pc.replace_substring(column, decimal, ".") if decimal != "." else column
+    numbers = column
+    if pc.all(pc.match_substring_regex(column, _GROUPED.format(decimal))).as_py():
+        numbers = pc.replace_substring_regex(column, f"[^0-9{decimal}+-]", "")
+    numbers = pc.replace_substring(numbers, decimal, ".")
     try:
         return numbers.cast(pa.float64()), []
     except pa.ArrowInvalid:
