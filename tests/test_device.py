@@ -7,7 +7,10 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl.engine import limits
+from mbkl.engine.device import DeviceCodes
 from mbkl.maps import Ferns, Projections, Stumps
+from mbkl.solvers import choose
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -23,6 +26,12 @@ FORMS = [
     {"maps": Projections(), "theta": "ones"},
     {"maps": "auto", "theta": "ones"},
 ]
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_many(monkeypatch):
+    """Keep rows on the device: a few thousand would be collected."""
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 10)
 
 
 @pytest.fixture(params=[2, 3, 18], ids="{} classes".format)
@@ -47,6 +56,20 @@ def test_the_optimum_is_that_of_the_cpu(form, data):
     difference = on_device.decision_function(X) - on_cpu.decision_function(X)
     # The optimum of Step 1 is flat, which leaves single scores some room.
     assert np.quantile(np.abs(difference), 0.95) < 0.2
+
+
+@pytest.mark.parametrize(("limit", "where"), [(10, True), (4_000, False)])
+def test_few_rows_are_solved_on_the_cpu(make_data, monkeypatch, limit, where):
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", limit)
+    seen, original = [], choose.solve
+
+    def noted(problem, *arguments):
+        seen.append(isinstance(problem.operator.codes, DeviceCodes))
+        return original(problem, *arguments)
+
+    monkeypatch.setattr("mbkl.learn.classifier_weights.solve", noted)
+    MBKLClassifier(maps="stumps", n_maps=60, device="torch").fit(*make_data())
+    assert seen == [where]
 
 
 def test_a_search_and_probabilities(make_data):
@@ -147,8 +170,8 @@ def test_an_unknown_device_is_named(make_data):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_high_costs_of_step_1(make_data, monkeypatch, loss):
     # Steps that are never long enough, so that the supports of the rows become variables.
-    monkeypatch.setattr("mbkl.solvers.interior_point._SHORT", np.inf)
-    monkeypatch.setattr("mbkl.learn.kernel_weights._DENSE_WORK", 0)
+    monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
+    monkeypatch.setattr(limits, "DENSE_WORK_OF_PAIRS", 0)
     X, y = make_data(200, 4)
     on_cpu, on_device = (
         MBKLClassifier(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mbkl import MBKLClassifier, MBKLClassifierCV, estimate_memory, memory
-from mbkl.engine import stream_engine
-from mbkl.learn import algorithm, classifier_weights, stream_learner
+from mbkl.engine import files, limits
 
 
 @pytest.fixture(autouse=True)
@@ -15,27 +14,25 @@ def small_blocks(monkeypatch):
     """Let few rows be many."""
     monkeypatch.setattr(memory, "_BLOCK_BYTES", 4_000)
     monkeypatch.setattr(memory, "_BLOCKS", 0)
-    monkeypatch.setattr(stream_engine, "FEW_ROWS", 100)
-    for module in (algorithm, classifier_weights, stream_learner, memory):
-        monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr("mbkl.search.FEW_ROWS_GRAM", 300)
-    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
-    monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
-    monkeypatch.setattr(classifier_weights, "_FEW_ROWS_HINGE", 50)
-    monkeypatch.setattr("mbkl.solvers.newton_cg._FEWEST_OF_A_PART", 10)
+    monkeypatch.setattr(files, "FEW_ROWS_OF_A_FILE", 100)
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
+    monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
+    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
 
 
 @pytest.fixture
 def streams(monkeypatch):
     """Count the passes over files."""
     passes = []
-    original = stream_engine._blocks
+    original = files.DiskArray.blocks
 
-    def counted(codes):
-        passes.append(codes.n_rows)
-        return original(codes)
+    def counted(array):
+        passes.append(array.shape[1])
+        return original(array)
 
-    monkeypatch.setattr(stream_engine, "_blocks", counted)
+    monkeypatch.setattr(files.DiskArray, "blocks", counted)
     return passes
 
 
@@ -89,6 +86,31 @@ def test_same_bits(name, n_classes, make_data, bits_of, streams, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"maps": "stumps", "n_maps": 100},
+        {"maps": "ferns", "n_maps": 20, "C": 10.0},
+        {"maps": "stumps", "theta": "learned", "n_maps": 100},
+        {"maps": "stumps", "loss": "hinge", "n_maps": 100},
+        {"maps": ["stumps", "ferns"], "theta": "reweighted", "n_maps": 20},
+    ],
+    ids=repr,
+)
+def test_temperatures_have_the_same_bits(make_data, streams, settings, n_classes):
+    """Parts of the rows that are held out are in the order of their own, wherever they are."""
+    X, y = make_data(600, 5, n_classes, spread=2.0)
+    X, y = np.vstack([X, X[:50]]), np.concatenate([y, y[:50]])
+    settings = {"calibration": "temperature", "random_state": 0, **settings}
+    plain = MBKLClassifier(**settings).fit(X, y)
+    assert not streams
+    limited = MBKLClassifier(**settings, max_memory=too_little(plain, X, n_classes)).fit(X, y)
+    assert streams
+    assert plain.temperature_ == limited.temperature_
+
+
 @pytest.mark.parametrize("ample", [False, True])
 @pytest.mark.parametrize("settings", [{}, {"maps": "stumps", "n_maps": 100}])
 def test_zero_weights_are_absence(make_data, bits_of, streams, settings, ample):
@@ -99,7 +121,7 @@ def test_zero_weights_are_absence(make_data, bits_of, streams, settings, ample):
     limited = MBKLClassifier(random_state=0, max_memory=limit, **settings)
     plain.fit(X, y, weights)
     limited.fit(X, y, weights)
-    assert streams
+    assert bool(streams) != ample
     assert bits_of(plain) == bits_of(limited)
 
 

@@ -184,10 +184,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         -------
         psi : ndarray of shape (n_samples, n_used_features)
         """
-        warped = []
-        for maps, own, theta in zip(
-            self._maps.families, self._codes(X), self._weights(), strict=True
-        ):
+        codes, warped = self._codes(X), []
+        for maps, own, theta in zip(self._maps.families, codes, self._weights(), strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "

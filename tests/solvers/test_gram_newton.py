@@ -8,9 +8,10 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from mbkl.engine import limits
+from mbkl.engine.rows import ArrayRows
 from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.maps import Ferns, Stumps
-from mbkl.maps.families import MapSet
+from mbkl.maps.families import Plan, draw_all
 from mbkl.solvers import gram_newton, newton_cg
 from mbkl.solvers.losses import SquaredHinge
 from mbkl.solvers.margins import Margins
@@ -48,11 +49,9 @@ def solve_matrix(gram, margins, tol):
 class Example:
     """A kernel matrix with labels, and the maps it comes from."""
 
-    def __init__(self, X, y, n_classes, engine):
-        families = (Stumps(), Ferns(depth=3))
-        drawn = [family.fit_codes(X, np.ones(len(X)), 80, 0, engine) for family in families]
-        maps = MapSet(tuple(part for part, _ in drawn))
-        self.operator = maps.operator([codes for _, codes in drawn], engine)
+    def __init__(self, X, y, n_classes, loops):
+        plans = [Plan(Stumps(), 80), Plan(Ferns(depth=3), 80)]
+        _, self.operator, _ = draw_all(plans, ArrayRows(X, loops), np.ones(len(X)), 0)
         generator = np.random.default_rng(0)
         kernel_weights = generator.random(self.operator.n_slots) + 0.2
         kernel_weights /= kernel_weights[self.operator.is_map].sum()
@@ -81,9 +80,9 @@ class Example:
 
 
 @pytest.fixture(params=[2, 3], ids=["two classes", "three classes"])
-def problem(request, make_data, engine):
+def problem(request, make_data, loops):
     X, y = make_data(90, 3, request.param)
-    return Example(X, y, request.param, engine)
+    return Example(X, y, request.param, loops)
 
 
 @EVERY_COST
@@ -205,9 +204,9 @@ def test_a_tiny_cost_leaves_the_intercept(problem):
 
 
 @pytest.mark.parametrize("cost", [1e-3, 1.0, 1e3, 1e9])
-def test_a_repeated_row_is_a_heavier_one(make_data, engine, cost):
+def test_a_repeated_row_is_a_heavier_one(make_data, loops, cost):
     X, y = make_data(50, 3)
-    problem = Example(X, y, 2, engine)
+    problem = Example(X, y, 2, loops)
     times = np.random.default_rng(1).integers(1, 4, size=50)
     rows = np.repeat(np.arange(50), times)
     heavy = Margins(problem.labels, cost * times[:, None].astype(float), SquaredHinge())
@@ -230,11 +229,11 @@ def test_equal_rows_of_different_classes(cost):
 
 
 @pytest.mark.parametrize("n_rows", [700, 100])
-def test_the_first_rows_of_one_class_are_no_trouble(engine, n_rows):
+def test_the_first_rows_of_one_class_are_no_trouble(loops, n_rows):
     """The start looks at a part of the rows only, and that may hold one class."""
     X = np.random.default_rng(0).normal(size=(n_rows, 3))
     X = X[np.argsort(X[:, 0])]
-    problem = Example(X, (X[:, 0] > 0).astype(int), 2, engine)
+    problem = Example(X, (X[:, 0] > 0).astype(int), 2, loops)
     (solution,) = problem.solve(1.0)
     assert solution.gap <= 1e-4 * solution.objective
 
@@ -255,10 +254,10 @@ def with_threads(example, n_threads):
     return replace(example.problem(10.0), operator=operator)
 
 
-def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, engine):
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, loops):
     monkeypatch.setattr(limits, "WORTH_THREADS", 1)
     X, y = make_data(120, 3, 4)
-    example = Example(X, y, 4, engine)
+    example = Example(X, y, 4, loops)
     expected = gram_newton.minimise(with_threads(example, 1), None, 1e-4, 100)
     for n_threads in (2, 3, 8):
         found = gram_newton.minimise(with_threads(example, n_threads), None, 1e-4, 100)
@@ -267,10 +266,10 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, make_data, engin
             assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
 
 
-def test_a_callback_stops_all_columns(monkeypatch, make_data, engine):
+def test_a_callback_stops_all_columns(monkeypatch, make_data, loops):
     monkeypatch.setattr(limits, "WORTH_THREADS", 1)
     X, y = make_data(60, 3, 5)
-    example = Example(X, y, 5, engine)
+    example = Example(X, y, 5, loops)
     for n_threads in (1, 2):
         calls = []
 

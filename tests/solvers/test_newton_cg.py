@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from mbkl.engine.numpy_engine import NumpyEngine
-from mbkl.learn.operator import MapOperator
 
+from mbkl.cells.operator import operator_of
 from mbkl.engine import limits
+from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns
 from mbkl.solvers import newton_system
 from mbkl.solvers.losses import SquaredHinge
@@ -45,8 +45,8 @@ def test_steps_solve_the_dense_system(make_data, make_operator, n_features, shar
 def ferns(make_data):
     """Ferns on some rows, their penalty, and the kernel matrix of the rows."""
     X, y = make_data(120, 3)
-    maps, codes = Ferns(depth=2).fit_codes(X, np.ones(120), 30, 0, NumpyEngine())
-    operator = MapOperator(codes, maps.cells, NumpyEngine())
+    maps, codes = Ferns(depth=2).fit_codes(ArrayRows(X), np.ones(120), 30, 0)
+    operator = operator_of(codes, maps.cells)
     weights = np.random.default_rng(0).random(operator.n_slots) + 0.5
     return operator, operator.penalty(weights), operator.gram(weights), y
 

@@ -7,8 +7,8 @@ import pytest
 
 from mbkl.engine import limits
 from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import PairOperator, smallest_cost
-from mbkl.learn.pairs import sample_pairs
+from mbkl.learn.kernel_weights import KernelProblem
+from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.solvers import barrier, primal_dual
 from mbkl.solvers.losses import Logistic, SquaredHinge
 from mbkl.solvers.margins import Margins
@@ -25,13 +25,10 @@ def make_problem(make_data, make_operator):
 
     def make(loss, multiple, n_classes=2):
         X, y = make_data(80, 6, n_classes)
-        operator, weights = make_operator(X, 300), np.ones(len(y))
-        signs = initial_signs(operator, class_shares(operator, y, n_classes, weights), "balanced")
-        pairs = sample_pairs(operator, y, n_classes, weights, 2, 50_000, 0)
-        signed = PairOperator.of(operator, pairs, signs)
-        cost = multiple * smallest_cost(signed, pairs, loss)
-        costs = cost * pairs.weights[:, None]
-        return Problem(signed, Margins(pairs.labels[:, None], costs, LOSSES[loss]))
+        rows = LabelledRows(make_operator(X, 300), y, n_classes, np.ones(len(y)), 0)
+        signs = initial_signs(rows.operator, class_shares(rows), "balanced")
+        step = KernelProblem.of(rows, signs, loss, 2, 50_000)
+        return Problem(step.operator, step.margins(multiple * step.smallest_cost))
 
     return make
 
