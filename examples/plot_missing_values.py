@@ -29,7 +29,7 @@ chances = {
     "healthy people": np.where(y[:, None] == 1, 0.65, 0.25) * np.ones_like(X),
 }
 generator = np.random.default_rng(0)
-tables = {
+gappy = {
     name: np.where(generator.random(X.shape) < chance, np.nan, X)
     for name, chance in chances.items()
 }
@@ -47,13 +47,13 @@ models = {
 }
 figure, axis = plt.subplots(figsize=(8, 3.2))
 for number, (name, model) in enumerate(models.items()):
-    for place, table in enumerate(tables.values()):
-        accuracy = 100 * cross_val_score(model, table, y, cv=3)
+    for place, values in enumerate(gappy.values()):
+        accuracy = 100 * cross_val_score(model, values, y, cv=3)
         height = 2 - place + 0.2 * (1 - number)
         label = name if place == 0 else None
         axis.plot(accuracy.mean(), height, "o", color=f"C{number}", label=label)
         axis.hlines(height, accuracy.min(), accuracy.max(), color=f"C{number}")
-axis.set_yticks(range(3), [f"missing: {name}" for name in reversed(tables)])
+axis.set_yticks(range(3), [f"missing: {name}" for name in reversed(gappy)])
 axis.set(xlabel="accuracy, % (lines: from the worst fold to the best)")
 axis.legend(loc="lower left")
 plt.show()

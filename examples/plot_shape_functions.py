@@ -1,6 +1,6 @@
 """
-Shape functions of a medical table
-==================================
+Shape functions of medical data
+===============================
 
 A model of stumps is a sum of one step function for each feature. So it can be read: which features
 matter, where along each of them something changes, and what each one adds for a given person. The

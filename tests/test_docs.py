@@ -1,10 +1,12 @@
 """The documentation: what is public is in the API reference."""
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 PAGES = Path(__file__).parents[1] / "docs" / "api"
 
@@ -38,3 +40,30 @@ def listed_names(module):
 )
 def test_all_public_names_are_in_the_reference(module):
     assert listed_names(module) == set(importlib.import_module(module).__all__)
+
+
+def estimators():
+    """Return all public estimators."""
+    names = [getattr(importlib.import_module(m), n) for m, n in public_names()]
+    return [each for each in names if isinstance(each, type) and issubclass(each, BaseEstimator)]
+
+
+def public_names():
+    for module in ("mbkl", "mbkl.dask", "mbkl.maps"):
+        for name in importlib.import_module(module).__all__:
+            yield module, name
+
+
+def documented_parameters(kind) -> list[str]:
+    """Return the names in the section of parameters of a docstring."""
+    text = re.split(r"^Parameters\n-+\n", inspect.getdoc(kind), flags=re.M)[1]
+    section = re.split(r"^\w[\w ]*\n-+\n", text, flags=re.M)[0]
+    lines = [line for line in section.splitlines() if line and not line.startswith(" ")]
+    return [name.strip() for line in lines for name in line.split(" : ")[0].split(",")]
+
+
+@pytest.mark.parametrize(
+    "kind", estimators(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}"
+)
+def test_all_parameters_are_documented_once(kind):
+    assert sorted(documented_parameters(kind)) == sorted(kind().get_params(deep=False))

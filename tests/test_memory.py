@@ -208,6 +208,38 @@ def test_sparse_rows_are_refused(make_data):
     MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)
 
 
+@pytest.fixture
+def no_files(monkeypatch):
+    """Let codes in files be an error."""
+
+    def refuse(*arguments):
+        raise AssertionError("Codes go to files where memory suffices.")
+
+    monkeypatch.setattr(memory, "FileRows", refuse)
+
+
+AMPLE = {
+    "integers": lambda X: ((64 * X).astype(np.int64), None),
+    "bytes": lambda X: (np.clip(20 * X, 0, 255).astype(np.uint8), None),
+    "truth values": lambda X: (X > 0, None),
+    "a zero weight": lambda X: (X, np.where(np.arange(len(X)) == 7, 0.0, 1.0)),
+    "both": lambda X: ((64 * X).astype(int), np.where(np.arange(len(X)) == 7, 0.0, 1.0)),
+    "floats": lambda X: (X, None),
+}
+
+
+@pytest.mark.parametrize("maps", ["stumps", "ferns", "projections", "auto"])
+@pytest.mark.parametrize("name", AMPLE)
+def test_ample_memory_is_used(make_data, bits_of, no_files, name, maps):
+    X, y = make_data(5_000, 4)
+    X, weights = AMPLE[name](X)
+    models = [
+        MBKLClassifier(maps=maps, n_maps=30, max_memory=limit, random_state=0).fit(X, y, weights)
+        for limit in (None, "100GB")
+    ]
+    assert bits_of(models[0]) == bits_of(models[1])
+
+
 def test_a_disk_that_is_too_small(make_data, monkeypatch):
     X, y = make_data(5_000, 4)
     model = MBKLClassifier(maps="stumps", n_maps=100)

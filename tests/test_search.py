@@ -10,6 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
+from mbkl.learn import labelled_rows
 from mbkl.search import Entry, Search
 
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
@@ -269,3 +270,52 @@ def test_all_rows_are_searched_where_a_part_lacks_a_fold(monkeypatch, make_data)
     model = MBKLClassifierCV(n_maps=20, cv=splits, random_state=0).fit(X, y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
     assert "split1_test_score" in model.cv_results_
+
+
+@pytest.fixture
+def merges(monkeypatch):
+    """Count the rows of which equal ones are merged, each time."""
+    sizes, original = [], labelled_rows.merge_equal_rows
+
+    def counted(hashes, y, weights):
+        sizes.append(y.size)
+        return original(hashes, y, weights)
+
+    monkeypatch.setattr(labelled_rows, "merge_equal_rows", counted)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_learners"),
+    [
+        ({"maps": "stumps"}, 1),
+        ({"maps": "stumps", "calibration": "temperature"}, 1),
+        ({"Cs": (0.1, 1.0)}, 1),
+        ({}, 3),  # a learner for every depth that is tried
+    ],
+    ids=repr,
+)
+def test_equal_rows_are_merged_once(make_data, merges, settings, n_learners):
+    X, y = make_data(90)
+    MBKLClassifierCV(n_maps=20, cv=3, random_state=0, **settings).fit(X, y)
+    assert merges.count(90) == n_learners
+    # And those of each part once for every path of costs over it.
+    assert merges.count(60) >= 3 * n_learners
+
+
+@pytest.mark.parametrize("maps", ["auto", "stumps"])
+@pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
+def test_gaps_of_folds_without_a_class_can_be_shown(make_data, capsys, maps, theta, loss):
+    """The objective of a class without rows is zero."""
+    X, y = make_data(n_classes=3)
+    folds = [(np.flatnonzero(y != label), np.flatnonzero(y == label)) for label in range(3)]
+    model = MBKLClassifierCV(
+        maps=maps, theta=theta, loss=loss, n_maps=30, Cs=(0.1, 1.0), cv=folds, random_state=0
+    )
+    with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
+        warnings.simplefilter("error")
+        model.set_params(verbose=2).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert any("relative gap" in line for line in lines)
+    assert not any("nan" in line for line in lines)

@@ -158,26 +158,24 @@ def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
     """Time the two hot operations at the size of Step 2, against the ceilings."""
     import torch
 
-    from mbkl.engine import engine_on
-    from mbkl.engine.codes import DenseCodes
+    from mbkl.engine.device import Device, DeviceCodes
 
-    engine = engine_on("cuda", 0)
     n_cells = 1 + round(0.45 * shape.n_maps / shape.n_features)
     offsets = np.arange(shape.n_features + 1) * n_cells
     values = torch.randint(
         n_cells, (shape.n_features, shape.n_rows), dtype=torch.uint8, device="cuda"
     )
-    codes = DenseCodes(values, offsets)
+    codes = DeviceCodes(values, offsets, Device("cuda"))
     n_maps = (n_cells - 1) * shape.n_features
     tables = torch.randn(codes.n_cells, shape.n_classes, dtype=torch.float64, device="cuda")
     residuals = torch.randn(shape.n_rows, shape.n_classes, device="cuda")
     width = -(-shape.n_classes // 128) * 128
     lines = []
     for name, action in {
-        "gather": lambda: engine.gather(codes, tables),
-        "histogram": lambda: engine.histogram(codes, residuals),
+        "gather": lambda: codes.gather(tables),
+        "histogram": lambda: codes.histogram(residuals),
     }.items():
-        with engine.coarse():
+        with codes.coarse():
             seconds = _seconds(action, repeats=3)
         work = 2.0 * shape.n_rows * n_maps * width
         moved = 5.0 * shape.n_rows * n_maps  # a code read, an indicator written and read

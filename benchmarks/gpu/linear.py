@@ -14,6 +14,7 @@ from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.solvers.losses import SquaredHinge
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.newton_cg import minimise
+from mbkl.solvers.problem import Problem, Solution
 
 _BLOCK_ROWS = 65_536
 _WIDTH = 128
@@ -34,12 +35,15 @@ class Features:
     X: Any
     scale: Any
 
-    in_lockstep = True
     longest_chain = 1
 
     @property
+    def n_columns(self) -> int:
+        return self.X.shape[1]
+
+    @property
     def is_chained(self) -> NDArray[np.bool_]:
-        return np.zeros(self.X.shape[1], dtype=bool)
+        return np.zeros(self.n_columns, dtype=bool)
 
     def coarse(self):
         return nullcontext()
@@ -71,7 +75,7 @@ class Features:
         import torch
 
         n_columns = values.shape[1]
-        sums = torch.zeros((self.X.shape[1], n_columns), dtype=_double(), device=self.X.device)
+        sums = torch.zeros((self.n_columns, n_columns), dtype=_double(), device=self.X.device)
         for rows in _blocks(len(self.X)):
             block = (self.X[rows].float() ** power).bfloat16()
             for piece in _pieces(values[rows]):
@@ -110,12 +114,13 @@ def linear_svm(X: NDArray[np.uint8], y: NDArray[np.intp], n_classes: int, C: flo
     labels = one_vs_rest_labels(torch.from_numpy(y).cuda(), n_classes)
     costs = torch.full((len(X), 1), C * 1000.0 / len(X), device="cuda")
     margins = Margins(labels, costs, SquaredHinge())
-    start = torch.zeros((X.shape[1], n_classes), dtype=_double(), device="cuda")
-    penalty = torch.ones(X.shape[1], dtype=_double(), device="cuda")
-    solution = minimise(operator, margins, penalty, start, start[0], tol, 30)
+    weights = torch.zeros((X.shape[1], n_classes), dtype=_double(), device="cuda")
+    start = Solution(weights, weights[0], torch.inf + weights[0], torch.inf + weights[0])
+    problem = Problem(operator, margins, torch.ones_like(weights[:, 0]))
+    solution = minimise(problem, start, tol, 30, at_once=True)
 
     def scores(new: NDArray[np.uint8]) -> NDArray:
-        found = Features(torch.from_numpy(new).cuda(), operator.scale).forward(solution.jumps)
+        found = Features(torch.from_numpy(new).cuda(), operator.scale).forward(solution.weights)
         return to_host(found + solution.intercept)
 
     return scores, solution.n_iter

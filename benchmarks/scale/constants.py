@@ -14,18 +14,19 @@ import numpy as np
 
 from benchmarks.common import n_cores, seconds
 from benchmarks.scale.cluster import local_cluster
+from benchmarks.scale.counting import n_stored
 from benchmarks.scale.dask_overhead import crew_of, curvature_on
 from benchmarks.scale.problems import Shape, rows_of
 from mbkl.engine.codes import DenseCodes
-from mbkl.engine.disk_array import DiskArray
-from mbkl.engine.numba_engine import NumbaEngine
-from mbkl.learn.algorithm import merge_equal_rows
-from mbkl.solvers.losses import smoothing_path
-from mbkl.solvers.margins import Margins
-from mbkl.maps import Ferns
-from mbkl.maps.stumps import Stumps
+from mbkl.engine.compiled import Compiled
+from mbkl.engine.files import DiskArray
+from mbkl.engine.rows import ArrayRows
+from mbkl.learn.labelled_rows import merge_equal_rows
+from mbkl.maps import Ferns, Stumps
 from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.gram_newton import factor_of
+from mbkl.solvers.losses import LOSSES
+from mbkl.solvers.margins import Margins
 
 # Cells of a stump's feature that is bundled with others, and of a fern.
 BUNDLED_CELLS, FERN_CELLS, COLUMNS = 10, 128, 10
@@ -102,7 +103,7 @@ def _median(work: Callable[[], object], sizes: Sizes) -> float:
 def _codes(n_cells: int, sizes: Sizes) -> DenseCodes:
     generator = np.random.default_rng(0)
     values = generator.integers(n_cells, size=(sizes.n_groups, sizes.n_rows), dtype=np.uint8)
-    return DenseCodes(values, n_cells * np.arange(sizes.n_groups + 1))
+    return DenseCodes(values, n_cells * np.arange(sizes.n_groups + 1), Compiled(1))
 
 
 def _measure_passes(found: Constants, sizes: Sizes) -> None:
@@ -117,26 +118,23 @@ def _measure_passes(found: Constants, sizes: Sizes) -> None:
         tables = generator.normal(size=(plain.n_cells, n_columns))
         residuals = generator.integers(-1000, 1000, size=(own.n_rows, n_columns))
         for n_threads, target in ((1, found.unit), (n_cores(), found.on_all_cores)):
-            engine = NumbaEngine(n_threads)
-            codes = engine.bundle(plain) if kind == "bundles" else plain
-            work = codes.n_stored * n_columns
-            gather = _median(lambda: engine.gather(codes, tables), own)  # noqa: B023
-            histogram = _median(lambda: engine.histogram(codes, residuals), own)  # noqa: B023
+            threaded = replace(plain, loops=Compiled(n_threads))
+            codes = threaded.bundled() if kind == "bundles" else threaded
+            work = n_stored(codes) * n_columns
+            gather = _median(lambda: codes.gather(tables), own)  # noqa: B023
+            histogram = _median(lambda: codes.histogram(residuals), own)  # noqa: B023
             target[f"gather, {kind}"] = gather / work
             target[f"histogram, {kind}"] = histogram / work
 
 
 def _measure_binning(found: Constants, sizes: Sizes) -> None:
-    engine, seed = NumbaEngine(1), 0
     X, _ = rows_of(Shape(sizes.n_rows // 2, 100))
-    weights = np.ones(len(X))
-    stumps, codes = Stumps().fit_codes(X, weights, 6_400, seed, engine)
-    out = np.empty((stumps.features.size, len(X)), dtype=codes.values.dtype)
-    work = _median(lambda: engine.bin(X, stumps.features, stumps.edges, out), sizes)
-    found.unit["bin"] = work / out.size
-    ferns, codes = Ferns().fit_codes(X, weights, sizes.n_ferns, seed, engine)
-    out = np.empty((ferns.n_maps, len(X)), dtype=codes.values.dtype)
-    work = _median(lambda: engine.bin_ferns(X, ferns, out), sizes)
+    rows, weights, seed = ArrayRows(X, Compiled(1)), np.ones(len(X)), 0
+    stumps, _ = Stumps().fit_codes(rows, weights, 6_400, seed)
+    work = _median(lambda: rows.bin(stumps.features, stumps.edges), sizes)
+    found.unit["bin"] = work / (stumps.n_groups * len(X))
+    ferns, _ = Ferns().fit_codes(rows, weights, sizes.n_ferns, seed)
+    work = _median(lambda: rows.bin_ferns(ferns), sizes)
     found.unit["bin ferns"] = work / (ferns.features.size * len(X))
 
 
@@ -144,11 +142,8 @@ def _row_state(n_rows: int, sizes: Sizes) -> float:
     """Return the seconds that a number of each row takes: its loss, rounded and summed."""
     generator = np.random.default_rng(0)
     labels = np.where(generator.random((n_rows, 1)) < 0.5, 1, -1).astype(np.int8)
-    (loss,) = smoothing_path("squared_hinge")
-    margins, scores = (
-        Margins(labels, np.ones((n_rows, 1)), loss),
-        generator.normal(size=(n_rows, 1)),
-    )
+    margins = Margins(labels, np.ones((n_rows, 1)), LOSSES["squared_hinge"])
+    scores = generator.normal(size=(n_rows, 1))
     return _median(lambda: margins.value(scores), sizes) / n_rows
 
 
@@ -164,9 +159,8 @@ def _measure_rows(found: Constants, sizes: Sizes) -> None:
         merge_equal_rows(hashes, y, integers)
 
     found.unit["order"] = _median(order, sizes) / n_rows
-    codes, engine = _codes(BUNDLED_CELLS, sizes), NumbaEngine(1)
-    rows = generator.permutation(n_rows)
-    found.unit["take"] = _median(lambda: engine.take(codes, rows), sizes) / codes.n_stored
+    codes, rows = _codes(BUNDLED_CELLS, sizes), generator.permutation(n_rows)
+    found.unit["take"] = _median(lambda: codes.take(rows), sizes) / n_stored(codes)
     source = np.ones(sizes.file_bytes // 8)
     target = np.empty_like(source)
     found.bandwidth = 2 * source.nbytes / _median(lambda: np.copyto(target, source), sizes)
@@ -174,13 +168,13 @@ def _measure_rows(found: Constants, sizes: Sizes) -> None:
 
 def _measure_few_rows(found: Constants, sizes: Sizes) -> None:
     few = replace(sizes, n_rows=sizes.few_rows)
-    codes, engine = _codes(FERN_CELLS, few), NumbaEngine(1)
-    weights = np.ones(codes.n_groups)
-    work = _median(lambda: engine.agreement(codes, codes, weights), few)
-    found.unit["agreement"] = work / (0.5 * codes.n_stored * codes.n_rows)
-    positions = codes.values.astype(np.float64)
-    work = _median(lambda: engine.city_block(positions, positions), few)
-    found.unit["city block"] = work / (0.5 * codes.n_stored * codes.n_rows)
+    values, loops = _codes(FERN_CELLS, few).values, Compiled(1)
+    weights, pairs = np.ones(len(values)), 0.5 * values.size * few.n_rows
+    work = _median(lambda: loops.agreement(values, values, weights), few)
+    found.unit["agreement"] = work / pairs
+    positions = values.astype(np.float64)
+    work = _median(lambda: loops.city_block(positions, positions), few)
+    found.unit["city block"] = work / pairs
     gram, curvature = np.eye(sizes.matrix), np.ones(sizes.matrix)
     rows, mean = np.arange(sizes.matrix), np.zeros(sizes.matrix)
 
@@ -207,13 +201,13 @@ def _measure_files(found: Constants, sizes: Sizes) -> None:
             for _ in array.blocks():
                 pass
 
-        found.unit["write"] = seconds(write) / array.nbytes
-        found.unit["read"] = _median(read, sizes) / array.nbytes
+        found.unit["write"] = seconds(write) / sizes.file_bytes
+        found.unit["read"] = _median(read, sizes) / sizes.file_bytes
         if hasattr(os, "posix_fadvise"):
             file = array._file.fileno()
             os.fsync(file)
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            found.cold_read = seconds(read) / array.nbytes
+            found.cold_read = seconds(read) / sizes.file_bytes
 
 
 def _measure_dask(found: Constants, sizes: Sizes) -> None:
@@ -234,8 +228,7 @@ def _measure_dask(found: Constants, sizes: Sizes) -> None:
 def _call(crew, sizes: Sizes) -> float:
     """Return the seconds of a call that lets the workers compute something for few rows."""
     few = curvature_on(crew)
-    (loss,) = smoothing_path("squared_hinge")
-    margins = Margins(few, few, loss)
+    margins = Margins(few, few, LOSSES["squared_hinge"])
     often = replace(sizes, repeats=5 * sizes.repeats)
     # The loss of all rows takes two: the largest one, to round them, and their sum.
     return _median(lambda: margins.value(few), often) / 2

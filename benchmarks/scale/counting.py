@@ -10,20 +10,22 @@ import contextlib
 import importlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from unittest import mock
 
 import numpy as np
 
-from mbkl.engine import fixed_point, numba_engine, numpy_engine, stream_engine
-from mbkl.engine.bundles import BundledCodes
-from mbkl.engine.disk_array import DiskArray
-from mbkl.learn import algorithm
-from mbkl.solvers import gram_newton, newton_cg
-
-# Up to here the engine makes passes of one column each.
-FEW_COLUMNS = 4
+from mbkl.engine import arrays
+from mbkl.engine.bundles import bundling
+from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes
+from mbkl.engine.compiled import Compiled
+from mbkl.engine.files import DiskArray, FileCodes, FileRows
+from mbkl.engine.limits import FEW_COLUMNS_IN_TURN
+from mbkl.engine.rows import ArrayRows, SparseRows
+from mbkl.engine.twins import Twins
+from mbkl.learn import labelled_rows
+from mbkl.solvers import gram_newton, newton_system
 
 
 @dataclass
@@ -46,47 +48,66 @@ class Tally:
         (self.on_workers if remote else self.here)[operation] += amount
 
 
+def n_stored(codes) -> int:
+    """Return how many codes a pass looks up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> n_stored(DenseCodes(np.zeros((2, 5), np.uint8), np.array([0, 3, 6])))
+    10
+    """
+    if isinstance(codes, BundledCodes):
+        return n_stored(codes.bundles)
+    if isinstance(codes, DenseCodes | SparseCodes):
+        return codes.values.size
+    # Of bundles on workers only the groups are known here; many rows are all joined alike.
+    plan = bundling(codes.offsets, codes.n_rows) if _is_bundled(codes) else None
+    return codes.n_rows * (codes.n_groups if plan is None else plan.n_bundles)
+
+
+def _is_bundled(codes) -> bool:
+    return isinstance(codes, BundledCodes) or getattr(codes, "is_bundled", False)
+
+
 def _kind(codes, n_columns: int) -> str:
-    if n_columns > FEW_COLUMNS:
+    if n_columns > FEW_COLUMNS_IN_TURN:
         return "many columns"
-    return "bundles" if isinstance(codes, BundledCodes) else "one column"
+    return "bundles" if _is_bundled(codes) else "one column"
 
 
-def _is_remote(codes) -> bool:
-    values = (codes.bundles if isinstance(codes, BundledCodes) else codes).values
-    return not isinstance(values, np.ndarray | DiskArray)
+def _is_remote(codes_or_rows) -> bool:
+    return hasattr(codes_or_rows, "crew")
 
 
 def _pass_over(name: str) -> Callable:
-    def count(tally: Tally, engine, codes, columns) -> None:
+    def count(tally: Tally, codes, columns) -> None:
         n_columns, remote = columns.shape[1], _is_remote(codes)
-        tally.add(f"{name}, {_kind(codes, n_columns)}", codes.n_stored * n_columns, remote)
+        tally.add(f"{name}, {_kind(codes, n_columns)}", n_stored(codes) * n_columns, remote)
         tally.add(f"rows of {name}", codes.n_rows * n_columns, remote)
 
     return count
 
 
-def _take(tally: Tally, engine, codes, rows) -> None:
-    per_row = codes.n_stored / max(codes.n_rows, 1)
+def _take(tally: Tally, codes, rows) -> None:
+    per_row = n_stored(codes) / max(codes.n_rows, 1)
     tally.add("take", per_row * rows.size, _is_remote(codes))
 
 
-def _bin(tally: Tally, engine, X, features, edges, out) -> None:
-    remote = not isinstance(out, np.ndarray | DiskArray)
-    tally.add("bin", features.size * out.shape[1], remote)
+def _bin(tally: Tally, rows, features, edges) -> None:
+    tally.add("bin", features.size * rows.shape[0], _is_remote(rows))
 
 
-def _bin_ferns(tally: Tally, engine, X, ferns, out) -> None:
-    remote = not isinstance(out, np.ndarray | DiskArray)
-    tally.add("bin ferns", ferns.features.size * out.shape[1], remote)
+def _bin_ferns(tally: Tally, rows, ferns) -> None:
+    tally.add("bin ferns", ferns.features.size * rows.shape[0], _is_remote(rows))
 
 
-def _agreement(tally: Tally, engine, codes, others, weights) -> None:
-    share = 0.5 if codes is others else 1.0
-    tally.add("agreement", share * codes.n_stored * others.n_rows)
+def _agreement(tally: Tally, loops, values, others, weights) -> None:
+    share = 0.5 if values is others else 1.0
+    tally.add("agreement", share * values.size * others.shape[1])
 
 
-def _city_block(tally: Tally, engine, positions, others) -> None:
+def _city_block(tally: Tally, loops, positions, others) -> None:
     share = 0.5 if positions is others else 1.0
     tally.add("city block", share * positions.size * others.shape[1])
 
@@ -99,8 +120,8 @@ def _order(tally: Tally, hashes, y, weights) -> None:
     tally.add("order", len(y))
 
 
-def _order_on_workers(tally: Tally, learner) -> None:
-    tally.add("order", learner.y.size, remote=True)
+def _order_on_workers(tally: Tally, rows) -> None:
+    tally.add("order", rows.n_rows, remote=True)
 
 
 def _factor(tally: Tally, matrix, curvature) -> None:
@@ -151,21 +172,27 @@ def array_bytes(value) -> int:
     return array_bytes(value.arguments) if hasattr(value, "arguments") else 0
 
 
-_ENGINE_METHODS: dict[str, Callable] = {
+_OF_CODES: dict[str, Callable] = {
     "gather": _pass_over("gather"),
     "histogram": _pass_over("histogram"),
     "take": _take,
-    "bin": _bin,
-    "bin_ferns": _bin_ferns,
-    "agreement": _agreement,
-    "city_block": _city_block,
 }
-_ENGINES = [numpy_engine.NumpyEngine, numba_engine.NumbaEngine, stream_engine.StreamEngine]
+_OF_ROWS: dict[str, Callable] = {"bin": _bin, "bin_ferns": _bin_ferns}
+_OF_LOOPS: dict[str, Callable] = {"agreement": _agreement, "city_block": _city_block}
+
+
+def _methods(owners: Iterable[object], counts: dict[str, Callable]) -> list[tuple]:
+    return [(owner, name, count) for owner in owners for name, count in counts.items()]
+
+
 _PLACES: list[tuple[object, str, Callable]] = [
-    (fixed_point, "_magnitude", _row_state),
-    (algorithm, "merge_equal_rows", _order),
+    *_methods((DenseCodes, SparseCodes, BundledCodes, FileCodes), _OF_CODES),
+    *_methods((ArrayRows, SparseRows, FileRows), _OF_ROWS),
+    *_methods((Twins, Compiled), _OF_LOOPS),
+    (arrays, "_magnitude", _row_state),
+    (labelled_rows, "merge_equal_rows", _order),
     (gram_newton, "factor_of", _factor),
-    (newton_cg, "factor_of", _factor),
+    (newton_system, "factor_of", _factor),
 ]
 # Read ahead by a thread of its own, within a pass: never hidden by it.
 _ALWAYS: list[tuple[object, str, Callable]] = [
@@ -178,24 +205,19 @@ _ALWAYS: list[tuple[object, str, Callable]] = [
 def counted(with_dask: bool = False) -> Iterator[Tally]:
     """Count what is done inside the context."""
     tally, inside = Tally(), threading.local()
-    engines: list[type] = list(_ENGINES)
     places, always = list(_PLACES), list(_ALWAYS)
     if with_dask:
-        crew = importlib.import_module("mbkl.dask.crew")
-        engines.append(importlib.import_module("mbkl.dask.engine").DaskEngine)
-        learner = importlib.import_module("mbkl.dask.learner").DaskLearner
-        places.append((learner, "canonical", _order_on_workers))
+        crew = importlib.import_module("mbkl.dask.crew").DaskCrew
+        codes = importlib.import_module("mbkl.dask.codes").RemoteCodes
+        matrix = importlib.import_module("mbkl.dask.matrix").RemoteMatrix
+        rows = importlib.import_module("mbkl.dask.labelled_rows").RemoteLabelledRows
+        places += _methods([codes], _OF_CODES) + _methods([matrix], _OF_ROWS)
         always += [
-            (crew.DaskCrew, "_run_all", _round_trip),
-            (crew.DaskCrew, "_submit", _task),
-            (crew.DaskCrew, "exchange", _exchange),
+            (crew, "_run_all", _round_trip),
+            (crew, "_submit", _task),
+            (crew, "exchange", _exchange),
+            (vars(rows)["merged"], "func", _order_on_workers),  # of a cached property
         ]
-    places += [
-        (engine, name, count)
-        for engine in engines
-        for name, count in _ENGINE_METHODS.items()
-        if name in vars(engine)
-    ]
     with contextlib.ExitStack() as stack:
         for owner, name, count in always:
             wrapped = _counting(getattr(owner, name), count, tally)

@@ -29,10 +29,11 @@ from benchmarks.common import (
 from benchmarks.scale.cluster import local_cluster, on_the_workers
 from benchmarks.scale.problems import Shape, digest, rows_of
 from mbkl import MBKLClassifier
-from mbkl.engine import choose_engine
-from mbkl.engine.codes import DenseCodes, smallest_code_dtype
-from mbkl.cells.operator import MapOperator
+from mbkl.cells.operator import Operator, operator_of
 from mbkl.cells.tables import Ladder
+from mbkl.engine import choose_loops
+from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.engine.codes import DenseCodes
 
 COMMAND = "python -m benchmarks.scale.dask_overhead"
 ALLOWED_MILLISECONDS = 50
@@ -61,25 +62,24 @@ QUICK = Sizes((1, 2), (0.001, 0.1), 5, Shape(6_000, 5), 100, 1)
 # ---------------------------------------------------------------- one pass
 
 
-def operator_on(crew, megabytes: float) -> MapOperator:
+def operator_on(crew, megabytes: float) -> Operator:
     """Return the maps of few rows on every worker, with tables of so many bytes."""
-    from mbkl.dask.engine import DaskEngine
+    from mbkl.dask.codes import RemoteCodes
+    from mbkl.dask.rows import Node
 
-    here = operator_here(megabytes)
-    codes = here.plain_codes
-    engine = DaskEngine(crew, choose_engine(0, 1))
-    values = engine.empty_codes(_GROUPS, crew.n_stores * _FEW_ROWS, codes.values.dtype)
-    crew.call("set_rows", values.node.key, codes)  # keeps anything under a name
-    return MapOperator(DenseCodes(values, codes.offsets), here.cells, engine)
+    here, node = operator_here(megabytes).codes, Node(crew)
+    crew.call("set_rows", node.key, here)  # keeps anything under a name
+    there = RemoteCodes(crew, node, crew.n_stores * _FEW_ROWS, here.offsets, here.loops)
+    return operator_of(there, Ladder(here.offsets))
 
 
-def operator_here(megabytes: float) -> MapOperator:
+def operator_here(megabytes: float) -> Operator:
     """Return the same maps on the rows of one worker, here."""
     n_cells = max(round(megabytes * MEGABYTE / 8 / _GROUPS), 2)
     offsets = n_cells * np.arange(_GROUPS + 1)
     values = np.random.default_rng(0).integers(n_cells, size=(_GROUPS, _FEW_ROWS))
-    codes = DenseCodes(values.astype(smallest_code_dtype(n_cells)), offsets)
-    return MapOperator(codes, Ladder(offsets), choose_engine(0, 1))
+    values = values.astype(smallest_code_dtype(n_cells))
+    return operator_of(DenseCodes(values, offsets, choose_loops(0, 1)), Ladder(offsets))
 
 
 def curvature_on(crew):
@@ -91,7 +91,7 @@ def curvature_on(crew):
     return RemoteRows(crew, node, np.empty((0, 1)), crew.n_stores * _FEW_ROWS)
 
 
-def one_pass(operator: MapOperator, curvature) -> Callable[[], object]:
+def one_pass(operator: Operator, curvature) -> Callable[[], object]:
     """Return what the solver does once for every direction: forward, and back."""
     direction = np.ones((operator.n_columns, 1))
     return lambda: operator.adjoint_and_total(curvature * operator.forward(direction))

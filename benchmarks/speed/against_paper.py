@@ -35,7 +35,8 @@ from benchmarks.common import (
 )
 from benchmarks.data import Dataset, daimler_hog, gaussian_dataset
 from mbkl import MBKLClassifier, MBKLClassifierCV
-from mbkl.engine import choose_engine
+from mbkl.engine import choose_loops
+from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Stumps
 
 COMMAND = "python -m benchmarks.speed.against_paper"
@@ -133,9 +134,8 @@ def pose(data: Dataset, n_maps: int, quick: bool) -> Problem:
     """Draw the maps that `fit` draws, and choose the costs on a part of the rows."""
     seed = int(check_random_state(SEED).randint(2**31 - 1))
     weights = np.ones(len(data.y_train))
-    maps, _ = Stumps().fit_codes(
-        data.X_train, weights, n_maps, seed, choose_engine(data.X_train.size)
-    )
+    rows = ArrayRows(data.X_train, choose_loops(data.X_train.size))
+    maps, _ = Stumps().fit_codes(rows, weights, n_maps, seed)
     part = data.first(500 if quick else 3_000)
     search = MBKLClassifierCV(**PAPER_FORM, cv=3, n_maps=n_maps, random_state=SEED)
     if quick:

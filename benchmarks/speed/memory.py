@@ -39,7 +39,7 @@ _WARM_ROWS = 3_000
 
 
 def prepare_daimler(n_rows: int | None, n_features: int | None, n_maps: int) -> tuple:
-    """Load the rows as float32 and warm the kernels."""
+    """Load the rows as float32 and warm the loops."""
     data = daimler_hog().first(n_rows, n_features)
     X, y = data.X_train.astype(np.float32), data.y_train
     warmup()
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MissingData as missing:
         say(f"skipped: {missing}")
     notes = [
-        "Resident memory of a fresh process. For Daimler's shape X is float32, the kernels are "
+        "Resident memory of a fresh process. For Daimler's shape X is float32, the loops are "
         f"warm, and the limit is {BYTES_PER_VALUE} bytes per value of X plus {BYTES_PER_MAP} "
         "bytes per map.",
         "The last column is arithmetic, 8 bytes per row and map, and not measured.",

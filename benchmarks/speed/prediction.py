@@ -173,7 +173,7 @@ def time_single_rows(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, flo
 
 
 def _time_in_fresh_process(predictor, X: np.ndarray, sizes: Sizes) -> float:
-    """Return the seconds of a turn where nothing has loaded the compiled kernels."""
+    """Return the seconds of a turn where nothing has loaded the compiled loops."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
         return pool.submit(_time_turns, predictor, X[:1_000], sizes.turns).result()

@@ -50,7 +50,7 @@ def run_fresh(code: str, cache: str | None = None) -> tuple[float, bool]:
     code : str
         May set `began` itself, to leave out what comes before.
     cache : str or None
-        Folder for compiled kernels, where not the usual one.
+        Folder for compiled loops, where not the usual one.
     """
     environment = dict(os.environ)
     if cache is not None:

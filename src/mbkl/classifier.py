@@ -10,18 +10,21 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine.rows import rows_at_once
-from mbkl.estimator import Classifying, Costs, Placed, estimator
+from mbkl.engine import limits
+from mbkl.engine.rows import Rows, rows_at_once
+from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
-from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
+from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
+from mbkl.maps.families import MapSet, Plan, Targets
+from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
 
 def _has_probabilities(model) -> bool:
-    if model.calibration is None and model.loss != "logistic":
+    if model.calibration is None and model.loss != "logistic" and getattr(model, "C_", 1.0) > 0:
         raise AttributeError(
             "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
         )
@@ -40,12 +43,24 @@ def best_class(scores: np.ndarray) -> np.ndarray:
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
+# What maps="auto" grows on many rows.
+GROWN = Plan(GrownFerns(), GrownFerns().n_ferns)
+
+
 @estimator
 class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
     """What all classifiers do once costs are known: learn, and predict."""
 
     # Not all classifiers have it as a parameter.
     calibration: ClassVar[str | None] = None
+
+    def _grows(self, rows: Rows) -> bool:
+        """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
+        if self.maps != "auto":
+            plans = self.plans(rows.shape)
+            return len(plans) == 1 and plans[0].is_grown
+        is_here = self.device == "cpu" and self.max_memory is None and not rows.in_files
+        return is_here and self.theta == "ones" and rows.shape[0] > limits.ROWS_OF_GROWTH
 
     def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
@@ -71,6 +86,28 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         self.timings_ = progress.finish()
         return self
 
+    def _grow(self, data: TrainingRows, progress: Progress):
+        """Grow ferns: what they add up to is the model, the limit of small costs."""
+        (plan,) = self.plans(data.rows.shape) if self.maps != "auto" else [GROWN]
+        targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
+        with progress.stage("growth") as iteration:
+            rows = self._placed(data.rows, [plan], 1)
+            grown = progress.recall(
+                "growth", GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
+            )
+        with progress.stage("tables"):
+            norms = grown.prior()
+            self._maps = MapSet((grown.plain(),))
+            self.theta_ = norms / norms.sum() if norms.any() else norms
+            self.n_maps_ = grown.n_maps
+            self.coef_, self.intercept_ = grown.path.T, grown.intercept
+            self.C_, self.temperature_, self.feature_rates_ = 0.0, 1.0, None
+            self.n_iter_ = max(grown.n_rounds, 1)
+            self.objective_ = self.gap_ = np.full(2, np.nan)
+            self._set_predictor()
+        self.timings_ = progress.finish()
+        return self
+
     def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
         """Turn weights to tables, and set the learned attributes."""
         kept = self._keep(learner, kernel)
@@ -85,6 +122,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
             [first.objective.sum() if first else np.nan, solution.objective.sum()]
         )
         self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
+        self._set_predictor()
+
+    def _set_predictor(self) -> None:
         tables = self._maps.tables(self.coef_.T)
         self.predictor_ = TablePredictor(
             self._maps, tables, self.intercept_, self.n_jobs, self.device
@@ -136,6 +176,11 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         best = best_class(self._scores(X))
         return self.classes_[best]
 
+    @property
+    def probability_rule(self) -> str:
+        """How scores of many classes become probabilities: "softmax" or "one-vs-rest"."""
+        return "softmax" if self.calibration is not None or self.C_ == 0 else "one-vs-rest"
+
     @available_if(_has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities: the scores, divided by the temperature.
@@ -152,7 +197,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         if self.classes_.size == 2:
             second = expit(scores[:, 0] / self.temperature_)
             probabilities = np.column_stack([1.0 - second, second])
-        elif self.calibration is None:
+        elif self.probability_rule == "one-vs-rest":
             # One-vs-rest probabilities of the logistic loss, made to sum to one.
             probabilities = expit(scores)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
@@ -402,6 +447,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
+        if self.C == "auto" and self._grows(data.rows):
+            return self._grow(data, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress)
         C_kernel, C = costs_of(self, choice, learner)

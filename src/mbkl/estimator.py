@@ -29,7 +29,7 @@ from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
-from mbkl.maps.families import FAMILIES, Plan, draw_all, plans_of, plans_of_choice
+from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
 from mbkl.memory import rows_within
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
@@ -161,7 +161,8 @@ class BinaryMapsEstimator(BaseEstimator):
         rows, present = as_rows(X), weights > 0
         if not present.all():
             chosen = np.flatnonzero(present)
-            rows = rows.some(chosen) if self.max_memory is None else SomeRows(rows, chosen)
+            copies = self.max_memory is None or not rows.reads_blocks
+            rows = rows.some(chosen) if copies else SomeRows(rows, chosen)
             y, weights = y[present], weights[present]
         self.classes_, y = np.unique(y, return_inverse=True)
         # Without a fixed seed, a fit that goes on has to use the one it began with.
@@ -235,9 +236,11 @@ class BinaryMapsEstimator(BaseEstimator):
     ) -> Learner:
         """Draw the maps, code the rows, and return what learns from them; sets `_maps`."""
         plans = self.plans(data.rows.shape, choice)
-        with progress.stage("binary maps"):
+        with progress.stage("binary maps") as iteration:
             rows = self._placed(data.rows, plans, n_fits)
-            self._maps, operator, prior = draw_all(plans, rows, data.weights, data.settings.seed)
+            targets = Targets(data.y, self.classes_.size, data.weights)
+            drawn = draw_all(plans, rows, targets, data.settings.seed, iteration)
+            self._maps, operator, prior = drawn
             rows.release()
         if not self._maps.n_maps:
             warnings.warn(

@@ -12,7 +12,14 @@ from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns, Projections, Stumps
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import Plan, draw_all, families_of, plans_of, plans_of_choice
+from mbkl.maps.families import (
+    Plan,
+    Targets,
+    draw_all,
+    families_of,
+    plans_of,
+    plans_of_choice,
+)
 from mbkl.maps.stumps import StumpMaps
 
 COMBINATIONS = {
@@ -28,6 +35,11 @@ def sample(n_rows=70, n_features=4, seed=0):
     return np.random.default_rng(seed).normal(size=(n_rows, n_features))
 
 
+def unlabelled(n_rows):
+    """Return what random maps need of the targets: weights."""
+    return Targets(None, 0, np.ones(n_rows))
+
+
 def rows_of(X, loops=TWINS):
     """Return the rows of a matrix, dense or sparse."""
     return replace(as_rows(X), loops=loops)
@@ -36,7 +48,7 @@ def rows_of(X, loops=TWINS):
 def draw(X, families, n_maps=30, loops=TWINS):
     """Return the maps of several families, and their operator."""
     plans = [Plan(family, n_maps) for family in families]
-    return draw_all(plans, rows_of(X, loops), np.ones(len(X)), 0)[:2]
+    return draw_all(plans, rows_of(X, loops), unlabelled(len(X)), 0)[:2]
 
 
 def operator_on(maps, X, loops=TWINS):
@@ -172,7 +184,7 @@ def test_a_family_without_maps_is_no_trouble():
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_priors_sum_to_the_share(families, share):
     for family in families:
-        maps, block, prior = Plan(family, 40, share).draw(ArrayRows(sample()), np.ones(70), 0)
+        maps, block, prior = Plan(family, 40, share).draw(ArrayRows(sample()), unlabelled(70), 0)
         assert prior.shape == (maps.n_maps,)
         assert block.codes.n_rows == 70
         assert block.cells.is_map.sum() == maps.n_maps
@@ -184,7 +196,7 @@ def test_priors_sum_to_the_share(families, share):
 def test_rates_are_divided_among_the_stumps_of_a_feature(draw_kind):
     rates = np.array([0.5, 0.3, 0.2, 0.0])
     plan = Plan(Stumps(draw=draw_kind), 200, 0.4, rates)
-    maps, _, prior = plan.draw(ArrayRows(sample()), np.ones(70), 0)
+    maps, _, prior = plan.draw(ArrayRows(sample()), unlabelled(70), 0)
     by_feature = np.bincount(maps.stump_features, prior, minlength=4)
     np.testing.assert_allclose(by_feature, 0.4 * rates, atol=1e-12)
     # Within a feature, in proportion to the stumps that a merged one stands for.
@@ -198,7 +210,7 @@ def test_rates_of_constant_features_go_to_the_others():
     X = sample()
     X[:, 0] = 1.0
     maps, _, prior = Plan(Stumps(), 100, 0.6, np.array([0.7, 0.1, 0.1, 0.1])).draw(
-        ArrayRows(X), np.ones(70), 0
+        ArrayRows(X), unlabelled(70), 0
     )
     by_feature = np.bincount(maps.stump_features, prior, minlength=4)
     np.testing.assert_allclose(by_feature, [0.0, 0.2, 0.2, 0.2], atol=1e-12)
@@ -208,14 +220,14 @@ def test_a_plan_without_maps_has_no_prior():
     for family in (Stumps(), Ferns(), Projections()):
         rates = np.full(2, 0.5) if isinstance(family, Stumps) else None
         rows = ArrayRows(np.ones((9, 2)))
-        maps, _, prior = Plan(family, 20, 0.5, rates).draw(rows, np.ones(9), 0)
+        maps, _, prior = Plan(family, 20, 0.5, rates).draw(rows, unlabelled(9), 0)
         assert maps.n_maps == prior.size == 0
 
 
 @EVERY_COMBINATION
 def test_priors_of_all_families_have_their_place_in_the_operator(families):
     plans = [Plan(family, 30, 0.1 * (k + 1)) for k, family in enumerate(families)]
-    maps, operator, prior = draw_all(plans, ArrayRows(sample()), np.ones(70), 0)
+    maps, operator, prior = draw_all(plans, ArrayRows(sample()), unlabelled(70), 0)
     assert prior.shape == (operator.n_slots,)
     assert not prior[~operator.is_map].any()
     shares = [own.sum() for own in maps.split(prior[operator.is_map])]

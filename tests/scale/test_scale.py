@@ -4,6 +4,7 @@ import itertools
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,10 +19,8 @@ from benchmarks.scale.out_of_core import Problem
 from benchmarks.scale.problems import Shape, digest, rows_of, write_rows
 
 from mbkl import MBKLClassifier
-from mbkl.engine.bundles import BundledCodes
-from mbkl.engine.disk_array import DiskArray
-from mbkl.engine.numba_engine import NumbaEngine
-from mbkl.engine.numpy_engine import NumpyEngine
+from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.files import DiskArray
 
 
 def test_rows_in_a_file_are_those_in_memory(tmp_path):
@@ -36,37 +35,36 @@ def test_rows_in_a_file_are_those_in_memory(tmp_path):
 # Counting ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", [NumpyEngine(), NumbaEngine(1)])
 @pytest.mark.parametrize("n_columns", [1, 3, 6])
-def test_a_pass_is_counted_once(engine, n_columns, make_codes):
-    codes = make_codes()
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_pass_is_counted_once(loops, n_columns, kind, make_codes):
+    codes = replace(make_codes(kind=kind), loops=loops)
     with counted() as tally:
-        engine.gather(codes, np.ones((codes.n_cells, n_columns)))
-        engine.histogram(codes, np.ones((codes.n_rows, n_columns), np.int64))
+        codes.gather(np.ones((codes.n_cells, n_columns)))
+        codes.histogram(np.ones((codes.n_rows, n_columns), np.int64))
     kind = "many columns" if n_columns > 4 else "one column"
     for name in ("gather", "histogram"):
-        assert tally.here[f"{name}, {kind}"] == codes.n_stored * n_columns
+        assert tally.here[f"{name}, {kind}"] == codes.values.size * n_columns
         assert tally.here[f"rows of {name}"] == codes.n_rows * n_columns
     assert not tally.on_workers
 
 
 def test_bundles_are_counted_as_what_is_looked_up(make_codes):
-    engine = NumbaEngine(1)
-    codes = engine.bundle(make_codes(n_rows=4_000, n_cells=(2,) * 20))
+    codes = make_codes(n_rows=4_000, n_cells=(2,) * 20).bundled()
     assert isinstance(codes, BundledCodes)
     with counted() as tally:
-        engine.gather(codes, np.ones((codes.n_cells, 1)))
-    assert tally.here["gather, bundles"] == codes.bundles.n_stored < 20 * 4_000
+        codes.gather(np.ones((codes.n_cells, 1)))
+    assert tally.here["gather, bundles"] == codes.bundles.values.size < 20 * 4_000
 
 
 def test_counting_changes_nothing_and_ends():
     X, y = rows_of(Shape(5_000, 5))
     model = MBKLClassifier(maps="stumps", n_maps=50, random_state=0, n_jobs=1)
-    before, method = digest(model.fit(X, y)), NumbaEngine.gather
+    before, method = digest(model.fit(X, y)), DenseCodes.gather
     with counted() as tally:
-        assert NumbaEngine.gather is not method
+        assert DenseCodes.gather is not method
         assert digest(model.fit(X, y)) == before
-    assert NumbaEngine.gather is method
+    assert DenseCodes.gather is method
     assert tally.here["bin"] == 5 * 5_000
     assert tally.here["order"] == 5_000
     assert tally.here["row state"] >= 5_000

@@ -11,7 +11,7 @@ from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.maps import Ferns, Stumps
-from mbkl.maps.families import Plan, draw_all
+from mbkl.maps.families import Plan, Targets, draw_all
 from mbkl.solvers import gram_newton, newton_cg
 from mbkl.solvers.losses import SquaredHinge
 from mbkl.solvers.margins import Margins
@@ -51,7 +51,7 @@ class Example:
 
     def __init__(self, X, y, n_classes, loops):
         plans = [Plan(Stumps(), 80), Plan(Ferns(depth=3), 80)]
-        _, self.operator, _ = draw_all(plans, ArrayRows(X, loops), np.ones(len(X)), 0)
+        _, self.operator, _ = draw_all(plans, ArrayRows(X, loops), Targets(y, n_classes, np.ones(len(X))), 0)
         generator = np.random.default_rng(0)
         kernel_weights = generator.random(self.operator.n_slots) + 0.2
         kernel_weights /= kernel_weights[self.operator.is_map].sum()

@@ -133,6 +133,42 @@ class Compiled(Twins):
         self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
+    def _map(self, task: Callable[[int], Any], starts) -> list:
+        if self.n_threads == 1 or len(starts) == 1:
+            return super()._map(task, starts)
+        return list(_pool(self.n_threads).map(task, starts))
+
+    def fern_cells(self, values, features, cuts, leading, cells, start: int, stop: int) -> None:
+        loops.fern_cells(values, features, cuts, leading, cells, start, stop)
+
+    def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
+        loops.pack_residuals(gradient, curvature, weights, *units, packed)
+
+    def histogram_packed(self, cells, packed, n_cells: int, start: int, stop: int) -> NDArray:
+        sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
+        loops.histogram_packed(cells, packed, sums, start, stop)
+        return sums
+
+    def add_table(self, cells, table, scores) -> None:
+        loops.add_table(cells, table, scores)
+
+    def level_gains(
+        self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
+    ) -> NDArray[np.float64]:
+        gains = np.empty((len(codes), 256))
+        arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains)
+        self.share(len(codes), codes.size * residuals.shape[1], loops.level_gains, *arguments)
+        return gains
+
+    def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
+        divided = (
+            np.empty_like(order),
+            np.empty_like(residuals),
+            np.empty(2 * len(starts) - 1, dtype=np.int64),
+        )
+        loops.divide_cells(codes, cut, order, residuals, starts, *divided)
+        return divided
+
     def share(
         self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False
     ) -> None:

@@ -81,3 +81,8 @@ MAPS_OF_A_CHAIN, WORTH_THINNING = 16, 0.2
 # Else it leaves out maps that will most likely end at zero, once less than this share is left.
 # `python -m benchmarks.speed.growth`
 WORTH_LEAVING_OUT = 0.4
+
+# Growth (mbkl.maps.grown_ferns)
+
+# Rows above which maps="auto" grows ferns in place of random ones (python -m benchmarks.suite).
+ROWS_OF_GROWTH = 10_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
+# Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
+MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**15
 
 
 class Twins:
@@ -190,6 +194,114 @@ class Twins:
     def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of the rows of a dense X: `bin` and `gather` in one."""
         return self.gather(self.bin(X, features, edges), edges.cell_offsets, tables)
+
+    # Growing ferns ----------------------------------------------------------------------------
+
+    def over_blocks(self, task: Callable[[int, int], Any], n_rows: int) -> list:
+        """Return what a task returns for blocks of rows that do not depend on the threads."""
+        starts = range(0, n_rows, ROWS_PACKED)
+        return self._map(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
+
+    def _map(self, task: Callable[[int], Any], starts) -> list:
+        return [task(start) for start in starts]
+
+    def fern_cells(self, values, features, cuts, leading, cells, start: int, stop: int) -> None:
+        """Write the cells of some rows: a leading digit, then which codes are above their cuts.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_groups, n_rows)
+        features, cuts : ndarray of shape (depth,)
+            Group of each stump, and the last code on its left side.
+        leading : ndarray of shape (n_rows,)
+        cells : ndarray of shape (n_rows,)
+        start, stop : int
+        """
+        found = leading[start:stop].astype(np.int64)
+        for feature, cut in zip(features, cuts, strict=True):
+            found = 2 * found + (values[feature, start:stop] > cut)
+        cells[start:stop] = found
+
+    def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
+        """Write gradients and curvatures times weights, rounded and packed in 32 bits.
+
+        Parameters
+        ----------
+        gradient, curvature : ndarray of shape (n_rows, n_columns)
+        weights : ndarray of shape (n_rows,)
+        units : (float32, float32)
+            Steps of one, of gradients and curvatures.
+        packed : ndarray of shape (n_rows, n_columns)
+        """
+        g = np.rint(gradient * weights[:, None] * units[0]).clip(-MOST_PACKED, MOST_PACKED)
+        h = np.minimum(np.rint(curvature * weights[:, None] * units[1]), MOST_PACKED)
+        packed[:] = (g.astype(np.int32) << 16) + h.astype(np.int32)
+
+    def histogram_packed(self, cells, packed, n_cells: int, start: int, stop: int) -> NDArray:
+        """Return the sums of gradients and curvatures in each cell, over some rows."""
+        own, residuals = cells[start:stop], packed[start:stop].astype(np.int64)
+        sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
+        np.add.at(sums[..., 0], own, residuals >> 16)
+        np.add.at(sums[..., 1], own, residuals & 0xFFFF)
+        return sums
+
+    def add_table(self, cells, table, scores) -> None:
+        """Add the table entry of each row's cell to its scores."""
+        scores += table[cells]
+
+    def level_gains(
+        self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
+    ) -> NDArray[np.float64]:
+        """Return what a cut above each code of each feature would collect in all cells.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_features, n_rows)
+        order : ndarray of shape (n_rows,)
+            The rows, cell by cell.
+        residuals : ndarray of shape (n_rows, n_columns)
+            In that order; gradients above, curvatures below, in 64 bits.
+        starts : ndarray of shape (n_cells + 1,)
+            Where in that order each cell begins.
+        n_codes, shifts, moves : ndarray of shape (n_features,)
+            Codes in use; a code counts as (code + move) >> shift.
+        ridge : float
+            Added to the curvature of each side.
+
+        Returns
+        -------
+        gains : ndarray of shape (n_features, 256)
+            Sum over cells and columns of gradient^2 / curvature on both sides; -1 where there
+            is no such code.
+        """
+        gains = np.full((len(codes), 256), -1.0)
+        for feature, own in enumerate(codes):
+            shift, move = shifts[feature], moves[feature]
+            length = ((int(n_codes[feature]) - 1 + move) >> shift) + 1
+            collected = np.zeros((length, residuals.shape[1]))
+            for first, last in pairwise(starts):
+                if last - first < 2:
+                    continue
+                sums = np.zeros((length, residuals.shape[1]), dtype=np.int64)
+                places = (own[order[first:last]].astype(np.int64) + move) >> shift
+                np.add.at(sums, places, residuals[first:last])
+                left = np.cumsum(sums, axis=0)
+                for side in (left, left[-1] - left):
+                    gradient, curvature = side >> 32, side & 0xFFFFFFFF
+                    collected += gradient.astype(float) ** 2 / (curvature + ridge)
+            gains[feature, :length] = np.cumsum(collected, axis=1)[:, -1]
+        return gains
+
+    def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
+        """Return order, residuals and starts after every cell is divided by a cut."""
+        above = codes[order] > cut
+        cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        by_side = np.argsort(2 * cell + above, kind="stable")
+        below = np.bincount(cell[~above], minlength=len(starts) - 1)
+        new_starts = np.empty(2 * len(starts) - 1, dtype=np.int64)
+        new_starts[::2] = starts
+        new_starts[1::2] = starts[:-1] + below
+        return order[by_side], residuals[by_side], new_starts
 
 
 TWINS = Twins()

@@ -183,7 +183,7 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
     if model.classes_.size == 2:
         return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)
     term = f"expf((scores[number] - highest) / {temperature})"
-    if model.calibration is None:
+    if model.probability_rule == "one-vs-rest":
         term = "1.0f / (1.0f + expf(-scores[number]))"
     return templates.PROBABILITIES.substitute(name=name, term=term)
 

@@ -60,6 +60,13 @@ class Entries:
             raise ModelFileError(f"{self._name} has {key!r} not above zero.")
         return value
 
+    def not_negative(self, key: str) -> float:
+        """Return a number of at least zero."""
+        value = float(self.take(key, float))
+        if not value >= 0:
+            raise ModelFileError(f"{self._name} has {key!r} below zero.")
+        return value
+
     def done(self) -> None:
         """Complain of entries that nobody has taken."""
         if self._values:

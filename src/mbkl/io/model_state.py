@@ -108,7 +108,7 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     model.intercept_ = arrays.reals("intercept", (n_columns,))
     model.objective_ = arrays.take("objective", "f", (2,))
     model.gap_ = arrays.take("gap", "f", (2,))
-    model.C_ = learned.positive("C")
+    model.C_ = learned.not_negative("C")
     model.temperature_ = learned.positive("temperature")
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)

@@ -172,7 +172,7 @@ def _add_probabilities(builder: Builder, scores: str, model: KernelClassifier) -
     scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
     if model.classes_.size == 2:
         return builder.add("Sigmoid", scaled)
-    if model.calibration is not None:
+    if model.probability_rule == "softmax":
         return builder.add("Softmax", scaled, axis=1)
     separate = builder.add("Sigmoid", scaled)
     total = builder.add("ReduceSum", separate, builder.constant(np.array([1])), keepdims=1)

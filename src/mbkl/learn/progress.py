@@ -84,8 +84,7 @@ class Progress:
         def iteration(solution) -> bool:
             if self._estimator.verbose > 1:
                 print(
-                    f"[mbkl]   {name}, iteration {solution.n_iter}: "
-                    f"relative gap {solution.relative_gap:.1e}",
+                    f"[mbkl]   {name}, iteration {solution.n_iter}: {solution.standing}",
                     flush=True,
                 )
             if context is not None:

@@ -13,15 +13,17 @@ from mbkl.cells.operator import Block, Operator
 from mbkl.engine.rows import Rows
 from mbkl.maps.choose import Choice
 from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
+from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
 from mbkl.maps.projections import ProjectionMaps, Projections
 from mbkl.maps.stumps import StumpMaps, Stumps
 
-Family = Stumps | Ferns | Projections
+Family = Stumps | Ferns | GrownFerns | Projections
 Maps = StumpMaps | FernMaps | ProjectionMaps
 
 FAMILIES: dict[str, type[Family]] = {
     "stumps": Stumps,
     "ferns": Ferns,
+    "grown": GrownFerns,
     "projections": Projections,
 }
 
@@ -142,6 +144,23 @@ def families_of(maps: Any) -> list[Family]:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """What rows are to be told apart by.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Class of each row.
+    n_classes : int
+    weights : ndarray of shape (n_rows,)
+    """
+
+    y: Any
+    n_classes: int
+    weights: Any
+
+
+@dataclass(frozen=True)
 class Plan:
     """A family to draw, how many maps of it, and its share of the kernel.
 
@@ -164,23 +183,48 @@ class Plan:
         """Return the number of codes of a row, about."""
         return self.family.n_groups(self.n_maps, n_features)
 
+    @property
+    def is_grown(self) -> bool:
+        """Whether the maps are grown, and a model by themselves."""
+        return isinstance(self.family, GrownFerns)
+
+    def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
+        """Return grown maps."""
+        y, n_classes, weights = targets.y, targets.n_classes, targets.weights
+        return self.family.grow(rows, y, n_classes, weights, self.n_maps, seed, progress)
+
     def n_codes(self, shape: tuple[int, int]) -> int:
         """Return how many codes one pass reads, about."""
         n_rows, n_features = shape
         return 0 if n_rows <= self.family.few_rows else n_rows * self.n_groups(n_features)
 
-    def draw(self, rows: Rows, weights, seed: int) -> tuple[Maps, Block, NDArray[np.float64]]:
+    def draw(self, rows: Rows, targets: Targets, seed: int, progress=lambda state: False):
         """Return maps, their block of the operator, and prior weights of the maps."""
-        maps, codes = self.family.fit_codes(rows, weights, self.n_maps, seed)
+        maps: Maps
+        if self.is_grown:
+            maps = self.grow(rows, targets, seed, progress)
+            codes = maps.codes(rows)
+        else:
+            draw = self.family.fit_codes
+            maps, codes = draw(rows, targets.weights, self.n_maps, seed)
         prior = maps.prior(self.rates)
         total = prior.sum()
         return maps, Block(codes, maps.cells), (self.share / total if total else 1.0) * prior
 
 
 def draw_all(
-    plans: Sequence[Plan], rows: Rows, weights, seed: int
+    plans: Sequence[Plan], rows: Rows, targets: Targets, seed: int, progress=lambda state: False
 ) -> tuple[MapSet, Operator, NDArray[np.float64]]:
     """Draw the maps of all plans.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+    rows : Rows
+    targets : Targets
+    seed : int
+    progress : callable
+        See `GrownFerns.grow`.
 
     Returns
     -------
@@ -193,7 +237,8 @@ def draw_all(
     kinds = [type(plan.family) for plan in plans]
     # Two families of a kind are not to be the same draw twice.
     seeds = [seed + kinds[:position].count(kind) for position, kind in enumerate(kinds)]
-    drawn = [plan.draw(rows, weights, own) for plan, own in zip(plans, seeds, strict=True)]
+    pairs = zip(plans, seeds, strict=True)
+    drawn = [plan.draw(rows, targets, own, progress) for plan, own in pairs]
     families, blocks, priors = zip(*drawn, strict=True)
     operator = Operator(blocks)
     prior = np.zeros(operator.n_slots)

@@ -160,6 +160,11 @@ class Solution:
         share = np.where(gap > 0, np.inf, 0.0)
         return float(np.divide(gap, objective, out=share, where=objective > 0).max(initial=0.0))
 
+    @property
+    def standing(self) -> str:
+        """Where the solver stands, in words."""
+        return f"relative gap {self.relative_gap:.1e}"
+
     def is_within(self, tol: float) -> NDArray[np.bool_]:
         """Say of which columns the gap is small enough."""
         return to_host(self.gap <= tol * self.objective)

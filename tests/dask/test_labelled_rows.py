@@ -8,15 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mbkl
+from mbkl.cells.operator import operator_of
 from mbkl.dask.classifier import MBKLClassifier
 from mbkl.dask.crew import local_crew
-from mbkl.learn import algorithm, classifier_weights
+from mbkl.dask.labelled_rows import RemoteLabelledRows
+from mbkl.dask.matrix import RemoteMatrix
+from mbkl.engine import limits
+from mbkl.engine.rows import ArrayRows
+from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.maps import Stumps
 
 SETTINGS = {
     "default": {},
     "stumps, learned": {"maps": "stumps", "theta": "learned", "n_maps": 100},
     "stumps, few pairs": {"maps": "stumps", "theta": "learned", "n_maps": 100, "max_pairs": 200},
-    "stumps, quantiles": {"maps": mbkl.maps.Stumps(thresholds="quantile"), "n_maps": 60},
+    "stumps, quantiles": {"maps": Stumps(thresholds="quantile"), "n_maps": 60},
     "ferns, reweighted": {"maps": "ferns", "theta": "reweighted", "n_maps": 20},
     "both, logistic": {
         "maps": ["stumps", "ferns"],
@@ -33,21 +39,18 @@ SETTINGS = {
 @pytest.fixture
 def few_rows_are_many(monkeypatch):
     """Let the solvers for many rows have their turn."""
-    import mbkl.dask.learner
-
-    for module in (algorithm, classifier_weights, mbkl.dask.learner):
-        monkeypatch.setattr(module, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr(classifier_weights, "ROWS_OF_A_PART", 80)
-    monkeypatch.setattr(classifier_weights, "_FEW_ROWS", 50)
-    monkeypatch.setattr(classifier_weights, "_FEW_ROWS_HINGE", 50)
-    monkeypatch.setattr("mbkl.solvers.newton_cg._FEWEST_OF_A_PART", 10)
-    monkeypatch.setattr("mbkl.learn.kernel_weights._DENSE_WORK", 1e6)
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
+    monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
+    monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
+    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
+    monkeypatch.setattr(limits, "DENSE_WORK_OF_PAIRS", 1e6)
 
 
 @pytest.fixture
 def rows_change_sides(monkeypatch):
     """Let the method for high costs have its turn."""
-    monkeypatch.setattr("mbkl.solvers.interior_point._SHORT", np.inf)
+    monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
 
 
 def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:
@@ -67,6 +70,49 @@ def data(make_data, n_rows=400, n_classes=2):
     X[::17, 2] = np.nan
     X[200:250], y[200:250] = X[:50], y[:50]  # equal rows in different parts
     return X, y
+
+
+@pytest.fixture
+def both_rows(make_data):
+    """Return a function that gives the same labelled rows here and in stores."""
+
+    def make(n_classes=3):
+        X, y = data(make_data, n_classes=n_classes)
+        weights = np.random.default_rng(0).random(400)
+        cuts = [3, 3, 150]
+        crew = local_crew([*zip(*(np.split(a, cuts) for a in (X, y, weights)), strict=True)])
+        matrix = RemoteMatrix(crew)
+        labels = matrix.labelled(np.arange(n_classes))
+        found = []
+        for rows, own, mass in ((ArrayRows(X), y, weights), (matrix, *labels)):
+            maps, codes = Stumps().fit_codes(rows, mass, 60, 0)
+            found.append((operator_of(codes, maps.cells), own, n_classes, mass, 7))
+        return LabelledRows(*found[0]), RemoteLabelledRows(crew, *found[1])
+
+    return make
+
+
+def same_rows(here, there) -> None:
+    """Check that rows that are here have the same bits, in the same order."""
+    np.testing.assert_array_equal(there.operator.codes.values, here.operator.codes.values)
+    np.testing.assert_array_equal(there.y, here.y)
+    np.testing.assert_array_equal(there.weights, here.weights)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_merged_rows_are_here(both_rows, n_classes):
+    here, there = both_rows(n_classes)
+    assert isinstance(there.merged, LabelledRows)
+    assert there.merged.n_rows < there.n_rows
+    same_rows(here.merged, there.merged)
+
+
+@pytest.mark.parametrize("n_rows", [60, 1_000])
+def test_balanced_and_first_rows_are_those_of_rows_here(both_rows, few_rows_are_many, n_rows):
+    here, there = (rows.merged for rows in both_rows())
+    assert isinstance(there, RemoteLabelledRows)
+    same_rows(here.balanced(n_rows), there.balanced(n_rows))
+    same_rows(here.take(here.first(50)), there.collected(there.first(50)))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
@@ -110,7 +156,7 @@ def test_any_parts_and_weights(make_data, bits_of, cuts, seed):
 def test_quantiles_of_many_rows_come_from_a_sample(make_data, bits_of, monkeypatch):
     monkeypatch.setattr("mbkl.maps.stumps._QUANTILE_ROWS", 100)
     X, y = data(make_data)
-    own = {"maps": mbkl.maps.Stumps(thresholds="quantile"), "n_maps": 60}
+    own = {"maps": Stumps(thresholds="quantile"), "n_maps": 60}
     plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
     assert bits_of(fit_pieces(X, y, None, [77, 300], own)) == bits_of(plain)
 

@@ -1,0 +1,631 @@
+"""Ferns grown by column generation: each asks what the gradient of the loss points at.
+
+Ferns are added one at a time. The stumps of the next one are chosen, level by level for all its
+cells at once, where the cells collect most gradient, on a fresh sample of the rows. All rows fill
+its table: a damped Newton step in each cell, shrunk towards that of the cell it was divided from.
+Growth ends when rows that took no part gain no more.
+
+Sums are sums of integers, and what is random about a row depends on its values and class alone:
+the same bits for any number of threads and any order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from mbkl.engine.arrays import exact_sum, exact_total, offsets_of, smallest_code_dtype
+from mbkl.engine.codes import DenseCodes
+from mbkl.engine.limits import FEW_ROWS_OF_FERNS
+from mbkl.engine.rows import Rows, scramble
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.objectives import OBJECTIVES, Objective
+from mbkl.maps.stumps import StumpMaps, column_ranges
+
+# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
+_RESIDUAL_BITS = 14
+# Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
+_SAMPLE_UNIT = 4
+# Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
+_COLUMNS_OF_A_FERN = 8
+# Features that a fern may ask, where there are many: half of them, within these bounds.
+_FEATURES_OF_A_FERN = (16, 64)
+# Thresholds of a feature, and rows from which they are taken.
+_MOST_THRESHOLDS, _ROWS_OF_THRESHOLDS = 254, 200_000
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class GrownFerns(BaseEstimator):
+    """Family of ferns that are grown where the loss has most gradient.
+
+    A fern of depth d asks d questions of the form "is feature i above t" of every row, as a
+    random one does, but the questions are chosen by the labels. What the ferns add up to while
+    they grow is a model already, and the squared norms of their tables are the weights theta of
+    a learned kernel.
+
+    Parameters
+    ----------
+    depth : int or "auto", default="auto"
+        Largest number of stumps of a fern. Ferns begin with six or fewer and get deeper
+        while the last levels gain on rows that took no part. "auto" leaves eight rows a cell,
+        with at least 6 and at most 14 levels.
+    n_ferns : int, default=500
+        Largest number of ferns.
+    rate : float, default=0.1
+        Share of a Newton step that each fern takes.
+    sample_rows : int or "auto", default="auto"
+        Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
+        "auto" is a sixteenth of all, at least 16,000 and at most 50,000.
+    ridge : float, default=1.0
+        Rows of average curvature that are added to every cell.
+    objective : {"log_loss", "squared_hinge"}, default="log_loss"
+        Loss that ferns are grown to lower.
+    validation_share : float, default=0.1
+        Share of the rows that decide when growth ends (at most 50,000); then these count too.
+    patience : int, default=40
+        Ferns without progress on these rows after which growth ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.maps import GrownFerns
+    >>> X = np.random.default_rng(0).normal(size=(2000, 6))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = MBKLClassifier(maps=GrownFerns(n_ferns=50), random_state=0).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        depth="auto",
+        n_ferns=500,
+        rate=0.1,
+        sample_rows="auto",
+        ridge=1.0,
+        objective="log_loss",
+        validation_share=0.1,
+        patience=40,
+    ):
+        self.depth = depth
+        self.n_ferns = n_ferns
+        self.rate = rate
+        self.sample_rows = sample_rows
+        self.ridge = ridge
+        self.objective = objective
+        self.validation_share = validation_share
+        self.patience = patience
+
+    # See `Stumps`.
+    copies_of_codes, cells_of_a_map = 2.0, 200
+    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, False
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return n_maps
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the largest number of ferns that `n_maps="auto"` grows."""
+        return int(self.n_ferns)
+
+    def check(self) -> None:
+        """Complain of parameters that make no sense."""
+        if self.depth != "auto" and not 1 <= self.depth <= 14:
+            raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
+        if self.sample_rows != "auto" and self.sample_rows < 2:
+            raise ValueError(f"sample_rows must be 'auto' or at least 2, got {self.sample_rows!r}.")
+        for name in ("n_ferns", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"rate must be above 0 and at most 1, got {self.rate!r}.")
+        if not self.ridge > 0:
+            raise ValueError(f"ridge must be positive, got {self.ridge!r}.")
+        if not 0 <= self.validation_share <= 0.5:
+            raise ValueError(
+                f"validation_share must be from 0 to 0.5, got {self.validation_share!r}."
+            )
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective must be one of {sorted(OBJECTIVES)}.")
+
+    def grow(
+        self,
+        rows: Rows,
+        y: NDArray,
+        n_classes: int,
+        weights: NDArray[np.float64],
+        n_maps: int,
+        seed: int,
+        progress: Callable[[Any], bool] = lambda state: False,
+    ) -> GrownMaps:
+        """Grow ferns on labelled rows.
+
+        Parameters
+        ----------
+        rows : Rows
+        y : ndarray of shape (n_rows,)
+            Class of each row.
+        n_classes : int
+        weights : ndarray of shape (n_rows,)
+        n_maps : int
+            Largest number of ferns.
+        seed : int
+        progress : callable
+            Called once a fern with the `Growth` so far; True ends it.
+        """
+        self.check()
+        stumps, codes = fine_stumps(rows, weights, seed)
+        keys = rows.keys(y, seed)
+        objective = OBJECTIVES[self.objective](n_classes)
+        growth = Growth(self, codes, objective, y, weights, keys, seed)
+        growth.run(min(n_maps, int(self.n_ferns)), progress)
+        return growth.maps(stumps)
+
+
+@dataclass(frozen=True)
+class GrownMaps(FernMaps):
+    """Ferns, and what they add up to.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_cells, n_columns)
+        The tables with which they grew.
+    intercept : ndarray of shape (n_columns,)
+    n_rounds : int
+        Ferns that were tried.
+    """
+
+    path: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    n_rounds: int
+
+    def plain(self) -> FernMaps:
+        """Return the ferns alone."""
+        return FernMaps(*(getattr(self, each.name) for each in fields(FernMaps)))
+
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the weights that growth gives to the ferns: squared norms of their tables."""
+        squares = (self.path**2).sum(axis=1)
+        return np.add.reduceat(squares, self.cell_offsets[:-1]) if self.n_maps else np.empty(0)
+
+
+def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, DenseCodes]:
+    """Return thresholds as fine as a byte allows, and the codes of the rows."""
+    low, high, has_missing = column_ranges(rows)
+    X, mass = rows.values(weights, _ROWS_OF_THRESHOLDS, seed)
+    columns = X.tocsc() if hasattr(X, "tocsc") else X
+    features, edges = [], []
+    for feature in range(rows.shape[1]):
+        cuts = [np.full(int(has_missing[feature]), -np.inf)]
+        if high[feature] > low[feature]:
+            values, own_mass = _values_of(columns, feature, mass)
+            cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
+        found = np.concatenate(cuts)
+        if found.size:
+            features.append(feature)
+            edges.append(found)
+    sizes = np.array([found.size for found in edges], dtype=np.int64)
+    thresholds = np.concatenate([np.empty(0), *edges])
+    maps = StumpMaps(
+        np.array(features, dtype=np.intp),
+        BinEdges(thresholds, offsets_of(sizes)),
+        np.ones(thresholds.size, dtype=np.int64),
+    )
+    return maps, maps.codes(rows).dense()
+
+
+def _values_of(columns, feature: int, mass) -> tuple[NDArray, NDArray]:
+    """Return the values of a column that are not missing, and their weights."""
+    if hasattr(columns, "indptr"):
+        entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
+        stored = mass[columns.indices[entries]]
+        values = np.append(columns.data[entries], 0.0).astype(np.float32)
+        own = np.append(stored, max(mass.sum() - stored.sum(), 0.0))
+    else:
+        values, own = columns[:, feature].astype(np.float32), mass
+    present = ~np.isnan(values) & (own > 0)
+    return values[present], own[present]
+
+
+def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
+    """Return thresholds between neighbouring values, as even in mass as the values allow.
+
+    A value that has more than its share gets an interval of its own, and the others divide
+    what is left: a column that is mostly zero has fine thresholds above it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([0.0] * 90 + list(range(1, 11)))
+    >>> even_thresholds(values, np.ones(100), 5).tolist()
+    [0.5, 2.5, 5.5, 7.5]
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    if distinct.size < 2:
+        return np.empty(0)
+    share = np.bincount(place, mass)
+    last = np.arange(distinct.size - 1)
+    if last.size > n_thresholds:
+        heavy = np.zeros(distinct.size, dtype=bool)
+        for _ in range(8):
+            usual = share[~heavy].sum() / max(n_thresholds - heavy.sum(), 1)
+            grown = heavy | (share > usual)
+            if (grown == heavy).all():
+                break
+            heavy = grown
+        interval = np.floor(np.cumsum(np.where(heavy, 0.0, share)) / usual - 1e-9)
+        ends = (np.diff(interval) > 0) | heavy[1:] | heavy[:-1]
+        last = np.flatnonzero(ends)[:n_thresholds]
+    low, high = distinct[last].astype(np.float64), distinct[last + 1].astype(np.float64)
+    middle = (low + (high - low) / 2).astype(np.float32)
+    return np.where(middle < high, middle, low).astype(np.float64)
+
+
+@dataclass
+class Fern:
+    """Stumps on codes, and what each of their cells adds to the scores."""
+
+    features: NDArray[np.intp]
+    cuts: NDArray[np.int64]
+    table: NDArray[np.float32]
+
+
+class HeldOutGains:
+    """What each level of the ferns gained on rows that took no part, a fading sum.
+
+    Ferns begin shallow. They get a level more when the last ones bring their share of all that
+    is gained: ferns that are deep from the start would use up the signal of the training rows,
+    and would be right only where depth is needed.
+
+    Parameters
+    ----------
+    least, most : int
+        Bounds of the depth.
+    """
+
+    _FADING, _WORTH_IT = 0.97, 0.1
+
+    def __init__(self, least: int, most: int) -> None:
+        self._gains = np.zeros(most + 1)
+        self._least = min(least, most)
+
+    def add(self, level: int, gain: float) -> None:
+        """Note what a level of one fern gained."""
+        self._gains[level] = self._FADING * self._gains[level] + gain
+
+    @property
+    def depth(self) -> int:
+        """Depth of the next fern: one level more than those that are worth it."""
+        gains = np.maximum(self._gains[1:], 0.0)
+        useful = np.flatnonzero(gains > self._WORTH_IT * gains.sum())
+        return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
+
+
+class Growth:
+    """Ferns grown so far, and where they leave the scores of the rows.
+
+    Parameters
+    ----------
+    family : GrownFerns
+    codes : DenseCodes
+        Of one byte.
+    objective : Objective
+    y : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+    keys : ndarray of shape (n_rows,)
+        What is random about a row depends on its key alone.
+    seed : int
+    """
+
+    _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
+    _MOST_VALIDATION_ROWS = 50_000
+    # Rows of a sample are drawn from so many times as many.
+    _POOL = 4
+    # Progress below this share of all progress is none.
+    _SMALLEST_PROGRESS = 1e-3
+    # Validation rows below this share of all rows are not worth filling all tables again.
+    _WORTH_REFILLING = 0.03
+
+    def __init__(
+        self,
+        family: GrownFerns,
+        codes: DenseCodes,
+        objective: Objective,
+        y: NDArray,
+        weights: NDArray[np.float64],
+        keys: NDArray[np.uint64],
+        seed: int,
+    ) -> None:
+        self.family, self.objective = family, objective
+        self._codes, self._loops, self._y, self._keys, self._seed = (
+            codes,
+            codes.loops,
+            y,
+            keys,
+            seed,
+        )
+        n_rows = codes.n_rows
+        self._weights = (weights / (exact_total(weights) / max(n_rows, 1))).astype(np.float32)
+        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(n_rows, 1))
+        self._held_out = _draw(keys, 2 * seed + 1) < np.uint64(share * 2**32)
+        n_training = n_rows - int(self._held_out.sum())
+        deepest = int(np.log2(max(n_training, 1) / self._ROWS_A_CELL))
+        depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
+        self._sample_rows = int(np.clip(n_training / 16, 16_000, 50_000))
+        if family.depth != "auto":
+            depth = int(family.depth)
+        if family.sample_rows != "auto":
+            self._sample_rows = int(family.sample_rows)
+        self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
+        self.ferns: list[Fern] = []
+        self.losses: list[float] = []
+        self._epoch: tuple = (None, [])
+        self._begin(self._held_out)
+        self._ridge = family.ridge * self._mean_curvature()
+
+    @property
+    def n_iter(self) -> int:
+        """Ferns grown so far."""
+        return len(self.ferns)
+
+    @property
+    def standing(self) -> str:
+        """Where growth stands, in words."""
+        return f"loss of held-out rows {self.losses[-1]:.4f}"
+
+    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> None:
+        """Grow ferns until the rows that took no part gain no more."""
+        self.losses = [self._validation_loss()]
+        best = last_progress = 0
+        while len(self.ferns) < n_ferns and self._codes.n_groups:
+            self._add(self._filled(self._grown(len(self.ferns)), self.gains))
+            self.losses.append(self._validation_loss())
+            if progress(self):
+                best = min(best, len(self.ferns), key=self.losses.__getitem__)
+                break
+            if not self._held_out.any():
+                best = len(self.ferns)
+                continue
+            best = min(best, len(self.ferns), key=self.losses.__getitem__)
+            needed = self._SMALLEST_PROGRESS * (self.losses[0] - self.losses[-1])
+            if self.losses[-1] < self.losses[last_progress] - needed:
+                last_progress = len(self.ferns)
+            if len(self.ferns) - last_progress >= self.family.patience:
+                break
+        self.n_rounds = len(self.ferns)
+        self.ferns = self.ferns[:best]
+        if self._held_out.sum() > self._WORTH_REFILLING * self._y.size:
+            self._refill()
+
+    def _refill(self) -> None:
+        """Fill all tables again, now from all rows."""
+        ferns, self.ferns = self.ferns, []
+        self._begin(np.zeros_like(self._held_out))
+        for fern in ferns:
+            self._add(self._filled(fern))
+
+    def maps(self, stumps: StumpMaps) -> GrownMaps:
+        """Return the ferns with thresholds in place of codes; equal cells share a number."""
+        first = stumps.edges.offsets
+        features = [stumps.features[fern.features] for fern in self.ferns]
+        thresholds = [
+            stumps.edges.thresholds[first[fern.features] + fern.cuts] for fern in self.ferns
+        ]
+        tables, numbers = [], []
+        for fern in self.ferns:
+            distinct, number = np.unique(fern.table, axis=0, return_inverse=True)
+            tables.append(distinct.astype(np.float64))
+            numbers.append(number.ravel())
+        n_columns = self.objective.n_columns
+        sizes = np.array([len(table) for table in tables], dtype=np.int64)
+        dtype = smallest_code_dtype(int(sizes.max(initial=1)))
+        nothing = np.empty(0)
+        return GrownMaps(
+            np.concatenate([nothing.astype(np.intp), *features]),
+            np.concatenate([nothing, *thresholds]),
+            offsets_of(np.array([own.size for own in features], dtype=np.int64)),
+            np.ones(len(self.ferns), dtype=np.uint64),
+            np.array([number.size for number in numbers], dtype=np.int64),
+            np.concatenate([nothing.astype(dtype), *numbers]).astype(dtype),
+            offsets_of(sizes),
+            np.concatenate([np.empty((0, n_columns)), *tables]),
+            self._intercept.astype(np.float64),
+            self.n_rounds,
+        )
+
+    # The stumps of a fern ----------------------------------------------------------------------
+
+    def _grown(self, number: int) -> Fern:
+        """Choose the stumps of a fern, level by level."""
+        generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
+        features, columns = self._some_features(generator), self._some_columns(generator)
+        candidates = self._candidates(number)
+        rows, residuals = self._sampled(candidates, columns, number)
+        codes = self._loops.take(self._codes.values[features], rows)
+        # The sums of a sample are smaller than those of all rows: so is the ridge.
+        share = len(candidates) / max(int((~self._leading.astype(bool)).sum()), 1)
+        ridge = float(self._ridge * share / _SAMPLE_UNIT * self._units[1])
+        n_codes = np.diff(self._codes.offsets)[features]
+        order, starts = np.arange(len(rows)), np.array([0, len(rows)])
+        chosen, cuts = [], []
+        for _ in range(self.gains.depth):
+            shifts, moves = _coarseness(n_codes, len(rows) // (len(starts) - 1), generator)
+            gains = self._loops.level_gains(
+                codes, order, residuals, starts, n_codes, shifts, moves, ridge
+            )
+            best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            # A cut above the last code divides nothing.
+            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
+            chosen.append(features[best])
+            cuts.append(cut)
+            order, residuals, starts = self._loops.divide_cells(
+                codes[best], int(cut), order, residuals, starts
+            )
+        return Fern(np.array(chosen), np.array(cuts), np.empty((0, 0), np.float32))
+
+    def _some_features(self, generator) -> NDArray[np.intp]:
+        n_features = self._codes.n_groups
+        count = int(np.clip(n_features // 2, *_FEATURES_OF_A_FERN))
+        if count >= n_features:
+            return np.arange(n_features)
+        return np.sort(generator.choice(n_features, count, replace=False))
+
+    def _some_columns(self, generator) -> NDArray[np.intp]:
+        n_columns = self.objective.n_columns
+        if n_columns <= _COLUMNS_OF_A_FERN:
+            return np.arange(n_columns)
+        return np.sort(generator.choice(n_columns, _COLUMNS_OF_A_FERN, replace=False))
+
+    def _candidates(self, number: int) -> NDArray[np.intp]:
+        """Return the rows that the sample of a fern is drawn from: each once in an epoch."""
+        rows = np.flatnonzero(self._leading == 0)
+        n_shares = round(rows.size / (self._POOL * self._sample_rows))
+        if n_shares <= 1:
+            return rows
+        epoch, share = divmod(number, n_shares)
+        if self._epoch[0] != epoch:
+            draws = _draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
+            shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
+            ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
+            self._epoch = (epoch, np.split(rows[np.argsort(shares, kind="stable")], ends))
+        return self._epoch[1][share]
+
+    def _sampled(self, rows, columns, number: int) -> tuple[NDArray, NDArray[np.int64]]:
+        """Draw rows in proportion to their residuals, and weigh these accordingly."""
+        packed = self._packed[rows][:, columns].astype(np.int64)
+        gradient, curvature = packed >> 16, packed & 0xFFFF
+        if rows.size > self._sample_rows:
+            # Integers: their sum does not depend on the order of the rows.
+            size = np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
+            chance = size * (self._sample_rows / int(size.sum()))
+            draws = _draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
+            drawn = np.flatnonzero(draws < chance * 2**32)
+            rows, chance = rows[drawn], np.minimum(chance[drawn, None], 1.0)
+            gradient, curvature = gradient[drawn] / chance, curvature[drawn] / chance
+        gradient = np.rint(gradient / _SAMPLE_UNIT).astype(np.int64)
+        return rows, (gradient << 32) + np.rint(curvature / _SAMPLE_UNIT).astype(np.int64)
+
+    # The table of a fern ------------------------------------------------------------------------
+
+    def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
+        """Give a fern its table: a damped Newton step from all rows that take part."""
+        n_cells = 2 ** len(fern.features)
+
+        def sums_of(start: int, stop: int) -> NDArray[np.int64]:
+            values = self._codes.values
+            arguments = (fern.features, fern.cuts, self._leading, self._cells, start, stop)
+            self._loops.fern_cells(values, *arguments)
+            return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells, start, stop)
+
+        # Rows that take no part have cells of their own, in the second half.
+        sums = sum(self._loops.over_blocks(sums_of, self._y.size)) / self._units
+        step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
+        return replace(fern, table=(self.family.rate * step).astype(np.float32))
+
+    def _begin(self, held_out: NDArray[np.bool_]) -> None:
+        """Set the scores to the best constant."""
+        self._leading = held_out.astype(np.uint8)
+        own = ~held_out
+        self._intercept = self.objective.start(self._y[own], self._weights[own].astype(np.float64))
+        self._scores = np.tile(self._intercept, (self._y.size, 1))
+        self._packed = np.empty(self._scores.shape, dtype=np.int32)
+        self._cells = np.empty(self._y.size, dtype=np.uint16)
+        # The second time with units that fit.
+        self._largest = np.ones(2)
+        self._refresh(None)
+        self._refresh(None)
+
+    def _add(self, fern: Fern) -> None:
+        self.ferns.append(fern)
+        self._refresh(np.concatenate([fern.table, fern.table]))
+
+    def _refresh(self, table: NDArray[np.float32] | None) -> None:
+        """Add a table to the scores, where there is one; compute the residuals anew."""
+        # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
+        _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
+        self._units = np.ldexp(1.0, _RESIDUAL_BITS - exponents)
+        units = tuple(self._units.astype(np.float32))
+
+        def refresh(start: int, stop: int) -> tuple[float, float]:
+            rows = slice(start, stop)
+            scores, weights = self._scores[rows], self._weights[rows]
+            if table is not None:
+                self._loops.add_table(self._cells[rows], table, scores)
+            gradient, curvature = self.objective.derivatives(scores, self._y[rows])
+            self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
+            heaviest = float(weights.max(initial=0.0))
+            return (
+                float(np.abs(gradient).max(initial=0.0)) * heaviest,
+                float(curvature.max(initial=0.0)) * heaviest,
+            )
+
+        self._largest = np.max(self._loops.over_blocks(refresh, self._y.size), axis=0)
+
+    def _mean_curvature(self) -> float:
+        """Return the curvature of a row and column at the start, on average."""
+        total = (self._packed & 0xFFFF).sum(dtype=np.int64)
+        return float(total / self._units[1] / max(self._packed.size, 1))
+
+    def _validation_loss(self) -> float:
+        rows = np.flatnonzero(self._held_out)
+        if not rows.size:
+            return np.nan
+        losses = self.objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
+        return float(exact_sum(losses.astype(np.float64)[:, None])[0]) / rows.size
+
+
+def _draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """Return a number below 2^32 for each row, of its key and the salt alone."""
+    with np.errstate(over="ignore"):
+        return scramble(keys + np.uint64(salt) * _GOLDEN) >> np.uint64(32)
+
+
+def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:
+    """Return how far codes are shifted and moved: no more of them than a cell has rows.
+
+    Where cells have few rows most cuts divide them alike; a random move brings every cut up
+    in some fern.
+    """
+    most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
+    shifts = np.maximum(np.ceil(np.log2(n_codes / most)), 0).astype(np.int64)
+    return shifts, generator.integers(0, 2**shifts)
+
+
+def _newton_steps(sums, held_out, ridge: float, gains: HeldOutGains | None) -> NDArray[np.float64]:
+    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
+    is what makes deep ferns safe.
+
+    Parameters
+    ----------
+    sums, held_out : ndarray of shape (n_cells, n_columns, 2)
+        Gradients and curvatures of rows that take part, and of those that do not.
+    ridge : float
+    gains : HeldOutGains or None
+        Is told what each level gains on the latter.
+    """
+    step = np.zeros((1, sums.shape[1]))
+    for level, (own, other) in enumerate(zip(_by_level(sums), _by_level(held_out), strict=True)):
+        step = np.repeat(step, len(own) // len(step), axis=0)
+        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
+        if gains is not None:
+            gains.add(level, float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
+        step = step + change
+    return step
+
+
+def _by_level(sums: NDArray) -> list[NDArray]:
+    """Return the sums of the cells of every level, from all rows together to single cells."""
+    levels = [sums]
+    while len(levels[0]) > 1:
+        levels.insert(0, levels[0][0::2] + levels[0][1::2])
+    return levels

@@ -1,0 +1,109 @@
+"""What ferns are grown to lower: losses by their gradient and curvature at the scores.
+
+An objective has, for scores of shape (n_rows, n_columns) in single precision,
+
+    start(y, weights)         the best constant, one number a column
+    derivatives(scores, y)    gradient and curvature of each row and column
+    value(scores, y)          loss of each row
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from mbkl.engine.arrays import exact_sum
+
+Single = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """Log loss of two classes in one column, of more in one column each (softmax).
+
+    Parameters
+    ----------
+    n_classes : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gradient, _ = LogLoss(2).derivatives(np.zeros((2, 1), np.float32), np.array([0, 1]))
+    >>> gradient.ravel().tolist()
+    [0.5, -0.5]
+    """
+
+    n_classes: int
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def start(self, y, weights):
+        own = y[:, None] == np.arange(self.n_classes)
+        share = exact_sum(np.where(own, weights[:, None], 0.0))
+        logs = np.log(np.maximum(share / share.sum(), 1e-6))
+        return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
+
+    def derivatives(self, scores, y):
+        if self.n_classes == 2:
+            chance = expit(scores)
+            return chance - (y == 1)[:, None].astype(np.float32), chance * (1 - chance)
+        chance = self._chances(scores)
+        curvature = chance * (1 - chance)
+        chance[np.arange(len(y)), y] -= 1
+        return chance, curvature
+
+    def value(self, scores, y):
+        if self.n_classes == 2:
+            margin = np.where(y == 1, scores[:, 0], -scores[:, 0])
+            return np.logaddexp(np.float32(0), -margin)
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(y)), y]
+
+    def _chances(self, scores: Single) -> Single:
+        chance = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chance /= chance.sum(axis=1, keepdims=True)
+        return chance
+
+
+@dataclass(frozen=True)
+class HingeLoss:
+    """Squared hinge of one class against the rest, a column each; two classes are one column.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    n_classes: int
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def start(self, y, weights):
+        labels = self._labels(y)
+        return (exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])).astype("f4")
+
+    def derivatives(self, scores, y):
+        labels = self._labels(y)
+        slack = np.maximum(1 - labels * scores, np.float32(0))
+        return -2 * labels * slack, 2 * (slack > 0).astype(np.float32)
+
+    def value(self, scores, y):
+        return (np.maximum(1 - self._labels(y) * scores, np.float32(0)) ** 2).sum(axis=1)
+
+    def _labels(self, y: NDArray) -> Single:
+        targets = np.array([1]) if self.n_classes == 2 else np.arange(self.n_classes)
+        return np.where(y[:, None] == targets, np.float32(1), np.float32(-1))
+
+
+Objective = LogLoss | HingeLoss
+OBJECTIVES: dict[str, type[Objective]] = {
+    "log_loss": LogLoss,
+    "squared_hinge": HingeLoss,
+}
