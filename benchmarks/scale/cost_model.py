@@ -21,7 +21,7 @@ from benchmarks.scale.constants import Constants
 from benchmarks.scale.counting import Tally
 from benchmarks.scale.fits import N_WORKERS, Fit, count_and_time
 from benchmarks.scale.model import PASSES, pass_names, predict
-from benchmarks.scale.problems import Shape
+from benchmarks.scale.problems import DRAWN, Shape
 
 COMMAND = "python -m benchmarks.scale.cost_model"
 FEW_STUMPS = {"maps": "stumps", "n_maps": 200}
@@ -34,7 +34,7 @@ CHECKS = (
     Fit("in memory", Shape(50_000, 50, 10), {"maps": "stumps"}),
     Fit("in memory", Shape(60_000, 10), FERNS),
     Fit("in memory", Shape(120_000, 10), FERNS),
-    Fit("in memory", Shape(60_000, 20)),
+    Fit("in memory", Shape(60_000, 20), DRAWN),
     Fit("in files", Shape(100_000, 1_000), {"maps": "stumps", "n_maps": 3_000}),
     Fit("in files", Shape(60_000, 10), FERNS),
     Fit("Dask", Shape(200_000, 20), {"maps": "stumps", "n_maps": 2_000}),

@@ -37,7 +37,9 @@ class Fit:
     @property
     def n_families(self) -> int:
         """How many families of maps there are; the default has stumps and ferns."""
-        maps = self.settings.get("maps", ("stumps", "ferns"))
+        maps = self.settings.get("maps", "auto")
+        if maps == "auto":
+            return 2
         return 1 if isinstance(maps, str) else len(maps)
 
     def __str__(self) -> str:

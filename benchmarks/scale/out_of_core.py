@@ -36,7 +36,7 @@ from benchmarks.common import (
     start,
 )
 from benchmarks.data import MissingData
-from benchmarks.scale.problems import Shape, digest, rows_of, write_rows
+from benchmarks.scale.problems import DRAWN, Shape, digest, rows_of, write_rows
 from mbkl import MBKLClassifier, estimate_memory
 from mbkl.memory import MemoryEstimate, parse_bytes
 
@@ -100,7 +100,7 @@ OTHERS = (
     Problem(Shape(200_000, 100), {"maps": "stumps", "n_maps": 1_000}),
     Problem(Shape(200_000, 100, 10), {"maps": "stumps", "n_maps": 2_000}),
     Problem(Shape(60_000, 10), {"maps": ["stumps", "ferns"], "n_maps": 500}),
-    Problem(Shape(60_000, 20), {}),
+    Problem(Shape(60_000, 20), DRAWN),
 )
 QUICK_LARGE = Problem(Shape(60_000, 300), {"maps": "stumps", "n_maps": 600})
 QUICK_OTHERS = (Problem(Shape(5_000, 10), {"maps": ["stumps", "ferns"], "n_maps": 50}),)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROWS_AT_ONCE = 10_000
+# Maps as the default draws them; a cost that is given keeps it from growing ferns on many rows.
+DRAWN = {"maps": "auto", "C": 1.0}
 
 
 @dataclass(frozen=True)

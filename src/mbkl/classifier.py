@@ -17,8 +17,8 @@ from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet, Plan, Targets
-from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
+from mbkl.maps.families import MapSet, Targets, plans_of
+from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
@@ -41,10 +41,6 @@ def best_class(scores: np.ndarray) -> np.ndarray:
     (array([1, 0]), array([1]))
     """
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-# What maps="auto" grows on many rows.
-GROWN = Plan(GrownFerns(), GrownFerns().n_ferns)
 
 
 @estimator
@@ -88,7 +84,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
 
     def _grow(self, data: TrainingRows, progress: Progress):
         """Grow ferns: what they add up to is the model, the limit of small costs."""
-        (plan,) = self.plans(data.rows.shape) if self.maps != "auto" else [GROWN]
+        shape = data.rows.shape
+        (plan,) = self.plans(shape) if self.maps != "auto" else plans_of("grown", None, shape)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
         with progress.stage("growth") as iteration:
             rows = self._placed(data.rows, [plan], 1)

@@ -138,16 +138,29 @@ class Compiled(Twins):
             return super()._map(task, starts)
         return list(_pool(self.n_threads).map(task, starts))
 
-    def fern_cells(self, values, features, cuts, leading, cells, start: int, stop: int) -> None:
-        loops.fern_cells(values, features, cuts, leading, cells, start, stop)
+    def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
+        taken = np.empty((len(groups), len(rows)), dtype=values.dtype)
+        self.share(len(groups), taken.size, loops.take_some, values, groups, rows, taken)
+        return taken
+
+    def fern_cells(self, values, features, cuts, leading, cells) -> None:
+        arguments = (values, features, cuts, leading, cells)
+        self.share(cells.size, cells.size * len(features), loops.fern_cells, *arguments)
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
         loops.pack_residuals(gradient, curvature, weights, *units, packed)
 
-    def histogram_packed(self, cells, packed, n_cells: int, start: int, stop: int) -> NDArray:
-        sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
-        loops.histogram_packed(cells, packed, sums, start, stop)
-        return sums
+    def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
+        found: list[NDArray[np.int64]] = []
+
+        def add_up(start: int, stop: int) -> None:
+            sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
+            loop = loops.histogram_packed if packed.shape[1] > 1 else loops.histogram_packed_one
+            loop(cells, packed, sums, start, stop)
+            found.append(sums)
+
+        self.share(cells.size, packed.size, add_up)
+        return sum(found[1:], start=found[0])
 
     def add_table(self, cells, table, scores) -> None:
         loops.add_table(cells, table, scores)
@@ -156,8 +169,9 @@ class Compiled(Twins):
         self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> NDArray[np.float64]:
         gains = np.empty((len(codes), 256))
+        loop = loops.level_gains if residuals.shape[1] > 1 else loops.level_gains_one
         arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains)
-        self.share(len(codes), codes.size * residuals.shape[1], loops.level_gains, *arguments)
+        self.share(len(codes), codes.size * residuals.shape[1], loop, *arguments)
         return gains
 
     def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:

@@ -472,6 +472,16 @@ def _write_block(block, symmetric, matrix, first, last, begin, end):
 
 
 @jit
+def take_some(values, groups, rows, taken, start, stop):
+    """OUT taken[start:stop]: the codes of some rows in some groups."""
+    for position in range(start, stop):
+        source = values[groups[position]]
+        target = taken[position]
+        for row in range(rows.shape[0]):
+            target[row] = source[rows[row]]
+
+
+@jit
 def fern_cells(values, features, cuts, leading, cells, start, stop):
     """OUT cells[start:stop]: a leading digit, then whether each code is above its cut."""
     out = cells[start:stop]
@@ -512,6 +522,20 @@ def histogram_packed(cells, packed, sums, start, stop):
             for column in range(n_columns):
                 sums[cell, column, 0] += both[cell, column] >> 32
                 sums[cell, column, 1] += both[cell, column] & 0xFFFFFFFF
+        both[:] = 0
+
+
+@jit
+def histogram_packed_one(cells, packed, sums, start, stop):
+    """OUT sums as `histogram_packed`, of one column."""
+    both = np.zeros(sums.shape[0], dtype=np.int64)
+    for first in range(start, stop, ROWS_PACKED):
+        for row in range(first, min(first + ROWS_PACKED, stop)):
+            value = np.int64(packed[row, 0])
+            both[cells[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
+        for cell in range(sums.shape[0]):
+            sums[cell, 0, 0] += both[cell] >> 32
+            sums[cell, 0, 1] += both[cell] & 0xFFFFFFFF
         both[:] = 0
 
 
@@ -571,6 +595,49 @@ def level_gains(codes, order, residuals, starts, n_codes, shifts, moves, ridge, 
             for column in range(n_columns):
                 gain += collected[code, column]
             gains[feature, code] = gain
+
+
+@jit
+def level_gains_one(
+    codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains, start, stop
+):
+    """OUT gains[start:stop] as `level_gains`, of one column."""
+    residual = residuals[:, 0]
+    # Neighbouring rows often share a code where there are few, and an addition would wait for
+    # the store before it: four copies.
+    copies = np.zeros((4, 256), dtype=np.int64)
+    sums, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
+    for feature in range(start, stop):
+        column_codes = codes[feature]
+        shift, move = shifts[feature], moves[feature]
+        length = ((n_codes[feature] - 1 + move) >> shift) + 1
+        gain = gains[feature]
+        gain[:] = -1.0
+        gain[:length] = 0.0
+        for cell in range(starts.shape[0] - 1):
+            first, last = starts[cell], starts[cell + 1]
+            if last - first < 2:
+                continue
+            whole = last - (last - first) % 4
+            copies[:, :length] = 0
+            for row in range(first, whole, 4):
+                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
+                copy_1[(column_codes[order[row + 1]] + move) >> shift] += residual[row + 1]
+                copy_2[(column_codes[order[row + 2]] + move) >> shift] += residual[row + 2]
+                copy_3[(column_codes[order[row + 3]] + move) >> shift] += residual[row + 3]
+            for row in range(whole, last):
+                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
+            total = np.int64(0)
+            for code in range(length):
+                total += sums[code] + copy_1[code] + copy_2[code] + copy_3[code]
+                sums[code] = total
+            for code in range(length):
+                left = sums[code]
+                right = total - left
+                left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
+                right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
+                gain[code] += left_g * left_g / (left_h + ridge)
+                gain[code] += right_g * right_g / (right_h + ridge)
 
 
 @jit

@@ -205,8 +205,12 @@ class Twins:
     def _map(self, task: Callable[[int], Any], starts) -> list:
         return [task(start) for start in starts]
 
-    def fern_cells(self, values, features, cuts, leading, cells, start: int, stop: int) -> None:
-        """Write the cells of some rows: a leading digit, then which codes are above their cuts.
+    def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
+        """Return the codes of some rows in some groups."""
+        return values[np.ix_(groups, rows)]
+
+    def fern_cells(self, values, features, cuts, leading, cells) -> None:
+        """Write the cell of each row: a leading digit, then which codes are above their cuts.
 
         Parameters
         ----------
@@ -215,12 +219,11 @@ class Twins:
             Group of each stump, and the last code on its left side.
         leading : ndarray of shape (n_rows,)
         cells : ndarray of shape (n_rows,)
-        start, stop : int
         """
-        found = leading[start:stop].astype(np.int64)
+        found = leading.astype(np.int64)
         for feature, cut in zip(features, cuts, strict=True):
-            found = 2 * found + (values[feature, start:stop] > cut)
-        cells[start:stop] = found
+            found = 2 * found + (values[feature] > cut)
+        cells[:] = found
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
         """Write gradients and curvatures times weights, rounded and packed in 32 bits.
@@ -237,12 +240,12 @@ class Twins:
         h = np.minimum(np.rint(curvature * weights[:, None] * units[1]), MOST_PACKED)
         packed[:] = (g.astype(np.int32) << 16) + h.astype(np.int32)
 
-    def histogram_packed(self, cells, packed, n_cells: int, start: int, stop: int) -> NDArray:
-        """Return the sums of gradients and curvatures in each cell, over some rows."""
-        own, residuals = cells[start:stop], packed[start:stop].astype(np.int64)
+    def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
+        """Return the sums of gradients and curvatures in each cell, (n_cells, n_columns, 2)."""
+        residuals = packed.astype(np.int64)
         sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
-        np.add.at(sums[..., 0], own, residuals >> 16)
-        np.add.at(sums[..., 1], own, residuals & 0xFFFF)
+        np.add.at(sums[..., 0], cells, residuals >> 16)
+        np.add.at(sums[..., 1], cells, residuals & 0xFFFF)
         return sums
 
     def add_table(self, cells, table, scores) -> None:

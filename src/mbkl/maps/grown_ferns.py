@@ -35,9 +35,10 @@ _SAMPLE_UNIT = 4
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
 _COLUMNS_OF_A_FERN = 8
 # Features that a fern may ask, where there are many: half of them, within these bounds.
-_FEATURES_OF_A_FERN = (16, 64)
+_FEATURES_OF_A_FERN = (32, 64)
 # Thresholds of a feature, and rows from which they are taken.
 _MOST_THRESHOLDS, _ROWS_OF_THRESHOLDS = 254, 200_000
+_MANY_ROWS = 500_000
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -55,14 +56,14 @@ class GrownFerns(BaseEstimator):
         Largest number of stumps of a fern. Ferns begin with six or fewer and get deeper
         while the last levels gain on rows that took no part. "auto" leaves eight rows a cell,
         with at least 6 and at most 14 levels.
-    n_ferns : int, default=500
-        Largest number of ferns.
+    n_ferns : int or "auto", default="auto"
+        Largest number of ferns; "auto" is 500, and 300 from 500,000 rows on.
     rate : float, default=0.1
         Share of a Newton step that each fern takes.
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
-        "auto" is a sixteenth of all, at least 16,000 and at most 50,000.
-    ridge : float, default=1.0
+        "auto" is eight for each cell, at least 16,000 and at most 130,000.
+    ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
         Loss that ferns are grown to lower.
@@ -87,10 +88,10 @@ class GrownFerns(BaseEstimator):
         self,
         *,
         depth="auto",
-        n_ferns=500,
+        n_ferns="auto",
         rate=0.1,
         sample_rows="auto",
-        ridge=1.0,
+        ridge=5.0,
         objective="log_loss",
         validation_share=0.1,
         patience=40,
@@ -114,7 +115,9 @@ class GrownFerns(BaseEstimator):
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the largest number of ferns that `n_maps="auto"` grows."""
-        return int(self.n_ferns)
+        if self.n_ferns != "auto":
+            return int(self.n_ferns)
+        return 500 if shape[0] < _MANY_ROWS else 300
 
     def check(self) -> None:
         """Complain of parameters that make no sense."""
@@ -122,9 +125,10 @@ class GrownFerns(BaseEstimator):
             raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
         if self.sample_rows != "auto" and self.sample_rows < 2:
             raise ValueError(f"sample_rows must be 'auto' or at least 2, got {self.sample_rows!r}.")
-        for name in ("n_ferns", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
+        if self.n_ferns != "auto" and self.n_ferns < 1:
+            raise ValueError(f"n_ferns must be 'auto' or at least 1, got {self.n_ferns!r}.")
+        if self.patience < 1:
+            raise ValueError(f"patience must be at least 1, got {self.patience!r}.")
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate must be above 0 and at most 1, got {self.rate!r}.")
         if not self.ridge > 0:
@@ -166,7 +170,7 @@ class GrownFerns(BaseEstimator):
         keys = rows.keys(y, seed)
         objective = OBJECTIVES[self.objective](n_classes)
         growth = Growth(self, codes, objective, y, weights, keys, seed)
-        growth.run(min(n_maps, int(self.n_ferns)), progress)
+        growth.run(n_maps, progress)
         return growth.maps(stumps)
 
 
@@ -326,6 +330,7 @@ class Growth:
     """
 
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
+    _SAMPLE_BOUNDS = (16_000, 130_000)
     _MOST_VALIDATION_ROWS = 50_000
     # Rows of a sample are drawn from so many times as many.
     _POOL = 4
@@ -359,17 +364,21 @@ class Growth:
         n_training = n_rows - int(self._held_out.sum())
         deepest = int(np.log2(max(n_training, 1) / self._ROWS_A_CELL))
         depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
-        self._sample_rows = int(np.clip(n_training / 16, 16_000, 50_000))
         if family.depth != "auto":
             depth = int(family.depth)
-        if family.sample_rows != "auto":
-            self._sample_rows = int(family.sample_rows)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
         self.ferns: list[Fern] = []
         self.losses: list[float] = []
         self._epoch: tuple = (None, [])
         self._begin(self._held_out)
         self._ridge = family.ridge * self._mean_curvature()
+
+    @property
+    def _sample_rows(self) -> int:
+        """Rows on which the stumps of the next fern are chosen."""
+        if self.family.sample_rows != "auto":
+            return int(self.family.sample_rows)
+        return int(np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS))
 
     @property
     def n_iter(self) -> int:
@@ -449,9 +458,9 @@ class Growth:
         features, columns = self._some_features(generator), self._some_columns(generator)
         candidates = self._candidates(number)
         rows, residuals = self._sampled(candidates, columns, number)
-        codes = self._loops.take(self._codes.values[features], rows)
+        codes = self._loops.take_some(self._codes.values, features, rows)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
-        share = len(candidates) / max(int((~self._leading.astype(bool)).sum()), 1)
+        share = candidates.size / max(self._training_rows.size, 1)
         ridge = float(self._ridge * share / _SAMPLE_UNIT * self._units[1])
         n_codes = np.diff(self._codes.offsets)[features]
         order, starts = np.arange(len(rows)), np.array([0, len(rows)])
@@ -486,16 +495,19 @@ class Growth:
 
     def _candidates(self, number: int) -> NDArray[np.intp]:
         """Return the rows that the sample of a fern is drawn from: each once in an epoch."""
-        rows = np.flatnonzero(self._leading == 0)
+        rows = self._training_rows
         n_shares = round(rows.size / (self._POOL * self._sample_rows))
         if n_shares <= 1:
             return rows
         epoch, share = divmod(number, n_shares)
-        if self._epoch[0] != epoch:
+        if self._epoch[0] != (epoch, n_shares):
             draws = _draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
             shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
             ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
-            self._epoch = (epoch, np.split(rows[np.argsort(shares, kind="stable")], ends))
+            self._epoch = (
+                (epoch, n_shares),
+                np.split(rows[np.argsort(shares, kind="stable")], ends),
+            )
         return self._epoch[1][share]
 
     def _sampled(self, rows, columns, number: int) -> tuple[NDArray, NDArray[np.int64]]:
@@ -518,22 +530,17 @@ class Growth:
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
         n_cells = 2 ** len(fern.features)
-
-        def sums_of(start: int, stop: int) -> NDArray[np.int64]:
-            values = self._codes.values
-            arguments = (fern.features, fern.cuts, self._leading, self._cells, start, stop)
-            self._loops.fern_cells(values, *arguments)
-            return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells, start, stop)
-
+        stumps = (fern.features, fern.cuts)
         # Rows that take no part have cells of their own, in the second half.
-        sums = sum(self._loops.over_blocks(sums_of, self._y.size)) / self._units
+        self._loops.fern_cells(self._codes.values, *stumps, self._leading, self._cells)
+        sums = self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells) / self._units
         step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
         return replace(fern, table=(self.family.rate * step).astype(np.float32))
 
     def _begin(self, held_out: NDArray[np.bool_]) -> None:
         """Set the scores to the best constant."""
         self._leading = held_out.astype(np.uint8)
-        own = ~held_out
+        own = self._training_rows = np.flatnonzero(~held_out)
         self._intercept = self.objective.start(self._y[own], self._weights[own].astype(np.float64))
         self._scores = np.tile(self._intercept, (self._y.size, 1))
         self._packed = np.empty(self._scores.shape, dtype=np.int32)
