@@ -43,15 +43,12 @@ def test_all_public_names_are_in_the_reference(module):
 
 
 def estimators():
-    """Return all public estimators."""
-    names = [getattr(importlib.import_module(m), n) for m, n in public_names()]
-    return [each for each in names if isinstance(each, type) and issubclass(each, BaseEstimator)]
-
-
-def public_names():
+    """Return all public estimators and families of maps."""
     for module in ("mbkl", "mbkl.dask", "mbkl.maps"):
         for name in importlib.import_module(module).__all__:
-            yield module, name
+            kind = getattr(importlib.import_module(module), name)
+            if isinstance(kind, type) and issubclass(kind, BaseEstimator):
+                yield kind
 
 
 def documented_parameters(kind) -> list[str]:

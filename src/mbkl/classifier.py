@@ -23,7 +23,7 @@ from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
 
-def _has_probabilities(model) -> bool:
+def has_probabilities(model) -> bool:
     if model.calibration is None and model.loss != "logistic" and getattr(model, "C_", 1.0) > 0:
         raise AttributeError(
             "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
@@ -82,16 +82,20 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         self.timings_ = progress.finish()
         return self
 
-    def _grow(self, data: TrainingRows, progress: Progress):
-        """Grow ferns: what they add up to is the model, the limit of small costs."""
+    def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
+        """Grow ferns on all rows, or recall them."""
         shape = data.rows.shape
         (plan,) = self.plans(shape) if self.maps != "auto" else plans_of("grown", None, shape)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
         with progress.stage("growth") as iteration:
             rows = self._placed(data.rows, [plan], 1)
-            grown = progress.recall(
-                "growth", GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
+            return progress.recall(
+                name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
+
+    def _grow(self, data: TrainingRows, progress: Progress):
+        """Grow ferns: what they add up to is the model, the limit of small costs."""
+        grown = self._grown(data, progress)
         with progress.stage("tables"):
             norms = grown.prior()
             self._maps = MapSet((grown.plain(),))
@@ -178,7 +182,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         """How scores of many classes become probabilities: "softmax" or "one-vs-rest"."""
         return "softmax" if self.calibration is not None or self.C_ == 0 else "one-vs-rest"
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities: the scores, divided by the temperature.
 

@@ -22,7 +22,9 @@ from mbkl.estimator import Placed, TrainingRows, estimator, parameter
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.choose import Choice
+from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import DEEPEST
+from mbkl.predictor import rows_to_predict
 from mbkl.solvers.problem import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -181,7 +183,8 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         with maps="auto" it means a third, once and three times the cost that a sample
         suggests, after ferns that are deeper and shallower than suggested. What is
         suggested is left only where the gain exceeds its standard error. Of more than
-        4,000 rows, so many are searched on, and all are fitted in the end.
+        4,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
+        themselves beyond 10,000 rows) need no cost: folds only say how good they are.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
@@ -267,6 +270,9 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
+        if isinstance(self.Cs, str) and self._grows(data.rows):
+            self._score_growth(data, progress, search)
+            return self._grow(data, progress)
         choice = self._choose(data, progress)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
@@ -278,6 +284,31 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
         self.cv_results_ = search.results()
         return self._learn(learner.merged, best.C_kernel, best.C, choice)
+
+    def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
+        """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
+        scores: list[float] = []
+        n_maps: list[int] = []
+        for fold, (inside, outside) in enumerate(search.folds):
+            if scores and progress.used() > _SEARCH_TIME:
+                break
+            own = replace(
+                data,
+                rows=data.rows.some(inside),
+                y=data.y[inside],
+                weights=data.weights[inside],
+            )
+            grown = self._grown(own, progress, f"growth, fold {fold}")
+            rows = rows_to_predict(
+                data.rows.some(outside).in_memory().X, MapSet((grown,)), self.n_jobs
+            )
+            guess = best_class(grown.score(rows, grown.path) + grown.intercept)
+            weights = search.weights[outside]
+            scores.append(search.scorer(data.y[outside], guess, sample_weight=weights))
+            n_maps.append(grown.n_maps)
+        search.entries = [Entry(1.0, 0.0, np.nan, np.array(scores), np.array(n_maps))]
+        self.C_kernel_, self.best_score_ = 1.0, search.best().mean
+        self.cv_results_ = search.results()
 
     def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
         """Draw maps, with a kernel matrix for all folds to share."""
@@ -344,7 +375,8 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
         shared -= {"checkpoint"}  # that of the search
         parameters = {name: getattr(self, name) for name in shared}
-        model = MBKLClassifier(**parameters, C=self.C_, C_kernel=self.C_kernel_)
+        # Grown ferns have no cost.
+        model = MBKLClassifier(**parameters, C=self.C_ or "auto", C_kernel=self.C_kernel_)
         own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
         for name, value in vars(self).items():
             if name not in own and not name.startswith("_skl"):

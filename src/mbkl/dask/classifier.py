@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
-from mbkl.classifier import KernelClassifier, _has_probabilities, costs_of
+from mbkl.classifier import KernelClassifier, has_probabilities, costs_of
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix
@@ -165,7 +165,7 @@ class MBKLClassifier(Costs, KernelClassifier):
         """Return the class of each sample, lazily for an array or dataframe of Dask."""
         return self._lazily("predict", X, self.local_.classes_.dtype, None)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities; needs loss="logistic"."""
         return self._lazily("predict_proba", X, np.float64, self.local_.classes_.size)

@@ -108,15 +108,20 @@ def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
 
 
 def _pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
-    """Return the arrays of ferns; their cells as one bit each.
+    """Return the arrays of ferns; cells of random ones as one bit each.
 
-    Cells with a number of their own are numbered in order, and all others share the
-    number after these. Which ones have their own says it all.
+    Their cells with a number of their own are numbered in order, and all others share the
+    number after these. Which ones have their own says it all. Cells of grown ferns have a number
+    each, that of all cells with the same table entry.
     """
     shared = np.repeat(np.diff(maps.cell_offsets) - 1, maps.n_raw)
+    own = maps.numbers != shared
+    cells = {"numbers": compact(maps.numbers)}
+    if maps.n_maps and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
+        cells = {"cells": np.packbits(own)}
     return {
         "bits": np.log2(maps.n_raw).astype(np.uint8),
-        "cells": np.packbits(maps.numbers != shared),
+        **cells,
         "depths": compact(np.diff(maps.offsets)),
         "factors": maps.factors.astype("<u8"),
         "features": compact(maps.features),
@@ -134,10 +139,7 @@ def _unpack_ferns(arrays: Arrays, n_features: int) -> FernMaps:
     if not (factors % 2 == 1).all():
         arrays.complain("factors", "even values")
     n_raw = 2**bits
-    own = _unpack_bits(arrays, "cells", int(n_raw.sum()))
-    numbers, n_cells = _number_cells(own, n_raw)
-    if ((n_cells < 2) | (n_cells > n_raw)).any():
-        arrays.complain("cells", "a fern with no or all cells")
+    numbers, n_cells = _unpack_cells(arrays, n_raw)
     return FernMaps(
         arrays.integers("features", n_stumps, high=n_features - 1).astype(np.intp),
         arrays.thresholds("thresholds", n_stumps),
@@ -147,6 +149,21 @@ def _unpack_ferns(arrays: Arrays, n_features: int) -> FernMaps:
         numbers,
         _offsets(n_cells),
     )
+
+
+def _unpack_cells(arrays: Arrays, n_raw: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
+    """Return the number of each cell within its fern, and how many there are."""
+    if "numbers" in arrays:
+        numbers = arrays.integers("numbers", int(n_raw.sum()), high=int(n_raw.max(initial=1)) - 1)
+        starts = _offsets(n_raw)[:-1]
+        n_cells = np.maximum.reduceat(numbers, starts).astype(np.int64) + 1
+        if (n_cells > n_raw).any():
+            arrays.complain("numbers", "more cells than a fern has")
+        return numbers.astype(smallest_code_dtype(int(n_cells.max(initial=1)))), n_cells
+    numbers, n_cells = _number_cells(_unpack_bits(arrays, "cells", int(n_raw.sum())), n_raw)
+    if ((n_cells < 2) | (n_cells > n_raw)).any():
+        arrays.complain("cells", "a fern with no or all cells")
+    return numbers, n_cells
 
 
 def _unpack_bits(arrays: Arrays, name: str, length: int) -> NDArray[np.bool_]:
