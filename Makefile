@@ -7,7 +7,7 @@ BENCH := $(VENV)/.bench
 TORCH := $(VENV)/.torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch lint bench suite paper scale docs clean
+.PHONY: help demo test torch lint bench suite large paper scale docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA;
 
 paper: $(BENCH) ## regenerate the tables and figures of the paper from the data in MBKL_DATA
 	$(RUN)python -m mbkl_paper.experiments
+
+large: $(BENCH) ## measure accuracy and time at full size beside boosting and forests
+	$(RUN)python -m benchmarks.large
 
 scale: $(BENCH) ## measure codes in files and clusters, and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.scale

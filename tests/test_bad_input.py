@@ -322,7 +322,7 @@ def test_seventy_thousand_cells_of_one_feature():
     maps = Stumps(thresholds="quantile", draw="stratified")
     model = MBKLClassifier(maps=maps, n_maps=70_000, theta="ones", C=1.0, random_state=0).fit(X, y)
     assert model.n_maps_ > 65_536
-    (stumps,) = model.predictor_.maps.parts
+    (stumps,) = model.predictor_.maps.families
     assert stumps.edges.code_dtype == np.uint32
     assert model.score(X, y) > 0.999
 

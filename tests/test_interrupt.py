@@ -12,7 +12,7 @@ DEFAULT = {"n_maps": 200}
 FIT_FOR_EVER = """
 import numpy as np
 from mbkl import MBKLClassifier
-X = np.random.default_rng(0).normal(size=(40_000, 20))
+X = np.random.default_rng(0).normal(size=({n_rows}, 20))
 y = (X[:, 0] * X[:, 1] + X[:, 2] > 0.3).astype(int)
 while True:
     MBKLClassifier(**{parameters}, n_jobs=2, random_state=0, verbose=2).fit(X, y)
@@ -21,17 +21,18 @@ while True:
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has no such signals")
 @pytest.mark.parametrize(
-    ("parameters", "stage"),
+    ("parameters", "n_rows", "stage"),
     [
-        (PAPER, "kernel weights, iteration 3"),
-        (PAPER, "classifier weights, iteration 1"),
-        (DEFAULT, "choice of maps"),
-        (DEFAULT, "classifier weights, iteration 1"),
+        (PAPER, 40_000, "kernel weights, iteration 3"),
+        (PAPER, 40_000, "classifier weights, iteration 1"),
+        (DEFAULT, 9_000, "choice of maps"),
+        (DEFAULT, 9_000, "classifier weights, iteration 1"),
+        (DEFAULT, 40_000, "growth, iteration 3"),
     ],
 )
-def test_an_interrupt_ends_a_fit(python_environment, parameters, stage):
+def test_an_interrupt_ends_a_fit(python_environment, parameters, n_rows, stage):
     process = subprocess.Popen(
-        [sys.executable, "-c", FIT_FOR_EVER.format(parameters=parameters)],
+        [sys.executable, "-c", FIT_FOR_EVER.format(parameters=parameters, n_rows=n_rows)],
         env=python_environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

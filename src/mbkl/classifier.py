@@ -24,6 +24,7 @@ from mbkl.solvers.problem import Solution
 
 
 def has_probabilities(model) -> bool:
+    """Say whether a classifier has probabilities, or what would give it some."""
     if model.calibration is None and model.loss != "logistic" and getattr(model, "C_", 1.0) > 0:
         raise AttributeError(
             "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
@@ -277,13 +278,15 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     infinitely many maps their kernel has a closed form; on a sample of 500 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. The model of the paper is
+    share of stumps, and C. On more than 10,000 rows in memory it grows ferns instead: each asks
+    what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
+    and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", C=1.0)``.
 
     Parameters
     ----------
-    maps : "auto", {"stumps", "ferns", "projections"}, family or list, default="auto"
-        Family of binary maps: a name, an instance of `Stumps`, `Ferns` or
+    maps : "auto", {"stumps", "ferns", "grown", "projections"}, family or list, default="auto"
+        Family of binary maps: a name, an instance of `Stumps`, `Ferns`, `GrownFerns` or
         `Projections`, or a list of these for a joint model with one theta over all.
         "auto" is described above.
     n_maps : int or "auto", default="auto"
@@ -305,7 +308,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         Feature map of Step 2: maps times theta to this power. 0.5 is the kernel
         above, 1 is Step 2 as printed in the paper, 0 uses theta for selection only.
     C : float or "auto", default="auto"
-        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise.
+        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise; grown
+        ferns have none unless it is a number, with which Step 2 is run with their kernel.
         Theta sums to one and losses are averaged, so that C means
         the same for any number of maps and samples; the objective of a class is
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
@@ -354,7 +358,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     max_memory : int, str or None, default=None
         Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
         the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
-        read in every pass, for the same model to the bit; where it is too little even so, an
+        read in every pass, for the same model to the bit; maps="auto" then draws ferns, as it
+        does with a GPU, whatever the number of rows; where it is too little even so, an
         error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
         always are.
     cache_folder : path or None, default=None

@@ -7,7 +7,7 @@ import pytest
 
 from mbkl.engine.codes import SparseCodes, coarsening
 from mbkl.engine.rows import ArrayRows
-from mbkl.engine.twins import TWINS
+from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED, TWINS
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.ferns import Ferns
 
@@ -246,3 +246,105 @@ def test_ferns_are_fitted_the_same(make_compiled, max_cells):
         for part in ("features", "thresholds", "offsets", "factors", "n_raw", "numbers"):
             assert_same_bits(getattr(same_maps, part), getattr(maps, part))
         assert_same_bits(same_maps.cell_offsets, maps.cell_offsets)
+
+
+# --- Growing ferns ---
+
+GROWTH = pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_cells"),
+    [(1, 1, 1), (2, 3, 1), (70, 1, 4), (70, 8, 4), (131, 2, 64), (40_000, 1, 8), (40_000, 3, 8)],
+)
+FEW_THREADS = (1, 2, 3)
+
+
+def packed_for(generator, n_rows, n_columns):
+    """Return random packed residuals, of all sizes that are allowed."""
+    gradient = generator.integers(-MOST_PACKED, MOST_PACKED, (n_rows, n_columns), endpoint=True)
+    curvature = generator.integers(0, MOST_PACKED, (n_rows, n_columns), endpoint=True)
+    return ((gradient << 16) + curvature).astype(np.int32)
+
+
+def wide_for(generator, n_rows, n_columns):
+    """Return random residuals of 64 bits, as levels are chosen by."""
+    gradient, curvature = generator.integers([[[-4096]], [[0]]], 4096, (2, n_rows, n_columns))
+    return (gradient << 32) + curvature
+
+
+def cells_for(generator, n_rows, n_cells):
+    """Return rows cell by cell, and where each cell begins; some cells are empty."""
+    inner = np.sort(generator.integers(0, n_rows + 1, n_cells - 1))
+    return generator.permutation(n_rows), np.array([0, *inner, n_rows])
+
+
+@GROWTH
+def test_residuals_are_packed_and_added_up_the_same(make_compiled, n_rows, n_columns, n_cells):
+    generator = np.random.default_rng(n_rows)
+    cells = generator.integers(n_cells, size=n_rows).astype(np.uint16)
+    gradient = generator.normal(size=(n_rows, n_columns)).astype(np.float32)
+    weights = generator.exponential(size=n_rows).astype(np.float32)
+    units = (np.float32(2**13), np.float32(2**12))
+    table = generator.normal(size=(n_cells, n_columns)).astype(np.float32)
+    packed, scores = np.empty(gradient.shape, np.int32), gradient.copy()
+    TWINS.pack_residuals(gradient, gradient**2, weights, units, packed)
+    TWINS.add_table(cells, table, scores)
+    large = packed_for(generator, n_rows, n_columns)
+    for n_threads in FEW_THREADS:
+        loops = make_compiled(n_threads)
+        same, same_scores = np.empty_like(packed), gradient.copy()
+        loops.pack_residuals(gradient, gradient**2, weights, units, same)
+        loops.add_table(cells, table, same_scores)
+        assert_same_bits(same, packed)
+        assert_same_bits(same_scores, scores)
+        for residuals in (packed, large):
+            expected = TWINS.histogram_packed(cells, residuals, n_cells)
+            assert_same_bits(loops.histogram_packed(cells, residuals, n_cells), expected)
+
+
+@GROWTH
+@pytest.mark.parametrize("ridge", [0.5, 1e4])
+def test_levels_are_chosen_and_divided_the_same(make_compiled, n_rows, n_columns, n_cells, ridge):
+    generator = np.random.default_rng(n_rows)
+    n_codes = np.array([2, 256, 37, 16, 255])
+    shifts = np.array([0, 0, 2, 1, 4])
+    moves = np.array([0, 0, 3, 1, 9])
+    codes = generator.integers(0, n_codes[:, None], (5, n_rows)).astype(np.uint8)
+    order, starts = cells_for(generator, n_rows, n_cells)
+    residuals = wide_for(generator, n_rows, n_columns)
+    arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge)
+    gains = TWINS.level_gains(*arguments)
+    for n_threads in FEW_THREADS:
+        loops = make_compiled(n_threads)
+        assert_same_bits(loops.level_gains(*arguments), gains)
+        for cut in (0, 7, 254):
+            expected = TWINS.divide_cells(codes[1], cut, order, residuals, starts)
+            found = loops.divide_cells(codes[1], cut, order, residuals, starts)
+            for left, right in zip(found, expected, strict=True):
+                assert_same_bits(left, right)
+
+
+@pytest.mark.parametrize("n_rows", [1, 130, 40_000])
+@pytest.mark.parametrize("depth", [0, 1, 14])
+def test_rows_are_put_into_the_same_cells(make_compiled, make_codes, n_rows, depth):
+    generator = np.random.default_rng(depth)
+    values = make_codes(n_rows, (3, 256, 2, 9)).values
+    features, cuts = generator.integers(4, size=depth), generator.integers(-1, 8, size=depth)
+    leading = generator.integers(2, size=n_rows).astype(np.uint8)
+    expected = np.empty(n_rows, np.uint16)
+    TWINS.fern_cells(values, features, cuts, leading, expected)
+    rows = generator.integers(n_rows, size=50)
+    for n_threads in FEW_THREADS:
+        loops, found = make_compiled(n_threads), np.empty(n_rows, np.uint16)
+        loops.fern_cells(values, features, cuts, leading, found)
+        assert_same_bits(found, expected)
+        groups = np.array([3, 1])
+        taken = loops.take_some(values, groups, rows)
+        assert_same_bits(taken, TWINS.take_some(values, groups, rows))
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, ROWS_PACKED, ROWS_PACKED + 1, 5 * ROWS_PACKED])
+def test_blocks_do_not_depend_on_the_threads(make_compiled, n_rows):
+    expected = TWINS.over_blocks(lambda start, stop: (start, stop), n_rows)
+    assert sum(stop - start for start, stop in expected) == n_rows
+    for n_threads in FEW_THREADS:
+        found = make_compiled(n_threads).over_blocks(lambda start, stop: (start, stop), n_rows)
+        assert found == expected

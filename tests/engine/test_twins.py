@@ -3,11 +3,22 @@
 Passes over codes are in test_codes and test_bundles, cells of rows in tests/maps.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from mbkl.engine.twins import as_float32, has_one_weight, just_above
+from mbkl.engine.twins import (
+    MOST_PACKED,
+    ROWS_PACKED,
+    TWINS,
+    as_float32,
+    has_one_weight,
+    just_above,
+)
 
 WEIGHTS = {
     "equal": lambda n: np.full(n, 0.1),
@@ -118,3 +129,153 @@ def test_just_above_is_the_first_value_on_the_right():
     assert (as_float32(above) > thresholds).all()
     between = thresholds + (above - thresholds) / 4
     np.testing.assert_array_equal(as_float32(between), thresholds)
+
+
+# --- Growing ferns ---
+
+
+@pytest.fixture(scope="module")
+def every_loops():
+    """The twins and the compiled loops, for tests that draw many examples."""
+    from mbkl.engine.compiled import Compiled
+
+    return TWINS, Compiled(2)
+
+
+def plain_gains(codes, order, residuals, starts, n_codes, ridge):
+    """Return the gains of all cuts by the definition, one cell and code at a time."""
+    gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
+    gains = np.full((len(codes), 256), -1.0)
+    for feature, own in enumerate(codes):
+        gains[feature, : n_codes[feature]] = 0.0
+        for code in range(n_codes[feature]):
+            for first, last in pairwise(starts):
+                if last - first < 2:  # a cell of one row cannot be divided
+                    continue
+                above = own[order[first:last]] > code
+                for side in (above, ~above):
+                    g = gradient[first:last][side].sum(axis=0)
+                    h = curvature[first:last][side].sum(axis=0)
+                    gains[feature, code] += (g**2 / (h + ridge)).sum()
+    return gains
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@given(
+    n_rows=st.integers(1, 40),
+    n_cells=st.integers(1, 9),
+    ridge=st.floats(0.1, 1e4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_gains_are_those_of_the_definition(every_loops, n_columns, n_rows, n_cells, ridge, seed):
+    generator = np.random.default_rng(seed)
+    n_codes = np.array([2, 5, 256])
+    codes = generator.integers(0, n_codes[:, None], (3, n_rows)).astype(np.uint8)
+    order = generator.permutation(n_rows)
+    starts = np.array([0, *np.sort(generator.integers(0, n_rows + 1, n_cells - 1)), n_rows])
+    g, h = generator.integers([[[-4096]], [[0]]], 4096, (2, n_rows, n_columns))
+    residuals, none = (g << 32) + h, np.zeros(3, np.int64)
+    expected = plain_gains(codes, order, residuals, starts, n_codes, ridge)
+    for loops in every_loops:
+        found = loops.level_gains(codes, order, residuals, starts, n_codes, none, none, ridge)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_shifted_codes_are_coarser_codes(loops):
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 200, (2, 90)).astype(np.uint8)
+    residuals = generator.integers(0, 2**40, (90, 1))
+    order, starts = generator.permutation(90), np.array([0, 50, 90])
+    shifts, moves = np.array([3, 4]), np.array([5, 0])
+    coarse = ((codes + moves[:, None]) >> shifts[:, None]).astype(np.uint8)
+    n_coarse, none = ((199 + moves) >> shifts) + 1, np.zeros(2, np.int64)
+    found = loops.level_gains(
+        codes, order, residuals, starts, np.array([200, 200]), shifts, moves, 1.0
+    )
+    same = loops.level_gains(coarse, order, residuals, starts, n_coarse, none, none, 1.0)
+    np.testing.assert_array_equal(found, same)
+    assert (found[:, 30:] == -1).all()
+
+
+@given(
+    n_rows=st.integers(1, 60),
+    n_cells=st.integers(1, 9),
+    cut=st.integers(0, 9),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_divided_cells_keep_their_order(every_loops, n_rows, n_cells, cut, seed):
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(10, size=n_rows).astype(np.uint8)
+    residuals = generator.integers(-(2**40), 2**40, (n_rows, 2))
+    order = generator.permutation(n_rows)
+    starts = np.array([0, *np.sort(generator.integers(0, n_rows + 1, n_cells - 1)), n_rows])
+    expected, ends = [], [0]
+    for first, last in pairwise(starts):
+        for above in (False, True):
+            expected += [row for row in range(first, last) if (codes[order[row]] > cut) == above]
+            ends.append(len(expected))
+    for loops in every_loops:
+        found = loops.divide_cells(codes, cut, order, residuals, starts)
+        np.testing.assert_array_equal(found[0], order[expected])
+        np.testing.assert_array_equal(found[1], residuals[expected])
+        np.testing.assert_array_equal(found[2], ends)
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+def test_packed_sums_are_sums_of_both_halves(loops, n_columns):
+    generator = np.random.default_rng(0)
+    n_rows, n_cells = ROWS_PACKED + 7, 5
+    g = generator.integers(-MOST_PACKED, MOST_PACKED, (n_rows, n_columns), endpoint=True)
+    h = generator.integers(0, MOST_PACKED, (n_rows, n_columns), endpoint=True)
+    cells = generator.integers(n_cells, size=n_rows).astype(np.uint16)
+    expected = np.zeros((n_cells, n_columns, 2), np.int64)
+    np.add.at(expected, cells, np.stack([g, h], axis=-1))
+    packed = ((g << 16) + h).astype(np.int32)
+    np.testing.assert_array_equal(loops.histogram_packed(cells, packed, n_cells), expected)
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_packed_sums_of_the_largest_residuals_do_not_overflow(loops, n_columns, sign):
+    n_rows = 3 * ROWS_PACKED + 1
+    packed = np.full((n_rows, n_columns), (sign * MOST_PACKED << 16) + MOST_PACKED, np.int32)
+    sums = loops.histogram_packed(np.zeros(n_rows, np.uint16), packed, 1)
+    assert (sums == n_rows * MOST_PACKED * np.array([sign, 1])).all()
+
+
+@pytest.mark.parametrize("weight", [1.0, 3.0, 1e6, 1e30])
+def test_residuals_that_are_too_large_are_cut_off(loops, weight):
+    gradient = np.array([[-1.0, 0.25], [0.5, -0.125]], np.float32)
+    curvature, packed = np.abs(gradient), np.empty((2, 2), np.int32)
+    weights, units = np.full(2, weight, np.float32), (np.float32(2**13), np.float32(2**14))
+    loops.pack_residuals(gradient, curvature, weights, units, packed)
+    exact = gradient.astype(float) * weight
+    np.testing.assert_array_equal(
+        packed >> 16, np.rint(exact * 2**13).clip(-MOST_PACKED, MOST_PACKED)
+    )
+    np.testing.assert_array_equal(
+        packed & 0xFFFF, np.minimum(np.rint(np.abs(exact) * 2**14), MOST_PACKED)
+    )
+
+
+def test_a_cell_is_a_leading_digit_and_which_codes_are_above_their_cuts(loops, make_codes):
+    values, leading = make_codes(50).values, np.arange(50, dtype=np.uint8) % 2
+    cells = np.empty(50, np.uint16)
+    features, cuts = np.array([3, 0, 3]), np.array([4, 1, 7])
+    loops.fern_cells(values, features, cuts, leading, cells)
+    for row in range(50):
+        digits = [leading[row], *(values[features, row] > cuts).astype(int)]
+        assert cells[row] == int("".join(map(str, digits)), base=2)
+
+
+def test_a_table_is_added_by_cell(loops):
+    cells, table = np.array([2, 0, 2], np.uint16), np.arange(6, dtype=np.float32).reshape(3, 2)
+    scores = np.ones((3, 2), np.float32)
+    loops.add_table(cells, table, scores)
+    np.testing.assert_array_equal(scores, [[5, 6], [1, 2], [5, 6]])
+
+
+def test_some_codes_of_some_rows(loops, make_codes):
+    values = make_codes(20).values
+    taken = loops.take_some(values, np.array([4, 1]), np.array([3, 3, 0]))
+    np.testing.assert_array_equal(taken, values[[4, 1]][:, [3, 3, 0]])

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
-from mbkl.classifier import KernelClassifier, has_probabilities, costs_of
+from mbkl.classifier import KernelClassifier, costs_of, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix

@@ -123,8 +123,11 @@ class GrownFerns(BaseEstimator):
         """Complain of parameters that make no sense."""
         if self.depth != "auto" and not 1 <= self.depth <= 14:
             raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
-        if self.sample_rows != "auto" and self.sample_rows < 2:
-            raise ValueError(f"sample_rows must be 'auto' or at least 2, got {self.sample_rows!r}.")
+        # The curvatures of more rows would not fit in 32 bits.
+        if self.sample_rows != "auto" and not 2 <= self.sample_rows <= 150_000:
+            raise ValueError(
+                f"sample_rows must be 'auto' or from 2 to 150,000, got {self.sample_rows!r}."
+            )
         if self.n_ferns != "auto" and self.n_ferns < 1:
             raise ValueError(f"n_ferns must be 'auto' or at least 1, got {self.n_ferns!r}.")
         if self.patience < 1:
@@ -208,7 +211,9 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, DenseCodes]:
     columns = X.tocsc() if hasattr(X, "tocsc") else X
     features, edges = [], []
     for feature in range(rows.shape[1]):
-        cuts = [np.full(int(has_missing[feature]), -np.inf)]
+        # A column of missing values alone tells nothing.
+        some = has_missing[feature] and high[feature] >= low[feature]
+        cuts = [np.full(int(some), -np.inf)]
         if high[feature] > low[feature]:
             values, own_mass = _values_of(columns, feature, mass)
             cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
@@ -361,6 +366,7 @@ class Growth:
         self._weights = (weights / (exact_total(weights) / max(n_rows, 1))).astype(np.float32)
         share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(n_rows, 1))
         self._held_out = _draw(keys, 2 * seed + 1) < np.uint64(share * 2**32)
+        self._held_out &= not self._held_out.all()  # a few rows may all be drawn
         n_training = n_rows - int(self._held_out.sum())
         deepest = int(np.log2(max(n_training, 1) / self._ROWS_A_CELL))
         depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
@@ -397,13 +403,12 @@ class Growth:
         while len(self.ferns) < n_ferns and self._codes.n_groups:
             self._add(self._filled(self._grown(len(self.ferns)), self.gains))
             self.losses.append(self._validation_loss())
+            last = len(self.ferns)
+            best = min(best, last, key=self.losses.__getitem__) if self._held_out.any() else last
             if progress(self):
-                best = min(best, len(self.ferns), key=self.losses.__getitem__)
                 break
             if not self._held_out.any():
-                best = len(self.ferns)
                 continue
-            best = min(best, len(self.ferns), key=self.losses.__getitem__)
             needed = self._SMALLEST_PROGRESS * (self.losses[0] - self.losses[-1])
             if self.losses[-1] < self.losses[last_progress] - needed:
                 last_progress = len(self.ferns)

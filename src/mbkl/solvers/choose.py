@@ -29,11 +29,6 @@ def solve(
     return find(problem, start, tol, max_iter, progress)
 
 
-def many_at_once(operator) -> bool:
-    """Say whether many columns at once are hardly slower than one."""
-    return operator.many_at_once
-
-
 def may_use_gram(n_rows: int, n_weights: int) -> bool:
     """Say whether the kernel matrix of the rows is the fastest way for the squared hinge."""
     return n_rows <= min(limits.FEW_ROWS_GRAM, n_weights)
@@ -51,7 +46,7 @@ def _kernel_weights(problem: Problem, start, tol, max_iter, progress) -> Solutio
 def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:
     """Solve a problem of Step 2."""
     operator, loss = problem.operator, problem.margins.loss
-    if many_at_once(operator):
+    if operator.many_at_once:
         return _all_at_once(problem, start, tol, max_iter, progress)
     has_gram = problem.gram is not None and isinstance(loss, SquaredHinge)
     if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):

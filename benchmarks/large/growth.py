@@ -1,0 +1,104 @@
+"""Learning curves: planted rows from 2,000 to 2,000,000, beside LightGBM.
+
+A label is the sign of x0 x1 + sin(3 x2) + x3 / 2 + noise, of twenty features. Both sides learn
+from the same rows in one process; several draws of each size show how far results spread.
+
+    python -m benchmarks.large.growth
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.common import markdown_table, parse, percent, record, say, start
+from benchmarks.data import Dataset
+from benchmarks.large.contest import OURS, REFERENCE, Outcome, compete
+
+COMMAND = "python -m benchmarks.large.growth"
+SIZES, QUICK_SIZES = (2_000, 20_000, 200_000, 2_000_000), (500, 2_000)
+N_FEATURES, NOISE, TEST_ROWS = 20, 0.8, 100_000
+# Draws of each size; of the largest fewer, for their time.
+DRAWS, DRAWS_OF_THE_LARGEST = 5, 3
+
+
+def planted(n_rows: int, seed: int) -> Dataset:
+    """Draw rows to learn from, and others to test on."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n_rows + TEST_ROWS, N_FEATURES)).astype(np.float32)
+    score = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] / 2
+    y = (score + NOISE * generator.normal(size=len(X)) > 0).astype(int)
+    return Dataset("planted", X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
+
+
+def measure(sizes: Sequence[int], draws: int) -> list[dict]:
+    """Return a line for each size."""
+    lines = []
+    for n_rows in sizes:
+        n_draws = min(draws, DRAWS_OF_THE_LARGEST) if n_rows >= SIZES[-1] else draws
+        found: dict[str, list[Outcome]] = {OURS: [], REFERENCE: []}
+        for seed in range(n_draws):
+            data = planted(n_rows, seed)
+            for name in (REFERENCE, OURS):
+                outcome = compete(name, data)
+                assert outcome is not None
+                found[name].append(outcome)
+                say(f"{n_rows:,} rows, {name}: {percent(outcome.accuracy)} {outcome.seconds:.1f} s")
+        ours, theirs = found[OURS], found[REFERENCE]
+        accuracies = np.array([each.accuracy for each in ours])
+        ratios = [a.seconds / b.seconds for a, b in zip(ours, theirs, strict=True)]
+        lines.append(
+            {
+                "rows": n_rows,
+                "mbkl": percent(float(accuracies.mean())),
+                "spread of draws": f"{100 * float(np.ptp(accuracies)):.2f}",
+                "LightGBM": percent(float(np.mean([each.accuracy for each in theirs]))),
+                "log loss": f"{np.mean([each.log_loss for each in ours]):.4f}",
+                "of LightGBM": f"{np.mean([each.log_loss for each in theirs]):.4f}",
+                "fit, s": float(np.median([each.seconds for each in ours])),
+                "of LightGBM, s": float(np.median([each.seconds for each in theirs])),
+                "time ratio": float(np.median(ratios)),
+                "predict ratio": float(
+                    np.median(
+                        [
+                            a.seconds_of_prediction / b.seconds_of_prediction
+                            for a, b in zip(ours, theirs, strict=True)
+                        ]
+                    )
+                ),
+            }
+        )
+    return lines
+
+
+def picture(lines: list[dict]):
+    """Draw accuracy against the number of rows."""
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    rows = [line["rows"] for line in lines]
+    for name, label in (("mbkl", "mbkl, defaults"), ("LightGBM", "LightGBM, defaults")):
+        axis.semilogx(rows, [float(line[name].rstrip("% ")) for line in lines], "o-", label=label)
+    axis.set(xlabel="training rows", ylabel="test accuracy, %")
+    axis.legend(frameon=False)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, draw and record."""
+    chosen = parse(__doc__ or "", arguments)
+    lines = measure(QUICK_SIZES if chosen.quick else SIZES, 1 if chosen.quick else DRAWS)
+    if chosen.quick:
+        print(markdown_table(lines))
+        return
+    note = (
+        f"{N_FEATURES} features, of which four matter; {TEST_ROWS:,} test rows; "
+        f"{DRAWS} draws of each size, {DRAWS_OF_THE_LARGEST} of the largest; medians of times."
+    )
+    title = "Learning curves: planted rows"
+    record("large_growth", COMMAND, markdown_table(lines), [note], picture(lines), title=title)
+
+
+if __name__ == "__main__":
+    raise SystemExit(start(main))

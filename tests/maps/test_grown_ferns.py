@@ -1,0 +1,571 @@
+"""Grown ferns: thresholds, what they find, when they end, and the same bits whatever the way."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from mbkl.engine import twins
+from mbkl.engine.rows import as_rows
+from mbkl.engine.twins import TWINS
+from mbkl.maps import GrownFerns
+from mbkl.maps.grown_ferns import (
+    _RESIDUAL_BITS,
+    _SAMPLE_UNIT,
+    GrownMaps,
+    Growth,
+    HeldOutGains,
+    _newton_steps,
+    even_thresholds,
+    fine_stumps,
+)
+
+
+def sample(n_rows=300, n_features=4, n_classes=2, missing=0.0, seed=0):
+    """Return rows of few digits, and classes that depend on two features together."""
+    generator = np.random.default_rng(seed)
+    X = np.round(generator.normal(size=(n_rows, n_features)) * 64) / 64
+    y = 1 * (X[:, 0] * X[:, 1] > 0) + (n_classes > 2) * (X[:, 2] > 0.5)
+    X[generator.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def grow(X, y, n_maps=20, seed=0, weights=None, loops=TWINS, n_classes=None, **parameters):
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    rows = replace(as_rows(X), loops=loops)
+    progress = parameters.pop("progress", lambda state: False)
+    n_classes = int(y.max()) + 1 if n_classes is None else n_classes
+    return GrownFerns(**parameters).grow(rows, y, n_classes, weights, n_maps, seed, progress)
+
+
+def scores_of(maps, X):
+    return maps.intercept + maps.score(replace(as_rows(X), loops=TWINS), maps.path)
+
+
+def accuracy(maps, X, y):
+    scores = scores_of(maps, X)
+    found = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return float((found == y).mean())
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Compiled loops on two threads, for tests with more rows."""
+    from mbkl.engine.compiled import Compiled
+
+    return Compiled(2)
+
+
+def bits(maps: GrownMaps) -> dict:
+    return {each.name: np.asarray(getattr(maps, each.name)).tobytes() for each in fields(maps)}
+
+
+# --- Thresholds ---
+
+VALUES = st.lists(st.floats(-1e6, 1e6, width=32), min_size=0, max_size=60)
+
+
+@given(values=VALUES, n_thresholds=st.integers(1, 20), seed=st.integers(0, 99))
+def test_thresholds_lie_between_neighbouring_values(values, n_thresholds, seed):
+    values = np.array(values, np.float32)
+    mass = np.random.default_rng(seed).exponential(size=values.size)
+    found = even_thresholds(values, mass, n_thresholds)
+    assert found.size <= n_thresholds
+    assert found.dtype == np.float64
+    assert (found == found.astype(np.float32)).all()
+    assert (np.diff(found) > 0).all()
+    distinct = np.unique(values)
+    if not distinct.size:
+        assert not found.size
+        return
+    # No two in the same gap, and none outside.
+    gaps = np.searchsorted(distinct, found, side="right")
+    assert np.unique(gaps).size == found.size
+    assert ((gaps > 0) & (gaps < distinct.size)).all()
+
+
+@given(values=VALUES)
+def test_few_values_are_all_told_apart(values):
+    values = np.array(values, np.float32)
+    found = even_thresholds(values, np.ones(values.size), 100)
+    assert found.size == max(np.unique(values).size - 1, 0)
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [3.0, 3.0, 3.0]])
+def test_no_thresholds_without_two_values(values):
+    assert even_thresholds(np.array(values), np.ones(len(values)), 5).shape == (0,)
+
+
+def test_neighbouring_numbers_are_told_apart():
+    low = np.float32(1.0)
+    values = np.array([low, np.nextafter(low, np.float32(2))])
+    (threshold,) = even_thresholds(values, np.ones(2), 5)
+    assert values[0] <= threshold < values[1]
+
+
+@pytest.mark.parametrize("n_thresholds", [3, 10, 254])
+def test_equal_values_have_even_intervals(n_thresholds):
+    values = np.random.default_rng(0).normal(size=20_000).astype(np.float32)
+    found = even_thresholds(values, np.ones(values.size), n_thresholds)
+    counts = np.bincount(np.searchsorted(found, values))
+    assert found.size >= n_thresholds - 1
+    assert counts.max() <= 20_000 / n_thresholds + 1
+
+
+@pytest.mark.parametrize("place", [0, 7, 49])
+def test_heavy_values_are_alone(place):
+    values = np.arange(50.0)
+    mass = np.ones(50)
+    mass[place] = 200.0
+    found = even_thresholds(values, mass, 10)
+    interval = np.searchsorted(found, values)
+    assert (interval == interval[place]).sum() == 1
+    # The others divide what is left.
+    assert np.bincount(interval).max() <= 7
+
+
+@pytest.mark.parametrize(
+    "transform", [np.exp, np.cbrt, lambda x: 3 * x - 7], ids=["exp", "cbrt", "line"]
+)
+def test_a_monotone_transform_keeps_the_intervals(transform):
+    generator = np.random.default_rng(0)
+    values = np.round(generator.normal(size=3000), 2).astype(np.float32)
+    mass = generator.integers(1, 5, size=3000).astype(float)
+    changed = transform(values).astype(np.float32)
+    assert np.unique(changed).size == np.unique(values).size
+    left = np.searchsorted(even_thresholds(values, mass, 30), values)
+    right = np.searchsorted(even_thresholds(changed, mass, 30), changed)
+    np.testing.assert_array_equal(left, right)
+
+
+def test_codes_fit_in_a_byte_and_missing_values_have_their_own(loops):
+    X, _ = sample(2000, missing=0.1)
+    X[:, 0] = np.random.default_rng(1).random(2000)  # more values than codes
+    X[:, 3] = 5.0
+    stumps, codes = fine_stumps(replace(as_rows(X), loops=loops), np.ones(2000), 0)
+    assert codes.values.dtype == np.uint8
+    assert stumps.features.tolist() == [0, 1, 2]
+    for group, column in enumerate(X.T[:3]):
+        missing = np.isnan(column)
+        assert (codes.values[group][missing] == 0).all()
+        assert (codes.values[group][~missing] > 0).all() or not missing.any()
+        order = np.argsort(column[~missing])
+        assert (np.diff(codes.values[group][~missing][order].astype(int)) >= 0).all()
+
+
+def test_rows_without_weight_have_no_say_in_thresholds():
+    X, _ = sample(400)
+    weights = np.ones(400)
+    weights[200:] = 0.0
+    X[200:] += 100
+    stumps, _ = fine_stumps(as_rows(X), weights, 0)
+    assert stumps.edges.thresholds.max() < 60
+
+
+# --- Tables ---
+
+
+def test_a_step_is_shrunk_towards_that_of_the_cell_above():
+    sums = np.random.default_rng(0).normal(size=(8, 2, 2))
+    sums[..., 1] = np.abs(sums[..., 1])
+    sums[3] = 0.0  # a cell without rows has the step of the one above
+    found = _newton_steps(sums, sums, 0.7, None)
+    for cell in range(8):
+        step = np.zeros(2)
+        for level in range(4):
+            first = cell >> (3 - level) << (3 - level)
+            gradient, curvature = sums[first : first + 2 ** (3 - level)].sum(axis=0).T
+            step = step - (gradient + curvature * step) / (curvature + 0.7)
+        np.testing.assert_allclose(found[cell], step, rtol=1e-12)
+
+
+def test_gains_on_held_out_rows_are_what_the_quadratic_model_gains():
+    generator = np.random.default_rng(0)
+    sums, other = np.abs(generator.normal(size=(2, 4, 1, 2)))
+    noted = {}
+    gains = HeldOutGains(1, 2)
+    gains.add = lambda level, gain: noted.setdefault(level, gain)
+    _newton_steps(sums, other, 1.0, gains)
+    assert sorted(noted) == [0, 1, 2]
+    # The first level is one step for all rows.
+    step = -sums[..., 0].sum() / (sums[..., 1].sum() + 1.0)
+    np.testing.assert_allclose(noted[0], -step * other[..., 0].sum())
+
+
+def test_depth_follows_the_gains():
+    gains = HeldOutGains(2, 5)
+    assert gains.depth == 2
+    gains.add(1, 1.0)
+    gains.add(2, 1.0)
+    assert gains.depth == 3
+    gains.add(3, 1.0)
+    assert gains.depth == 4
+    gains.add(4, -5.0)  # a loss on rows that took no part
+    assert gains.depth == 4
+    gains.add(4, 50.0)
+    assert gains.depth == 5
+    gains.add(5, 50.0)
+    assert gains.depth == 5  # the most
+    assert HeldOutGains(6, 3).depth == 3
+
+
+# --- The same bits ---
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Make blocks of rows so small that a few hundred rows have several."""
+    monkeypatch.setattr(twins, "ROWS_PACKED", 64)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("objective", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("sample_rows", ["auto", 40])
+def test_twins_and_threads_grow_the_same(
+    small_blocks, make_compiled, n_classes, objective, sample_rows
+):
+    X, y = sample(500, n_classes=n_classes, missing=0.05)
+    weights = np.random.default_rng(1).exponential(size=500)
+    parameters = {"objective": objective, "sample_rows": sample_rows, "weights": weights}
+    expected = bits(grow(X, y, **parameters))
+    for n_threads in (1, 2, 3):
+        assert bits(grow(X, y, loops=make_compiled(n_threads), **parameters)) == expected
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_the_rows_does_not_matter(seed):
+    X, y = sample(160, n_classes=3, missing=0.05)
+    X[80:120] = X[:40]  # equal rows, some of them of other classes
+    weights = np.random.default_rng(1).exponential(size=160)
+    order = np.random.default_rng(seed).permutation(160)
+    expected = bits(grow(X, y, n_maps=6, weights=weights, sample_rows=30))
+    found = grow(X[order], y[order], n_maps=6, weights=weights[order], sample_rows=30)
+    assert bits(found) == expected
+
+
+@pytest.mark.parametrize(
+    "form",
+    [np.float32, np.asfortranarray, sparse.csr_array, sparse.csc_array, sparse.csr_matrix],
+    ids=lambda form: form.__name__,
+)
+@pytest.mark.parametrize("n_rows", [100, 2000])
+def test_the_form_of_the_rows_does_not_matter(form, n_rows):
+    X, y = sample(n_rows, missing=0.02)
+    X[np.abs(X) < 0.7] = 0.0
+    weights = 1.0 + np.arange(n_rows) % 3
+    expected = bits(grow(X, y, n_maps=8, weights=weights))
+    assert bits(grow(form(X), y, n_maps=8, weights=weights)) == expected
+
+
+def test_another_seed_grows_other_ferns():
+    X, y = sample(500)
+    assert bits(grow(X, y, seed=1, sample_rows=40)) != bits(grow(X, y, seed=2, sample_rows=40))
+
+
+# --- What they find ---
+
+PROBLEMS = {
+    "one feature": lambda X: X[:, 3] > 0.3,
+    "exclusive or": lambda X: X[:, 0] * X[:, 1] > 0,
+    "checkerboard": lambda X: (np.floor(X[:, 0]) + np.floor(X[:, 1])) % 2,
+    "parity of three": lambda X: X[:, :3].prod(axis=1) > 0,
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_interactions_among_noise_are_found(compiled, name):
+    X = np.random.default_rng(0).normal(size=(8000, 6)).astype(np.float32)
+    y = PROBLEMS[name](X).astype(int)
+    maps = grow(X[:4000], y[:4000], loops=compiled, n_maps=300)
+    assert accuracy(maps, X[4000:], y[4000:]) > 0.95
+
+
+def test_more_classes_than_one_fern_looks_at(compiled):
+    generator = np.random.default_rng(0)
+    centres = 10 * generator.normal(size=(12, 3))
+    y = np.arange(3000) % 12
+    X = centres[y] + generator.normal(size=(3000, 3))
+    maps = grow(X[:2000], y[:2000], loops=compiled, n_maps=120)
+    assert maps.path.shape[1] == 12
+    assert accuracy(maps, X[2000:], y[2000:]) > 0.95
+
+
+def test_more_features_than_one_fern_asks(compiled):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(2000, 150))
+    y = (X[:, 140] + X[:, 3] > 0).astype(int)
+    maps = grow(X[:1500], y[:1500], loops=compiled, n_maps=100)
+    assert accuracy(maps, X[1500:], y[1500:]) > 0.9
+    asked = np.bincount(maps.features, minlength=150)
+    assert asked[[3, 140]].min() > np.delete(asked, [3, 140]).max()
+
+
+def test_noise_ends_early(compiled):
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(3000, 5)), generator.integers(2, size=3000)
+    maps = grow(X, y, loops=compiled, n_maps=500)
+    assert maps.n_rounds < 100
+    assert maps.n_maps <= 5
+    # What few are kept say little.
+    assert np.abs(scores_of(maps, X)).mean() < 0.2
+
+
+def test_patience_is_how_long_growth_goes_on_without_progress():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(500, 5)), generator.integers(2, size=500)
+    rounds = [grow(X, y, n_maps=200, patience=patience).n_rounds for patience in (3, 30)]
+    assert rounds[1] - rounds[0] >= 20
+
+
+def test_rows_that_took_no_part_count_in_the_end():
+    """Tables are filled again from all rows: a row more or less changes them."""
+    X, y = sample(500)
+    maps = grow(X, y, n_maps=5)
+    np.testing.assert_allclose(maps.intercept, np.log(y.mean() / (1 - y.mean())), rtol=1e-5)
+
+
+def test_missing_values_are_told_from_all_others(compiled):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(1000, 3))
+    X[generator.random(X.shape) < 0.3] = np.nan
+    y = (np.isnan(X[:, 0]) ^ np.isnan(X[:, 1])).astype(int)
+    assert accuracy(grow(X, y, loops=compiled, n_maps=80), X, y) > 0.95
+
+
+def test_squared_hinge_separates_too(compiled):
+    X, y = sample(1500)
+    maps = grow(X[:1000], y[:1000], loops=compiled, n_maps=100, objective="squared_hinge")
+    assert accuracy(maps, X[1000:], y[1000:]) > 0.95
+
+
+@pytest.mark.xfail(strict=True, reason="equal rows are held out all together")
+@pytest.mark.parametrize("n_features", [1, 2, 5])
+def test_few_different_rows_are_learned(compiled, n_features):
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(4000, n_features)).astype(float)
+    y = (generator.random(4000) < np.where(X[:, 0] > 0, 0.9, 0.1)).astype(int)
+    assert (
+        min(accuracy(grow(X, y, loops=compiled, n_maps=50, seed=seed), X, y) for seed in range(8))
+        > 0.85
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="the ridge is too small where curvatures are")
+def test_a_rare_class_is_learned(compiled):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(20_000, 5)).astype(np.float32)
+    tendency = X[:, 0] + X[:, 1] + 0.3 * generator.normal(size=20_000)
+    y = (tendency > np.quantile(tendency, 0.995)).astype(int)
+    scores = scores_of(grow(X, y, loops=compiled, n_maps=60), X)[:, 0]
+    assert np.median(scores[y == 1]) > np.quantile(scores[y == 0], 0.95)
+
+
+# --- Sizes and limits ---
+
+
+@pytest.mark.parametrize("n_ferns", [1, 7])
+def test_the_number_of_ferns_is_kept(n_ferns):
+    X, y = sample()
+    family = GrownFerns(n_ferns=n_ferns)
+    assert family.default_n_maps(X.shape) == n_ferns
+    assert grow(X, y, n_maps=n_ferns).n_maps == n_ferns
+
+
+def test_many_rows_get_fewer_ferns_by_default():
+    sizes = [GrownFerns().default_n_maps((n_rows, 9)) for n_rows in (100, 499_999, 500_000)]
+    assert sizes == [500, 500, 300]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 14])
+def test_the_depth_is_kept(depth):
+    X, y = sample(400)
+    maps = grow(X, y, n_maps=5, depth=depth)
+    depths = np.diff(maps.offsets)
+    assert depths.max() <= depth
+    assert depths.min() >= min(depth, 6)
+    assert (maps.n_raw == 2**depths).all()
+
+
+def test_ferns_are_deep_only_where_there_are_rows_for_it():
+    X, y = sample(600)
+    assert np.diff(grow(X, y, n_maps=40).offsets).max() <= 6
+
+
+def test_stumps_are_chosen_on_as_many_rows_as_asked(monkeypatch):
+    X, y = sample(3000)
+    seen = []
+    original = twins.Twins.level_gains
+
+    def noted(self, codes, *others):
+        seen.append(codes.shape[1])
+        return original(self, codes, *others)
+
+    monkeypatch.setattr(twins.Twins, "level_gains", noted)
+    grow(X, y, n_maps=10, sample_rows=200)
+    assert 150 < np.mean(seen) < 250
+    seen.clear()
+    grow(X, y, n_maps=2, sample_rows=10_000, validation_share=0)
+    assert set(seen) == {3000}
+
+
+def test_sums_of_the_largest_sample_fit_in_32_bits():
+    """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
+    most = 150_000
+    GrownFerns(sample_rows=most).check()
+    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / _SAMPLE_UNIT < 2**32
+    assert Growth._SAMPLE_BOUNDS[1] <= most
+
+
+def test_without_held_out_rows_all_ferns_are_kept():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(300, 3)), generator.integers(2, size=300)
+    maps = grow(X, y, n_maps=60, validation_share=0, patience=2)
+    assert (maps.n_maps, maps.n_rounds) == (60, 60)
+
+
+@pytest.mark.parametrize("validation_share", [0, 0.2])
+def test_growth_that_is_told_to_end_keeps_what_it_has(validation_share):
+    X, y = sample(500)
+    ended = grow(X, y, progress=lambda state: state.n_iter == 5, validation_share=validation_share)
+    assert (ended.n_maps, ended.n_rounds) == (5, 5)
+    whole = grow(X, y, n_maps=5, validation_share=validation_share)
+    assert bits(ended) == bits(whole)
+
+
+def test_growth_says_where_it_stands():
+    X, y = sample(500)
+    said = []
+    grow(X, y, n_maps=5, progress=lambda state: said.append((state.n_iter, state.standing)))
+    assert [number for number, _ in said] == [1, 2, 3, 4, 5]
+    losses = [float(text.removeprefix("loss of held-out rows ")) for _, text in said]
+    assert losses[-1] < losses[0] < np.log(2)
+
+
+@pytest.mark.parametrize("n_rows", [2, 5])
+@pytest.mark.parametrize("validation_share", [0.1, 0.5])
+def test_tiny_data(n_rows, validation_share):
+    X, y = sample(n_rows)[0], np.arange(n_rows) % 2
+    with np.errstate(all="raise", under="ignore"):
+        for seed in range(6):
+            maps = grow(X, y, n_maps=5, seed=seed, validation_share=validation_share)
+            assert np.isfinite(scores_of(maps, X)).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_rows_have_the_shares_of_the_classes(n_classes):
+    X, y = np.ones((30, 3)), np.minimum(np.arange(30) % 5, n_classes - 1)
+    for seed in range(5):
+        maps = grow(X, y, seed=seed)
+        assert maps.n_maps == 0
+        chances = np.bincount(y) / 30
+        expected = np.log(chances) if n_classes > 2 else np.log(chances[1:] / chances[0])
+        np.testing.assert_allclose(scores_of(maps, X), np.tile(expected, (30, 1)), rtol=1e-5)
+        assert maps.prior().shape == (0,)
+
+
+def test_constant_columns_are_never_asked():
+    X, y = sample(300, n_features=3)
+    X = np.column_stack([np.ones(300), X, np.full(300, np.nan)])
+    assert fine_stumps(as_rows(X), np.ones(300), 0)[0].features.tolist() == [1, 2, 3]
+    maps = grow(X, y)
+    assert set(maps.features) <= {1, 2, 3}
+    assert accuracy(maps, X, y) > 0.95
+
+
+def test_one_feature(compiled):
+    X = np.random.default_rng(0).normal(size=(400, 1))
+    y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    assert accuracy(grow(X, y, loops=compiled, n_maps=60), X, y) > 0.97
+
+
+def test_a_class_that_only_held_out_rows_have():
+    X, y = sample(200, n_classes=3)
+    for row in range(10):
+        rare = np.where(np.arange(200) == row, 3, y)
+        assert np.isfinite(grow(X, rare, n_maps=3).path).all()
+
+
+def test_heavy_rows_are_no_trouble():
+    X, y = sample(400)
+    weights = np.ones(400)
+    weights[:3] = 1e8
+    maps = grow(X, y, weights=weights, validation_share=0)
+    assert np.isfinite(maps.path).all()
+    assert accuracy(maps, X[:3], y[:3]) == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_the_scale_of_the_weights_does_not_matter(scale):
+    X, y = sample(400)
+    scale = 2.0 ** np.round(np.log2(scale))  # so that the shares of rows are the same bits
+    weights = 1.0 + np.arange(400) % 4
+    assert bits(grow(X, y, weights=scale * weights)) == bits(grow(X, y, weights=weights))
+
+
+# --- The maps ---
+
+
+def test_equal_cells_share_a_number():
+    X, y = sample(60)
+    maps = grow(X, y, n_maps=4)
+    for fern in range(maps.n_maps):
+        table = maps.path[maps.cell_offsets[fern] : maps.cell_offsets[fern + 1]]
+        assert len(np.unique(table, axis=0)) == len(table)
+        first = maps.raw_offsets[fern]
+        numbers = maps.numbers[first : first + maps.n_raw[fern]]
+        assert set(numbers) == set(range(len(table)))
+
+
+def test_prior_weights_are_squared_norms():
+    X, y = sample(300, n_classes=3)
+    maps = grow(X, y, n_maps=6)
+    tables = np.split(maps.path, maps.cell_offsets[1:-1])
+    np.testing.assert_allclose(maps.prior(), [(table**2).sum() for table in tables])
+
+
+def test_the_plain_ferns_have_the_same_cells():
+    X, y = sample(300)
+    maps = grow(X, y)
+    plain = maps.plain()
+    assert not isinstance(plain, GrownMaps)
+    np.testing.assert_array_equal(maps.codes(as_rows(X)).values, plain.codes(as_rows(X)).values)
+
+
+def test_tables_are_near_the_scores_that_were_grown():
+    """What is returned is the sum that growth ended with."""
+    X, y = sample(500, n_classes=3)
+    ended = []
+    maps = grow(X, y, n_maps=9, validation_share=0, progress=lambda state: ended.append(state))
+    np.testing.assert_allclose(scores_of(maps, X), ended[-1]._scores, rtol=1e-4, atol=1e-5)
+
+
+# --- Parameters ---
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("depth", value) for value in (0, 15)),
+        ("n_ferns", 0),
+        *(("rate", value) for value in (0, -0.1, 1.5, np.nan)),
+        *(("sample_rows", value) for value in (1, 1_000_000)),
+        *(("ridge", value) for value in (0, -1.0, np.nan)),
+        *(("validation_share", value) for value in (-0.1, 0.6, np.nan)),
+        ("patience", 0),
+        *(("objective", value) for value in ("hinge", None)),
+    ],
+)
+def test_errors_name_the_parameter(name, value):
+    X, y = sample(40)
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        grow(X, y, **{name: value})
+
+
+def test_parameters_survive_a_clone():
+    family = GrownFerns(depth=3, rate=0.3, patience=5)
+    assert clone(family).get_params() == family.get_params()
+    assert repr(family) == "GrownFerns(depth=3, patience=5, rate=0.3)"
