@@ -8,7 +8,8 @@ many random ones, most of all where many features say nothing.
 """
 
 # %%
-# Four of twenty features matter, two of them only together, and the labels are noisy.
+# Four of twenty features matter, two of them only together, and the labels are noisy. Both kinds
+# are as they come; random ferns go on to improve slowly, to 73 % with 2,000 of them.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -51,7 +51,8 @@ class Example:
 
     def __init__(self, X, y, n_classes, loops):
         plans = [Plan(Stumps(), 80), Plan(Ferns(depth=3), 80)]
-        _, self.operator, _ = draw_all(plans, ArrayRows(X, loops), Targets(y, n_classes, np.ones(len(X))), 0)
+        targets = Targets(y, n_classes, np.ones(len(X)))
+        _, self.operator, _ = draw_all(plans, ArrayRows(X, loops), targets, 0)
         generator = np.random.default_rng(0)
         kernel_weights = generator.random(self.operator.n_slots) + 0.2
         kernel_weights /= kernel_weights[self.operator.is_map].sum()

@@ -31,7 +31,8 @@ class MBKLClassifier(Costs, KernelClassifier):
     Each worker turns its partitions to codes, one byte for each feature or fern, and keeps
     them. A pass of the solver sends tables to the workers and gets histograms back; what is
     gathered are samples of bounded size. The model is the same, to the bit, as that of
-    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers.
+    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers; but
+    maps="auto" always draws ferns here, while a local fit grows them on more than 10,000 rows.
 
     Parameters
     ----------
