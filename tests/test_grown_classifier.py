@@ -234,12 +234,6 @@ def test_a_list_of_families_runs_step_2(C):
     assert model.score(X, y) > 0.9
 
 
-def test_step_2_can_be_calibrated():
-    X, y = rows()
-    model = grown(C=1.0, calibration="temperature").fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-
-
 def test_the_kernel_by_itself():
     X, y = rows(3)
     kernel = MBKernel(maps=GrownFerns(n_ferns=20), random_state=0).fit(X, y)
@@ -253,22 +247,17 @@ def test_the_kernel_by_itself():
     assert K[same].mean() > K[~same].mean() + 0.1
 
 
-def test_costs_by_cross_validation():
+@pytest.mark.parametrize("maps", [GrownFerns(n_ferns=5), ["stumps", GrownFerns(n_ferns=5)]])
+def test_a_search_of_costs_is_refused_where_folds_have_been_seen(maps):
     X, y = rows()
-    model = MBKLClassifierCV(maps=GrownFerns(n_ferns=15), Cs=(0.1, 1), cv=3, random_state=0)
-    model.fit(X, y)
-    assert model.C_ in (0.1, 1)
-    assert model.score(X, y) > 0.9
-    assert model.best_estimator_.score(X, y) == model.score(X, y)
+    with pytest.raises(ValueError, match="Cs='auto'"):
+        MBKLClassifierCV(maps=maps, Cs=(0.1, 1), cv=3, random_state=0).fit(X, y)
 
 
-@pytest.mark.xfail(strict=True, reason="ferns are grown on all rows, those to be scored included")
-@pytest.mark.parametrize("maps", [GrownFerns(n_ferns=30), ["stumps", GrownFerns(n_ferns=30)]])
-def test_cross_validation_of_noise_does_not_flatter(maps):
-    generator = np.random.default_rng(0)
-    X, y = generator.normal(size=(600, 4)), generator.integers(2, size=600)
-    model = MBKLClassifierCV(maps=maps, Cs=(0.1, 1), cv=3, n_maps=30, random_state=0).fit(X, y)
-    assert model.best_score_ < 0.57
+def test_calibration_of_step_2_is_refused_for_the_same_reason():
+    X, y = rows()
+    with pytest.raises(ValueError, match="C='auto'"):
+        grown(C=1.0, calibration="temperature").fit(X, y)
 
 
 def test_cross_validation_of_the_path_scores_rows_that_took_no_part():
@@ -461,7 +450,6 @@ def test_small_and_odd_data(X, y):
         np.testing.assert_array_equal(loaded.predict_proba(X), probabilities)
 
 
-@pytest.mark.xfail(strict=True, reason="a fern of one cell can be saved, but not loaded")
 def test_ferns_that_say_nothing_can_be_saved():
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 1, 0, 1])
     model = grown(maps=GrownFerns(n_ferns=3, validation_share=0)).fit(X, y)

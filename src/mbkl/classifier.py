@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,15 +19,21 @@ from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet, Targets, plans_of
+from mbkl.maps.families import MapSet, Targets, families_of, plans_of
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
+_NOTHING_GROWN = (
+    "No fern tells the classes apart on rows that took no part in growing it, and the model is "
+    "constant. Look whether any feature varies; with few rows, use random ferns, maps='ferns'."
+)
+
 
 def has_probabilities(model) -> bool:
     """Say whether a classifier has probabilities, or what would give it some."""
-    if model.calibration is None and model.loss != "logistic" and getattr(model, "C_", 1.0) > 0:
+    is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
+    if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
             "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
         )
@@ -55,9 +63,10 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
         if self.maps != "auto":
             plans = self.plans(rows.shape)
-            return len(plans) == 1 and plans[0].is_grown
+            return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
         is_here = self.device == "cpu" and self.max_memory is None and not rows.in_files
-        return is_here and self.theta == "ones" and rows.shape[0] > limits.ROWS_OF_GROWTH
+        has_other_wishes = self.theta != "ones" or self.loss == "hinge"
+        return is_here and not has_other_wishes and rows.shape[0] > limits.ROWS_OF_GROWTH
 
     def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
@@ -83,10 +92,21 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         self.timings_ = progress.finish()
         return self
 
+    def _check_growth(self, rows: Rows, has_costs: bool) -> None:
+        """Complain where maps that have seen all labels would be judged on the same rows."""
+        plans = [] if self.maps == "auto" else self.plans(rows.shape)
+        is_drawn_once = has_costs or not self._grows(rows)
+        if is_drawn_once and self.calibration and any(plan.is_grown for plan in plans):
+            raise ValueError(
+                "calibration needs maps that have not seen the labels of held-out rows; with "
+                "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
+            )
+
     def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
         """Grow ferns on all rows, or recall them."""
-        shape = data.rows.shape
-        (plan,) = self.plans(shape) if self.maps != "auto" else plans_of("grown", None, shape)
+        maps = "grown" if self.maps == "auto" else self.maps
+        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        (plan,) = plans_of(maps, n_maps, data.rows.shape)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
         with progress.stage("growth") as iteration:
             rows = self._placed(data.rows, [plan], 1)
@@ -97,6 +117,11 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
     def _grow(self, data: TrainingRows, progress: Progress):
         """Grow ferns: what they add up to is the model, the limit of small costs."""
         grown = self._grown(data, progress)
+        if not grown.n_maps:
+            warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
+        elif reason := progress.reason_to_stop():
+            message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         with progress.stage("tables"):
             norms = grown.prior()
             self._maps = MapSet((grown.plain(),))
@@ -177,6 +202,12 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         """
         best = best_class(self._scores(X))
         return self.classes_[best]
+
+    @property
+    def grows_by_log_loss(self) -> bool:
+        """Whether scores of grown ferns are those of the log loss."""
+        families = [] if self.maps == "auto" else families_of(self.maps)
+        return all(getattr(each, "objective", "log_loss") == "log_loss" for each in families)
 
     @property
     def probability_rule(self) -> str:
@@ -453,6 +484,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
+        self._check_growth(data.rows, has_costs=self.C != "auto")
         if self.C == "auto" and self._grows(data.rows):
             return self._grow(data, progress)
         choice = self._choose(data, progress)

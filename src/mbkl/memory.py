@@ -139,8 +139,8 @@ def rows_within(
     if not rows.reads_blocks or not all(plan.family.reads_blocks for plan in plans):
         raise ValueError(
             f"max_memory={limit} is too little for codes in memory, for which about "
-            f"{needed:,} bytes are needed, and sparse rows and projections cannot have "
-            "theirs in files."
+            f"{needed:,} bytes are needed: sparse rows, projections and grown ferns cannot have "
+            "theirs in files. Allow more, or use maps='auto'."
         )
     if limit is not None and estimate.streamed > limit:
         raise ValueError(

@@ -270,6 +270,13 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
+        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not (
+            isinstance(self.Cs, str) and self._grows(data.rows)
+        ):
+            raise ValueError(
+                "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
+                "use Cs='auto' with maps='grown' alone, or GridSearchCV around MBKLClassifier."
+            )
         if isinstance(self.Cs, str) and self._grows(data.rows):
             self._score_growth(data, progress, search)
             return self._grow(data, progress)

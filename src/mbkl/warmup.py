@@ -11,6 +11,7 @@ from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows, SparseRows
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.ferns import Ferns
+from mbkl.maps.grown_ferns import GrownFerns
 
 
 def warmup() -> float:
@@ -29,6 +30,7 @@ def warmup() -> float:
     ]
     _warm_stumps(inputs, X, loops)
     _warm_ferns(inputs, loops)
+    _warm_growth(X, loops)
     loops.city_block(X.T.copy(), X.T.copy())
     warm_explanations(loops)
     return time.perf_counter() - began
@@ -63,3 +65,9 @@ def _warm_ferns(inputs, loops) -> None:
         for weights in (np.ones(3), np.arange(3.0)):
             values = codes.dense().values.astype(f"u{max_cells // 256}")
             loops.agreement(values, values, weights)
+
+
+def _warm_growth(X, loops) -> None:
+    for n_classes in (2, 3):
+        y = np.arange(len(X)) % n_classes
+        GrownFerns().grow(ArrayRows(X, loops), y, n_classes, np.ones(len(X)), 2, 0)

@@ -61,8 +61,8 @@ def test_warmup_says_that_it_is_done(mbkl):
 
 
 def test_a_mistake_of_ours_is_one_line_and_debug_shows_where(mbkl, capsys, monkeypatch):
+    from mbkl import warmup
     from mbkl.cli import main
-    from mbkl.engine import warmup
 
     def broken():
         raise RuntimeError("all\nbroken")
@@ -76,7 +76,7 @@ def test_a_mistake_of_ours_is_one_line_and_debug_shows_where(mbkl, capsys, monke
 
 
 def test_an_interrupt_is_one_line_and_code_130(mbkl, monkeypatch):
-    from mbkl.engine import warmup
+    from mbkl import warmup
 
     def interrupted():
         raise KeyboardInterrupt
@@ -115,12 +115,12 @@ def test_a_real_interrupt_ends_a_fit_and_leaves_no_file(python_environment, peop
 
 def _say_when_learning():
     return """
-import mbkl.progress
-plain = mbkl.progress.Progress.stage
+import mbkl.learn.progress
+plain = mbkl.learn.progress.Progress.stage
 def stage(self, name):
     print("learning", flush=True)
     return plain(self, name)
-mbkl.progress.Progress.stage = stage
+mbkl.learn.progress.Progress.stage = stage
 """
 
 

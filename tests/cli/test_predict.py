@@ -113,7 +113,7 @@ def test_models_saved_by_the_library(mbkl, people):
 def test_rows_are_those_that_exported_models_see(mbkl, model_file, people):
     """A number that float32 rounds to a threshold is above it for neither of them."""
     trained = Trained.load(model_file)
-    ferns = trained.model.predictor_.maps.parts[-1]
+    ferns = trained.model.predictor_.maps.families[-1]
     asks_age = (ferns.features == 0) & np.isfinite(ferns.thresholds)
     threshold = ferns.thresholds[asks_age][0]
     ages = np.array([threshold, np.nextafter(threshold, np.inf)])

@@ -86,7 +86,10 @@ class MBKLClassifier(Costs, KernelClassifier):
         """
         families = [] if self.maps == "auto" else families_of(self.maps)
         if not all(family.reads_blocks for family in families):
-            raise ValueError("maps of projections are not available on a cluster.")
+            raise ValueError(
+                "maps of projections and grown ferns are not available on a cluster; "
+                "use maps='auto'."
+            )
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)

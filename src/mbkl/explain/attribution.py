@@ -15,6 +15,8 @@ differ between two rows, see `coalitions`).
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,13 +53,42 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
     total = np.zeros((X.shape[1], X.shape[0], predictor.intercept.size))
     with one_blas_thread():
         for maps, tables in families(predictor):
-            if isinstance(maps, StumpMaps):
-                total[maps.features] += centred_entries(maps, tables, X, background)
-            elif isinstance(maps, FernMaps):
-                _add_ferns(total, maps, tables, X, background)
-            else:
-                total += along_projections(maps, tables, X, background)
+            _add_contributions(maps, total, tables, X, background)
     return np.ascontiguousarray(total.transpose(1, 0, 2))
+
+
+@singledispatch
+def _add_contributions(maps: Maps, total: Array, tables: Array, X, background) -> None:
+    """Add what the features of a family add, to a total of shape (n_features, n_rows, ...)."""
+    raise TypeError(f"Contributions of {type(maps).__name__} are unknown.")
+
+
+@_add_contributions.register
+def _(maps: StumpMaps, total: Array, tables: Array, X, background) -> None:
+    total[maps.features] += centred_entries(maps, tables, X, background)
+
+
+@_add_contributions.register
+def _(maps: FernMaps, total: Array, tables: Array, X, background) -> None:
+    if not maps.n_maps:
+        return
+    games = FernTables(maps, tables)
+    others = columns_of(background)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        span = slice(start, start + _ROWS_AT_ONCE)
+        columns = columns_of(X[span])
+        for block in games.blocks():
+            rows = games.answers(columns, block)
+            shares = fern_shares(games, block, rows, games.answers(others, block))
+            by_player = np.ascontiguousarray(shares.transpose(1, 0, 2))
+            for fern, place in zip(block, rows.place, strict=True):
+                for own, feature in zip(by_player, games.players[fern]):
+                    total[feature, span] += own[place]
+
+
+@_add_contributions.register
+def _(maps: ProjectionMaps, total: Array, tables: Array, X, background) -> None:
+    total += along_projections(maps, tables, X, background)
 
 
 def centred_entries(maps: Maps, tables: Array, X: NDArray, background: NDArray) -> Array:
@@ -70,23 +101,6 @@ def entries_of(maps: Maps, tables: Array, X: NDArray) -> Array:
     """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
     codes = codes_of(maps, X)
     return tables[codes.values + codes.offsets[:-1, None]]
-
-
-def _add_ferns(total: Array, ferns: FernMaps, tables: Array, X, background) -> None:
-    if not ferns.n_maps:
-        return
-    games = FernTables(ferns, tables)
-    others = columns_of(background)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        span = slice(start, start + _ROWS_AT_ONCE)
-        columns = columns_of(X[span])
-        for block in games.blocks():
-            rows = games.answers(columns, block)
-            shares = fern_shares(games, block, rows, games.answers(others, block))
-            by_player = np.ascontiguousarray(shares.transpose(1, 0, 2))
-            for fern, place in zip(block, rows.place, strict=True):
-                for own, feature in zip(by_player, games.players[fern]):
-                    total[feature, span] += own[place]
 
 
 def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.explain.inside import (
     FernMaps,
+    Maps,
     MapSet,
     ProjectionMaps,
     StumpMaps,
@@ -54,19 +57,11 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     """
     generator = np.random.Generator(np.random.Philox(_SEED))
     rows = np.zeros((n_rows, n_features))
-    features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
-    for own in maps.families:
-        if isinstance(own, ProjectionMaps):
-            rows[:] = own.centre + own.scale * generator.normal(size=rows.shape)
-        elif isinstance(own, StumpMaps):
-            features.append(own.stump_features)
-            thresholds.append(own.edges.thresholds)
-        elif isinstance(own, FernMaps):
-            features.append(own.features)
-            thresholds.append(own.thresholds)
-    stumps = np.unique(
-        np.column_stack([np.concatenate(features), np.concatenate(thresholds)]), axis=0
-    )
+    for family in maps.families:
+        _spread(family, rows, generator)
+    pairs = [(maps.stump_features, maps.stump_thresholds), *maps.ferns]
+    columns = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
+    stumps = np.unique(np.column_stack(columns), axis=0)
     used, first = np.unique(stumps[:, 0], return_index=True)
     for feature, cuts in zip(used.astype(np.intp), np.split(stumps[:, 1], first[1:])):
         # An interval ends on its threshold; the last begins just above one.
@@ -75,3 +70,19 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
         place = np.arange(n_rows) * values.size // n_rows
         rows[:, feature] = generator.permutation(values[place])
     return rows
+
+
+@singledispatch
+def _spread(maps: Maps, rows: NDArray[np.float64], generator: np.random.Generator) -> None:
+    """Set values of features that thresholds do not tell."""
+    raise TypeError(f"Values of features of {type(maps).__name__} are unknown.")
+
+
+@_spread.register
+def _(maps: ProjectionMaps, rows: NDArray[np.float64], generator: np.random.Generator) -> None:
+    rows[:] = maps.centre + maps.scale * generator.normal(size=rows.shape)
+
+
+@_spread.register
+def _(maps: StumpMaps | FernMaps, *_) -> None:
+    """Thresholds tell all there is."""

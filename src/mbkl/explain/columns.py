@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -10,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from mbkl.explain.attribution import along_projections, entries_of
 from mbkl.explain.background import rows_between_thresholds
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.inside import FernMaps, StumpMaps, TablePredictor, families
+from mbkl.explain.inside import (
+    FernMaps,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    TablePredictor,
+    families,
+)
 
 Array = NDArray[np.float64]
 
@@ -60,18 +69,30 @@ def _changes(predictor: TablePredictor, rows: Array) -> Array:
     """Return the change by each column's value of the row before, (n_features, n_rows, ...)."""
     total = np.zeros((rows.shape[1], rows.shape[0], predictor.intercept.size))
     for maps, tables in families(predictor):
-        if isinstance(maps, StumpMaps):
-            entries = entries_of(maps, tables, rows)
-            total[maps.features] += entries - np.roll(entries, 1, axis=1)
-        elif isinstance(maps, FernMaps):
-            _add_ferns(total, FernTables(maps, tables), rows)
-        else:
-            total += along_projections(maps, tables, rows, rows)
+        _add_changes(maps, total, tables, rows)
     return total
 
 
-def _add_ferns(total: Array, games: FernTables, rows: Array) -> None:
-    columns = columns_of(rows)
+@singledispatch
+def _add_changes(maps: Maps, total: Array, tables: Array, rows: Array) -> None:
+    """Add the changes of one family."""
+    raise TypeError(f"Changes by columns of {type(maps).__name__} are unknown.")
+
+
+@_add_changes.register
+def _(maps: StumpMaps, total: Array, tables: Array, rows: Array) -> None:
+    entries = entries_of(maps, tables, rows)
+    total[maps.features] += entries - np.roll(entries, 1, axis=1)
+
+
+@_add_changes.register
+def _(maps: ProjectionMaps, total: Array, tables: Array, rows: Array) -> None:
+    total += along_projections(maps, tables, rows, rows)
+
+
+@_add_changes.register
+def _(maps: FernMaps, total: Array, tables: Array, rows: Array) -> None:
+    games, columns = FernTables(maps, tables), columns_of(rows)
     for block in games.blocks():
         answers = games.answers(columns, block)
         numbers = answers.numbers[answers.place]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -9,18 +11,30 @@ from scipy import sparse
 from mbkl.explain.attribution import centred_entries
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_pairs import add_pair_effects
-from mbkl.explain.inside import FernMaps, Maps, StumpMaps, TablePredictor, families
+from mbkl.explain.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor, families
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
 
 
+@singledispatch
 def joined_features(maps: Maps) -> list[Features]:
     """Return the features that each table of a family joins."""
-    if isinstance(maps, StumpMaps):
-        return [(int(feature),) for feature in maps.features]
-    if isinstance(maps, FernMaps):
-        return [tuple(sorted(set(features.tolist()))) for features, _ in maps.ferns]
+    raise TypeError(f"Features that {type(maps).__name__} join are unknown.")
+
+
+@joined_features.register
+def _(maps: StumpMaps) -> list[Features]:
+    return [(int(feature),) for feature in maps.features]
+
+
+@joined_features.register
+def _(maps: FernMaps) -> list[Features]:
+    return [tuple(sorted(set(features.tolist()))) for features, _ in maps.ferns]
+
+
+@joined_features.register
+def _(maps: ProjectionMaps) -> list[Features]:
     inputs, projections = sparse.csc_array(maps.directions).nonzero()
     # The chi2 map has several numbers a feature, one block of features after the other.
     pairs = np.unique(np.column_stack([projections, inputs % maps.centre.size]), axis=0)
@@ -84,10 +98,25 @@ def pair_strengths(
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     columns = columns_of(X), columns_of(background)
     for maps, tables in families(predictor):
-        if isinstance(maps, FernMaps):
-            games = FernTables(maps, tables)
-            for block in games.blocks():
-                add_pair_effects(total, games, block, position, *columns)
+        _add_pairs(maps, total, tables, position, *columns)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)
     return strengths
+
+
+@singledispatch
+def _add_pairs(maps: Maps, total: Array, tables: Array, position, columns, others) -> None:
+    """Add what pairs of features tell together in a family; see `add_pair_effects`."""
+    raise TypeError(f"Pairs of features of {type(maps).__name__} are unknown.")
+
+
+@_add_pairs.register
+def _(maps: FernMaps, total: Array, tables: Array, position, columns, others) -> None:
+    games = FernTables(maps, tables)
+    for block in games.blocks():
+        add_pair_effects(total, games, block, position, columns, others)
+
+
+@_add_pairs.register
+def _(maps: StumpMaps | ProjectionMaps, *_) -> None:
+    """Stumps have no pairs, and those of projections are left out."""

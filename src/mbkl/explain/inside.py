@@ -23,7 +23,6 @@ __all__ = [
     "SMALL",
     "TWINS",
     "ArrayRows",
-    "DenseCodes",
     "FernMaps",
     "Ferns",
     "MapSet",
@@ -35,7 +34,6 @@ __all__ = [
     "choose_loops",
     "codes_of",
     "compiled",
-    "compiled_loops",
     "families",
     "first_by_hash",
     "just_above",
@@ -59,13 +57,6 @@ def weights_by_family(
 def codes_of(maps: Maps, X, n_jobs: int | None = None) -> DenseCodes:
     """Return the cell of each row in each group."""
     return maps.codes(rows_to_predict(X, MapSet((maps,)), n_jobs)).dense()
-
-
-def compiled_loops(n_threads: int):
-    """Return loops that are compiled, and threads that run them."""
-    from mbkl.engine.compiled import Compiled
-
-    return Compiled(n_threads)
 
 
 def compiled(function):

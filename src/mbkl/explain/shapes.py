@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from scipy import sparse
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects
 from mbkl.explain.inside import (
     FernMaps,
+    Maps,
+    ProjectionMaps,
     StumpMaps,
     TablePredictor,
     as_float32,
@@ -186,33 +189,47 @@ def shapes_of(
 
 def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and jump of each stump, alone or in a fern."""
-    features, thresholds = [np.empty(0, np.intp)], [np.empty(0)]
-    jumps = [np.empty((0, predictor.intercept.size))]
-    for maps, tables in families(predictor):
-        if isinstance(maps, StumpMaps):
-            features.append(maps.stump_features)
-            thresholds.append(maps.edges.thresholds)
-            jumps.append(np.diff(tables, axis=0)[maps.cells.is_jump[1:]])
-        elif isinstance(maps, FernMaps) and maps.n_maps:
-            games = FernTables(maps, tables)
-            features.append(games.features)
-            thresholds.append(games.thresholds)
-            jumps.append(main_effects(games, columns_of(background)))
-    return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)
+    own = [_jumps_of(maps, tables, background) for maps, tables in families(predictor)]
+    features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
+    return features, thresholds, jumps
+
+
+@singledispatch
+def _jumps_of(maps: Maps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    """Return those of one family."""
+    raise TypeError(f"Shape functions of {type(maps).__name__} are unknown.")
+
+
+@_jumps_of.register
+def _(maps: StumpMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    jumps = np.diff(tables, axis=0)[maps.cells.is_jump[1:]]
+    return maps.stump_features, maps.stump_thresholds, jumps
+
+
+@_jumps_of.register
+def _(maps: FernMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    if not maps.n_maps:
+        return _no_jumps(tables)
+    games = FernTables(maps, tables)
+    return games.features, games.thresholds, main_effects(games, columns_of(background))
+
+
+@_jumps_of.register
+def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    return _no_jumps(tables)
+
+
+def _no_jumps(tables: Array) -> tuple[NDArray, Array, Array]:
+    return np.empty(0, np.intp), np.empty(0), np.empty((0, tables.shape[1]))
 
 
 def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and kernel weight of all stumps, by threshold."""
-    pairs = [
-        (maps, weights)
-        for maps, weights in weights_by_family(predictor.maps, theta)
-        if isinstance(maps, StumpMaps)
-    ]
-    features = np.concatenate([np.empty(0, np.intp), *(maps.stump_features for maps, _ in pairs)])
-    cuts = np.concatenate([np.empty(0), *(maps.edges.thresholds for maps, _ in pairs)])
-    order = np.argsort(cuts, kind="stable")
-    weights = np.concatenate([np.empty(0), *(weights for _, weights in pairs)])
-    return features[order], cuts[order], weights[order]
+    maps = predictor.maps
+    pairs = weights_by_family(maps, theta)
+    weights = np.concatenate([np.empty(0), *(w for own, w in pairs if own.stump_features.size)])
+    order = np.argsort(maps.stump_thresholds, kind="stable")
+    return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
 
 
 def _column(columns, feature: int) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ def export_c(
     model : MBKLClassifier or MBKLClassifierCV
     path : path
     rules : list of dict or None, default=None
-        Those of a `mbkl.tables.TableEncoder`: the header then also defines
-        `<name>_encode`, which turns a row of a table into features.
+        Those of a `mbkl.tabular.TableEncoder`: the header then also defines
+        `<name>_encode`, which turns a row of a frame into features.
     name : str, default="model"
         What all names in the header begin with.
 
@@ -101,37 +102,45 @@ def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
         yield _probabilities(model, name)
 
 
+@singledispatch
 def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
     """Yield arrays and functions of a family of maps."""
-    own = names["own"]
-    if isinstance(maps, FernMaps):
-        yield _arrays(
-            own,
-            bits=np.log2(maps.n_raw).astype(np.uint8),
-            depths=compact(np.diff(maps.offsets)),
-            factors=maps.factors,
-            features=compact(maps.features),
-            n_cells=compact(np.diff(maps.cell_offsets)),
-            numbers=maps.numbers,
-            thresholds=maps.thresholds.astype(np.float32),
-        )
-        yield templates.FERNS.substitute(names)
-        return
-    if isinstance(maps, ProjectionMaps):
-        yield from _projections(maps, names)
-        stumps, value = maps.stumps, f"{own}_project(inputs, group)"
-        n_inputs = maps.directions.shape[0]
-        before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    else:
-        stumps, value, before = maps, f"x[{own}_features[group]]", ""
-        yield _arrays(own, features=compact(maps.features))
-    yield _edges(own, stumps)
-    yield templates.STUMPS.substitute(names, value=value, before=before)
+    raise TypeError(f"{type(maps).__name__} cannot be exported to C.")
 
 
-def _edges(own: str, maps: StumpMaps) -> str:
+@_family.register
+def _(maps: StumpMaps, names: dict[str, Any]) -> Iterator[str]:
+    yield _arrays(names["own"], features=compact(maps.features))
+    yield from _stumps(maps, names, value=f"x[{names['own']}_features[group]]", before="")
+
+
+@_family.register
+def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
+    yield _arrays(
+        names["own"],
+        bits=np.log2(maps.n_raw).astype(np.uint8),
+        depths=compact(np.diff(maps.offsets)),
+        factors=maps.factors,
+        features=compact(maps.features),
+        n_cells=compact(np.diff(maps.cell_offsets)),
+        numbers=maps.numbers,
+        thresholds=maps.thresholds.astype(np.float32),
+    )
+    yield templates.FERNS.substitute(names)
+
+
+@_family.register
+def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
+    own, n_inputs = names["own"], maps.directions.shape[0]
+    yield from _projections(maps, names)
+    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
+    yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
+
+
+def _stumps(maps: StumpMaps, names: dict[str, Any], value: str, before: str) -> Iterator[str]:
     thresholds = maps.edges.thresholds.astype(np.float32)
-    return _arrays(own, offsets=compact(maps.edges.offsets), thresholds=thresholds)
+    yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
+    yield templates.STUMPS.substitute(names, value=value, before=before)
 
 
 def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
@@ -188,7 +197,7 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
     return templates.PROBABILITIES.substitute(name=name, term=term)
 
 
-# ---------------------------------------------------------------- columns of a table
+# ---------------------------------------------------------------- columns of a frame
 
 
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What all exports share: which models there are, and the columns of tables."""
+"""What all exports share: which models there are, and the columns of frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_classifier(model) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and how it becomes features: see `mbkl.tables.TableEncoder`.
+    """A column of a frame, and how it becomes features: see `mbkl.tabular.TableEncoder`.
 
     Parameters
     ----------

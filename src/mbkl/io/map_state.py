@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,8 @@ from mbkl.io.inside import (
     smallest_code_dtype,
 )
 
+Packed = tuple[dict[str, Any], dict[str, NDArray]]
+
 _MOST_BITS = 16
 _MOST_CHI2_STEPS = 3
 # Any float32 divided by it is finite.
@@ -32,15 +35,16 @@ def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
     """Return what the header says of each family, and the arrays of all of them."""
     headers, arrays = [], {}
     for number, family in enumerate(maps.families):
-        if isinstance(family, StumpMaps):
-            header, own = {"family": "stumps"}, _pack_stumps(family)
-        elif isinstance(family, FernMaps):
-            header, own = {"family": "ferns"}, _pack_ferns(family)
-        else:
-            header, own = _pack_projections(family)
+        header, own = _pack(family)
         headers.append(header)
         arrays.update({f"maps/{number}/{name}": array for name, array in own.items()})
     return headers, arrays
+
+
+@singledispatch
+def _pack(maps: Maps) -> Packed:
+    """Return what the header says of a family, and its arrays."""
+    raise TypeError(f"Model files have no {type(maps).__name__}.")
 
 
 def unpack_maps(headers: list, arrays: Arrays, n_features: int) -> MapSet:
@@ -71,8 +75,9 @@ def _unpack_family(header: Entries, arrays: Arrays, n_features: int) -> Maps:
 # ---------------------------------------------------------------- stumps
 
 
-def _pack_stumps(maps: StumpMaps) -> dict[str, NDArray]:
-    return {"features": compact(maps.features), **_pack_edges(maps)}
+@_pack.register
+def _(maps: StumpMaps) -> Packed:
+    return {"family": "stumps"}, {"features": compact(maps.features), **_pack_edges(maps)}
 
 
 def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
@@ -107,8 +112,9 @@ def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
 # ---------------------------------------------------------------- ferns
 
 
-def _pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
-    """Return the arrays of ferns; cells of random ones as one bit each.
+@_pack.register
+def _(maps: FernMaps) -> Packed:
+    """Pack cells of random ferns as one bit each.
 
     Their cells with a number of their own are numbered in order, and all others share the
     number after these. Which ones have their own says it all. Cells of grown ferns have a number
@@ -117,9 +123,10 @@ def _pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
     shared = np.repeat(np.diff(maps.cell_offsets) - 1, maps.n_raw)
     own = maps.numbers != shared
     cells = {"numbers": compact(maps.numbers)}
-    if maps.n_maps and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
+    has_cells = (np.diff(maps.cell_offsets) > 1).all()
+    if has_cells and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
         cells = {"cells": np.packbits(own)}
-    return {
+    return {"family": "ferns"}, {
         "bits": np.log2(maps.n_raw).astype(np.uint8),
         **cells,
         "depths": compact(np.diff(maps.offsets)),
@@ -192,7 +199,8 @@ def _number_cells(
 # ---------------------------------------------------------------- projections
 
 
-def _pack_projections(maps: ProjectionMaps) -> tuple[dict[str, Any], dict[str, NDArray]]:
+@_pack.register
+def _(maps: ProjectionMaps) -> Packed:
     arrays = {"centre": maps.centre, "scale": maps.scale, **_pack_edges(maps.stumps)}
     directions = maps.directions
     if isinstance(directions, np.ndarray):

@@ -33,7 +33,7 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     ----------
     model : MBKLClassifier or MBKLClassifierCV
     rules : list of dict or None, default=None
-        Those of a `mbkl.tables.TableEncoder`. The inputs are then the columns of a table
+        Those of a `mbkl.tabular.TableEncoder`. The inputs are then the columns of a frame
         by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
         an empty one is missing.
 
@@ -188,7 +188,7 @@ def _prefix_unlike(columns: list[Column]) -> str:
 
 
 def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str, tuple]]:
-    """Add the encoding of a table; return the features and the inputs."""
+    """Add the encoding of a frame; return the features and the inputs."""
     features, inputs = [], {}
     for column in columns:
         inputs[column.name] = (np.dtype(object if column.is_text else np.float32), (None, 1))

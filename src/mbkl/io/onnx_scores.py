@@ -8,6 +8,8 @@ so many leaves would be large and slow (measured). Tables are added in double pr
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,7 +69,7 @@ def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
     cells, tables, n_before = [], [], 0
     for maps, table in zip(predictor.maps.families, predictor.tables, strict=True):
         if maps.n_groups:
-            codes = _add_codes(builder, X, maps)
+            codes = _add_codes(maps, builder, X)
             first = n_before + maps.cells.offsets[:-1]
             cells.append(builder.add("Add", codes, builder.constant(first)))
             tables.append(table)
@@ -92,19 +94,17 @@ def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
     return builder.add("ReduceSum", entries, axis, keepdims=1)
 
 
-def _add_codes(builder: Builder, X: str, maps: Maps) -> str:
+@singledispatch
+def _add_codes(maps: Maps, builder: Builder, X: str) -> str:
     """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
-    if isinstance(maps, FernMaps):
-        return _add_ferns(builder, X, maps)
-    if isinstance(maps, ProjectionMaps):
-        return _add_stumps(builder, _add_projections(builder, X, maps), maps.stumps)
-    return _add_stumps(builder, X, maps)
+    raise TypeError(f"{type(maps).__name__} cannot be exported to ONNX.")
 
 
 # ---------------------------------------------------------------- stumps
 
 
-def _add_stumps(builder: Builder, X: str, maps: StumpMaps) -> str:
+@_add_codes.register
+def _(maps: StumpMaps, builder: Builder, X: str) -> str:
     trees = _Trees()
     for group, feature in enumerate(maps.features.tolist()):
         start, stop = maps.edges.offsets[group : group + 2]
@@ -169,7 +169,8 @@ class _Trees:
 # ---------------------------------------------------------------- ferns
 
 
-def _add_ferns(builder: Builder, X: str, maps: FernMaps) -> str:
+@_add_codes.register
+def _(maps: FernMaps, builder: Builder, X: str) -> str:
     """Add comparisons, the hash of their outcomes, and the numbers of the cells."""
     columns = builder.add("Transpose", X, perm=[1, 0])
     depths = np.diff(maps.offsets)
@@ -238,6 +239,11 @@ def _add_top_bits(builder: Builder, sums: str, n_bits: NDArray) -> str:
 
 
 # ---------------------------------------------------------------- projections
+
+
+@_add_codes.register
+def _(maps: ProjectionMaps, builder: Builder, X: str) -> str:
+    return _add_codes(maps.stumps, builder, _add_projections(builder, X, maps))
 
 
 def _add_projections(builder: Builder, X: str, maps: ProjectionMaps) -> str:

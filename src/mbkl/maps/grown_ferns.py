@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,13 @@ class GrownFerns(BaseEstimator):
 
     def check(self) -> None:
         """Complain of parameters that make no sense."""
+        for name in ("depth", "n_ferns", "sample_rows", "patience"):
+            value = getattr(self, name)
+            if value != "auto" and not isinstance(value, Integral):
+                raise ValueError(f"{name} must be a whole number, got {value!r}.")
+        for name in ("rate", "ridge", "validation_share"):
+            if not isinstance(getattr(self, name), Real):
+                raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}.")
         if self.depth != "auto" and not 1 <= self.depth <= 14:
             raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
         # The curvatures of more rows would not fit in 32 bits.
@@ -170,7 +178,7 @@ class GrownFerns(BaseEstimator):
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
-        keys = rows.keys(y, seed)
+        keys = _told_apart(rows.keys(y, seed), weights)
         objective = OBJECTIVES[self.objective](n_classes)
         growth = Growth(self, codes, objective, y, weights, keys, seed)
         growth.run(n_maps, progress)
@@ -377,7 +385,7 @@ class Growth:
         self.losses: list[float] = []
         self._epoch: tuple = (None, [])
         self._begin(self._held_out)
-        self._ridge = family.ridge * self._mean_curvature()
+        self._ridge = family.ridge * self._usual_curvature()
 
     @property
     def _sample_rows(self) -> int:
@@ -581,10 +589,10 @@ class Growth:
 
         self._largest = np.max(self._loops.over_blocks(refresh, self._y.size), axis=0)
 
-    def _mean_curvature(self) -> float:
-        """Return the curvature of a row and column at the start, on average."""
-        total = (self._packed & 0xFFFF).sum(dtype=np.int64)
-        return float(total / self._units[1] / max(self._packed.size, 1))
+    def _usual_curvature(self) -> float:
+        """Return the curvature of a row and column where all classes are as likely."""
+        nowhere = np.zeros((1, self.objective.n_columns), dtype=np.float32)
+        return float(self.objective.derivatives(nowhere, self._y[:1])[1].mean())
 
     def _validation_loss(self) -> float:
         rows = np.flatnonzero(self._held_out)
@@ -592,6 +600,19 @@ class Growth:
             return np.nan
         losses = self.objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
         return float(exact_sum(losses.astype(np.float64)[:, None])[0]) / rows.size
+
+
+def _told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
+    """Return keys of which equal rows have different ones, whatever their order."""
+    order = np.lexsort((weights, keys))
+    ordered = keys[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    place = np.arange(keys.size)
+    place -= np.maximum.accumulate(np.where(first, place, 0))
+    with np.errstate(over="ignore"):
+        told = keys.copy()
+        told[order] += place.astype(np.uint64) * _GOLDEN
+        return np.where(told == keys, keys, scramble(told))
 
 
 def _draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

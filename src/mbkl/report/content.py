@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,14 @@ from sklearn.utils import _safe_indexing
 
 from mbkl.explain import FeatureShape, GlobalExplanation
 from mbkl.explain.background import some_rows
-from mbkl.explain.inside import FernMaps, StumpMaps, first_by_hash, just_above
+from mbkl.explain.inside import (
+    FernMaps,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    first_by_hash,
+    just_above,
+)
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.shapes import finite
 from mbkl.report.portable import columns_that_fit, pack, portable_model
@@ -30,8 +38,7 @@ def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
     kinds = {"stumps": 0, "ferns": 0, "projections": 0}
     for maps in model.predictor_.maps.families:
-        kind = {StumpMaps: "stumps", FernMaps: "ferns"}.get(type(maps), "projections")
-        kinds[kind] += maps.n_maps
+        kinds[_kind(maps)] += maps.n_maps
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
@@ -44,6 +51,17 @@ def describe_model(model) -> list[list[str]]:
     }
     settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
+
+
+@singledispatch
+def _kind(maps: Maps) -> str:
+    """Return what a reader knows a family as."""
+    raise TypeError(f"{type(maps).__name__} have no name for readers.")
+
+
+_kind.register(StumpMaps, lambda maps: "stumps")
+_kind.register(FernMaps, lambda maps: "ferns")
+_kind.register(ProjectionMaps, lambda maps: "projections")
 
 
 def accuracy(model, X, y) -> dict:

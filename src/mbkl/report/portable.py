@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,6 @@ def pack(values, kind: str) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(
-        isinstance(maps, ProjectionMaps) and maps.chi2_steps for maps in predictor.maps.families
-    ):
-        return 0  # the page has no chi2 map
     n_cells = sum(len(tables) for tables in predictor.tables)
     n_other = sum(_bytes_besides_tables(maps) for maps in predictor.maps.families)
     return int(max(max_bytes - n_other, 0) // (4 * max(n_cells, 1)))
@@ -63,25 +60,38 @@ def portable_model(predictor: TablePredictor, columns: NDArray[np.intp]) -> dict
     return {"intercept": predictor.intercept[columns].tolist(), "parts": parts}
 
 
+@singledispatch
 def _portable_maps(maps: Maps) -> dict:
-    if isinstance(maps, StumpMaps):
-        return {
-            "kind": "stumps",
-            "features": pack(maps.features, "i4"),
-            "offsets": pack(maps.edges.offsets, "i4"),
-            "thresholds": pack(maps.edges.thresholds, "f4"),
-        }
-    if isinstance(maps, FernMaps):
-        return {
-            "kind": "ferns",
-            "features": pack(maps.features, "i4"),
-            "thresholds": pack(maps.thresholds, "f4"),
-            "offsets": pack(maps.offsets, "i4"),
-            "factors": pack(maps.factors, "u8"),
-            "bits": pack(np.log2(maps.n_raw), "i4"),
-            "numbers": pack(maps.numbers, "u2"),
-            "cellOffsets": pack(maps.cell_offsets, "i4"),
-        }
+    """Return the maps of a family, for the page."""
+    raise TypeError(f"The page has no {type(maps).__name__}.")
+
+
+@_portable_maps.register
+def _(maps: StumpMaps) -> dict:
+    return {
+        "kind": "stumps",
+        "features": pack(maps.features, "i4"),
+        "offsets": pack(maps.edges.offsets, "i4"),
+        "thresholds": pack(maps.edges.thresholds, "f4"),
+    }
+
+
+@_portable_maps.register
+def _(maps: FernMaps) -> dict:
+    return {
+        "kind": "ferns",
+        "features": pack(maps.features, "i4"),
+        "thresholds": pack(maps.thresholds, "f4"),
+        "offsets": pack(maps.offsets, "i4"),
+        "factors": pack(maps.factors, "u8"),
+        "bits": pack(np.log2(maps.n_raw), "i4"),
+        "numbers": pack(maps.numbers, "u2"),
+        "cellOffsets": pack(maps.cell_offsets, "i4"),
+    }
+
+
+@_portable_maps.register
+def _(maps: ProjectionMaps) -> dict:
     directions = maps.directions
     dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
     return {
@@ -93,9 +103,23 @@ def _portable_maps(maps: Maps) -> dict:
     }
 
 
-def _bytes_besides_tables(maps: Maps) -> int:
-    if isinstance(maps, FernMaps):
-        return 8 * maps.features.size + 2 * maps.numbers.size
-    if isinstance(maps, ProjectionMaps):
-        return 8 * int(np.prod(maps.directions.shape)) + 4 * maps.n_maps
+@singledispatch
+def _bytes_besides_tables(maps: Maps) -> float:
+    """Return the size of a family on the page, infinite if it cannot be there."""
+    raise TypeError(f"The page has no {type(maps).__name__}.")
+
+
+@_bytes_besides_tables.register
+def _(maps: StumpMaps) -> float:
     return 4 * maps.n_maps
+
+
+@_bytes_besides_tables.register
+def _(maps: FernMaps) -> float:
+    return 8 * maps.features.size + 2 * maps.numbers.size
+
+
+@_bytes_besides_tables.register
+def _(maps: ProjectionMaps) -> float:
+    # The page has no chi2 map.
+    return np.inf if maps.chi2_steps else 8 * int(np.prod(maps.directions.shape)) + 4 * maps.n_maps
