@@ -236,7 +236,7 @@ def test_arrays_that_make_no_model(fitted, saved, model, name, change, message):
         (["classes", "type"], "datetime64", "unknown"),
         (["classes", "type"], "<U100000000", "unknown"),
         (["learned", "temperature"], 0.0, "not above zero"),
-        (["learned", "C"], -1.0, "not above zero"),
+        (["learned", "C"], -1.0, "below zero"),
         (["learned", "n_iter"], -1, "outside 0"),
         (["learned", "more"], 1, "unknown entry 'more'"),
         (["more"], 1, "unknown entry 'more'"),
