@@ -60,7 +60,7 @@ def documented_parameters(kind) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", estimators(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}"
+    "kind", list(estimators()), ids=lambda kind: f"{kind.__module__}.{kind.__name__}"
 )
 def test_all_parameters_are_documented_once(kind):
     assert sorted(documented_parameters(kind)) == sorted(kind().get_params(deep=False))
