@@ -181,7 +181,7 @@ def test_the_default_grows_above_the_limit(monkeypatch, n_rows, grows):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"C": 1.0}, {"max_memory": "2GB"}, {"device": "torch"}, {"theta": "learned"}]
+    "parameters", [{"C": 1.0}, {"loss": "hinge"}, {"device": "torch"}, {"theta": "learned"}]
 )
 def test_the_default_does_not_grow_where_something_else_is_asked(monkeypatch, parameters):
     if "device" in parameters:
@@ -190,6 +190,17 @@ def test_the_default_does_not_grow_where_something_else_is_asked(monkeypatch, pa
     X, y = rows(n_rows=100)
     model = MBKLClassifier(random_state=0, n_maps=40, **parameters).fit(X, y)
     assert model.C_ > 0
+
+
+def test_ample_memory_does_not_change_the_default(monkeypatch, bits_of):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH", 10)
+    X, y = rows(n_rows=100)
+    plain, limited = (
+        MBKLClassifier(random_state=0, n_maps=10, max_memory=limit).fit(X, y)
+        for limit in (None, "1GB")
+    )
+    assert plain.C_ == 0
+    assert bits_of(limited) == bits_of(plain)
 
 
 def test_rows_of_zero_weight_do_not_count(monkeypatch):
@@ -278,14 +289,14 @@ def test_max_memory_is_kept_or_the_error_says_what_is_needed(bits_of):
     X, y = rows()
     plain = grown().fit(X, y)
     assert bits_of(grown(max_memory="1GB").fit(X, y)) == bits_of(plain)
-    with pytest.raises(ValueError, match=r"max_memory=.* too little: about .* Allow more"):
+    with pytest.raises(ValueError, match=r"needs rows in memory and about .* raise max_memory"):
         grown(max_memory=1000).fit(X, y)
 
 
 def test_ferns_cannot_grow_from_codes_in_files():
     X, y = rows(n_rows=limits.FEW_ROWS_GRAM + 1)
-    with pytest.raises(ValueError, match=r"max_memory=.* too little"):
-        MBKLClassifier(maps="grown", max_memory="10MB").fit(X, y)
+    with pytest.raises(ValueError, match=r"raise max_memory"):
+        MBKLClassifier(maps="grown", max_memory="100kB").fit(X, y)
 
 
 def test_a_device_is_for_predictions():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import limits
+from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import Rows, rows_at_once
 from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
@@ -21,6 +22,7 @@ from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, Targets, families_of, plans_of
 from mbkl.maps.grown_ferns import GrownMaps
+from mbkl.memory import growth_memory, has_room_to_grow
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
@@ -64,9 +66,10 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         if self.maps != "auto":
             plans = self.plans(rows.shape)
             return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
-        is_here = self.device == "cpu" and self.max_memory is None and not rows.in_files
-        has_other_wishes = self.theta != "ones" or self.loss == "hinge"
-        return is_here and not has_other_wishes and rows.shape[0] > limits.ROWS_OF_GROWTH
+        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
+        if has_other_wishes or rows.shape[0] <= limits.ROWS_OF_GROWTH:
+            return False
+        return has_room_to_grow(self, rows, self.classes_.size)
 
     def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
@@ -108,8 +111,15 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
+        if not has_room_to_grow(self, data.rows, targets.n_classes):
+            needed = growth_memory(data.rows.shape, targets.n_classes)
+            raise ValueError(
+                f"Growing ferns needs rows in memory and about {needed:,} bytes beyond them; "
+                "raise max_memory, or use maps='auto', which then draws ferns."
+            )
         with progress.stage("growth") as iteration:
-            rows = self._placed(data.rows, [plan], 1)
+            n_codes = data.rows.shape[0] * data.rows.shape[1]
+            rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
@@ -389,8 +399,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     max_memory : int, str or None, default=None
         Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
         the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
-        read in every pass, for the same model to the bit; maps="auto" then draws ferns, as it
-        does with a GPU, whatever the number of rows; where it is too little even so, an
+        read in every pass, for the same model to the bit; but maps="auto" grows ferns only where
+        they fit in memory, on the CPU, and draws them elsewhere; where it is too little even so, an
         error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
         always are.
     cache_folder : path or None, default=None

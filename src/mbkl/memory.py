@@ -32,6 +32,8 @@ _MATRICES = 1.5
 # A pass over a file holds two blocks of it, what they are made of, and what is made of them.
 _BLOCK_BYTES, _BLOCKS = 4_000_000, 10
 _SAFETY = 1.1
+# Growth: keys, order and draws of a row, beside its codes; scores and residuals of each problem.
+_GROWTH_BYTES, _GROWTH_BYTES_A_PROBLEM = 120, 30
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def estimate_memory(
     Parameters
     ----------
     model : MBKLClassifier or MBKLClassifierCV
-        Its maps and their number matter, and whether it is fitted does not.
+        Its maps and their number matter, and whether it is fitted does not. Of maps="auto" the
+        estimate is that of drawn ferns; grown ones take less.
     n_rows, n_features : int
         Shape of X.
     n_classes : int, default=2
@@ -78,6 +81,9 @@ def estimate_memory(
     True
     """
     plans = model.plans((n_rows, n_features))
+    if len(plans) == 1 and plans[0].is_grown:
+        needed = growth_memory((n_rows, n_features), n_classes)
+        return MemoryEstimate(in_memory=needed, streamed=needed, on_disk=0)
     n_problems = 1 if n_classes == 2 else n_classes
     codes = n_rows * sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)
     cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
@@ -91,6 +97,21 @@ def estimate_memory(
         streamed=int(_SAFETY * (min(_BLOCKS * _BLOCK_BYTES, codes) + rest)),
         on_disk=int(codes),
     )
+
+
+def growth_memory(shape: tuple[int, int], n_classes: int) -> int:
+    """Return the bytes that growing ferns takes beyond X, about."""
+    n_problems = 1 if n_classes == 2 else n_classes
+    a_row = shape[1] + _GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems
+    return int(_SAFETY * shape[0] * a_row)
+
+
+def has_room_to_grow(model: BinaryMapsEstimator, rows: Rows, n_classes: int) -> bool:
+    """Say whether ferns can be grown on the rows: in memory, and within `max_memory`."""
+    if model.max_memory is None or rows.in_files:
+        return not rows.in_files
+    needed = growth_memory(rows.shape, n_classes) + rows.bytes_to_copy
+    return needed <= parse_bytes(model.max_memory)
 
 
 def parse_bytes(size: int | float | str) -> int:
