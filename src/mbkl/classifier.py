@@ -252,6 +252,14 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
         return probabilities
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much of the scores' variance each input column brings; they sum to one."""
+        check_is_fitted(self)
+        from mbkl.explain import column_importances
+
+        return column_importances(self)
+
     def explain_global(self, X=None, **options):
         """Show what the model has learned: importances, shape functions, interactions.
 
@@ -437,6 +445,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         The same model as tables, one for each feature with stumps and each fern.
     table_features_ : ndarray
         Feature of each table, -1 for ferns and projections.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
     temperature_ : float

@@ -60,3 +60,12 @@ def test_columns_that_no_map_asks_about(make_data):
     assert column_importances(nothing).tolist() == [0.0, 0.0]
     with pytest.raises(NotFittedError):
         column_importances(MBKLClassifier())
+
+
+def test_estimators_have_them_as_an_attribute(make_data):
+    X, y = make_data(120, 3)
+    model = MBKLClassifier(n_maps=40, random_state=0)
+    assert not hasattr(model, "feature_importances_")
+    model.fit(X, y)
+    np.testing.assert_array_equal(model.feature_importances_, column_importances(model))
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
