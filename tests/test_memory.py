@@ -188,7 +188,7 @@ def test_sizes_that_are_none(size):
     [
         ({"max_memory": "much"}, "max_memory must be"),
         ({"max_memory": -5}, "max_memory"),
-        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows and projections"),
+        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows, projections"),
         ({"max_memory": "1GB", "device": "torch"}, "device='cpu'"),
     ],
 )
@@ -202,7 +202,7 @@ def test_settings_that_do_not_go_together(make_data, settings, message):
 
 def test_sparse_rows_are_refused(make_data):
     X, y = make_data(5_000, 4)
-    with pytest.raises(ValueError, match="sparse rows and projections"):
+    with pytest.raises(ValueError, match="sparse rows, projections"):
         MBKLClassifier(maps="stumps", max_memory="1kB").fit(sparse.csr_array(X), y)
     weights = np.arange(5_000) % 3
     MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)
