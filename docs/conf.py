@@ -72,6 +72,7 @@ plot_apply_rcparams = True
 
 EXAMPLES = (
     "plot_interactions.py",
+    "plot_grown_ferns.py",
     "plot_shape_functions.py",
     "plot_learned_kernel.py",
     "plot_number_of_maps.py",
