@@ -118,10 +118,9 @@ class LabelledRows:
         if rows.size > n_rows:
             hashes = row_hashes(self.operator, self.seed)[:, 0]
             rows = subsample(hashes, self.y, self.n_classes, n_rows)
-        if self.rank is None:
-            return self if rows.size == self.y.size else self.take(rows)
+        chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
-        return self.take(rows).take(np.argsort(self.rank[rows]))
+        return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
 
 
 def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:
