@@ -94,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     note = (
         f"{N_FEATURES} features, of which four matter; {TEST_ROWS:,} test rows; "
-        f"{DRAWS} draws of each size, {DRAWS_OF_THE_LARGEST} of the largest; medians of times."
+        f"{DRAWS} draws of each size, {DRAWS_OF_THE_LARGEST} of the largest; medians of times. "
+        "Rows of this kind were looked at while growth was designed."
     )
     title = "Learning curves: planted rows"
     record("large_growth", COMMAND, markdown_table(lines), [note], picture(lines), title=title)

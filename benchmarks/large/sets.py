@@ -17,10 +17,13 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common import markdown_table, percent, record, say, start
 from benchmarks.data import Dataset, gaussian_dataset, has_data
 from benchmarks.large.contest import CONTESTANTS, OURS, REFERENCE, Outcome, compete
-from benchmarks.suite.datasets import DEVELOPMENT, load, names
+from benchmarks.suite.datasets import load, names
 
 COMMAND = "python -m benchmarks.large.sets"
 FEWEST_ROWS = 10_000
+# Sets whose test rows were looked at while growth and its defaults were designed: their figures
+# are optimistic. The others are the fair ones.
+LOOKED_AT = ("adult", "covtype-15k", "electricity", "flights-1m", "magic")
 
 
 def split(name: str) -> Dataset | None:
@@ -41,7 +44,7 @@ def line_of(data: Dataset, outcomes: dict[str, Outcome]) -> dict:
     best = max(rivals, key=lambda name: rivals[name].accuracy)
     calmest = min(rivals, key=lambda name: rivals[name].log_loss)
     line: dict = {
-        "set": data.name + ("" if data.name in DEVELOPMENT else " *"),
+        "set": data.name + (" (looked at)" if data.name in LOOKED_AT else ""),
         "rows": len(data.y_train),
         "mbkl": percent(ours.accuracy),
         "best rival": f"{percent(rivals[best].accuracy)} {best}",
@@ -98,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.sets or chosen.methods:
         print(text)
         return
-    notes = ["Sets marked * took no part in choosing defaults."]
+    notes = ["Test rows of sets marked so were looked at while growth was designed."]
     record("large_sets", COMMAND, text, notes, title="Sets of more than 10,000 rows at full size")
 
 
