@@ -9,13 +9,13 @@ import json
 import numpy as np
 from scipy import sparse
 from mbkl import MBKLClassifier
-from mbkl.engine import loops
+from mbkl.engine import growth_loops, loops
 from mbkl.warmup import warmup
 
 def signatures():
     # Names with an underscore are used by other loops.
-    kinds = {n: k for n, k in vars(loops).items() if n[0] != "_" and n != "jit"}
-    compiled = {n: k for n, k in kinds.items() if hasattr(k, "signatures")}
+    kinds = {**vars(loops), **vars(growth_loops)}
+    compiled = {n: k for n, k in kinds.items() if n[0] != "_" and hasattr(k, "signatures")}
     return {name: sorted(map(str, loop.signatures)) for name, loop in compiled.items()}
 
 warmup()

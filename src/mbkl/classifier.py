@@ -21,7 +21,7 @@ from mbkl.learn.calibration import Temperature, calibrate
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, Targets, families_of, plans_of
-from mbkl.maps.grown_ferns import GrownMaps
+from mbkl.maps.growth import GrownMaps
 from mbkl.memory import growth_memory, has_room_to_grow
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import loops
+from mbkl.engine import growth_loops, loops
 from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
 
@@ -140,22 +140,23 @@ class Compiled(Twins):
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((len(groups), len(rows)), dtype=values.dtype)
-        self.share(len(groups), taken.size, loops.take_some, values, groups, rows, taken)
+        self.share(len(groups), taken.size, growth_loops.take_some, values, groups, rows, taken)
         return taken
 
     def fern_cells(self, values, features, cuts, leading, cells) -> None:
         arguments = (values, features, cuts, leading, cells)
-        self.share(cells.size, cells.size * len(features), loops.fern_cells, *arguments)
+        self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
-        loops.pack_residuals(gradient, curvature, weights, *units, packed)
+        growth_loops.pack_residuals(gradient, curvature, weights, *units, packed)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
+        is_one = packed.shape[1] == 1
+        loop = growth_loops.histogram_packed_one if is_one else growth_loops.histogram_packed
         found: list[NDArray[np.int64]] = []
 
         def add_up(start: int, stop: int) -> None:
             sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
-            loop = loops.histogram_packed if packed.shape[1] > 1 else loops.histogram_packed_one
             loop(cells, packed, sums, start, stop)
             found.append(sums)
 
@@ -163,13 +164,13 @@ class Compiled(Twins):
         return sum(found[1:], start=found[0])
 
     def add_table(self, cells, table, scores) -> None:
-        loops.add_table(cells, table, scores)
+        growth_loops.add_table(cells, table, scores)
 
     def level_gains(
         self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> NDArray[np.float64]:
         gains = np.empty((len(codes), 256))
-        loop = loops.level_gains if residuals.shape[1] > 1 else loops.level_gains_one
+        loop = growth_loops.level_gains if residuals.shape[1] > 1 else growth_loops.level_gains_one
         arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains)
         self.share(len(codes), codes.size * residuals.shape[1], loop, *arguments)
         return gains
@@ -180,7 +181,7 @@ class Compiled(Twins):
             np.empty_like(residuals),
             np.empty(2 * len(starts) - 1, dtype=np.int64),
         )
-        loops.divide_cells(codes, cut, order, residuals, starts, *divided)
+        growth_loops.divide_cells(codes, cut, order, residuals, starts, *divided)
         return divided
 
     def share(

@@ -82,7 +82,7 @@ MAPS_OF_A_CHAIN, WORTH_THINNING = 16, 0.2
 # `python -m benchmarks.speed.growth`
 WORTH_LEAVING_OUT = 0.4
 
-# Growth (mbkl.maps.grown_ferns)
+# Growth (mbkl.maps.growth)
 
 # Rows above which maps="auto" grows ferns in place of random ones (python -m benchmarks.suite).
 ROWS_OF_GROWTH = 10_000

@@ -13,7 +13,8 @@ from mbkl.cells.operator import Block, Operator
 from mbkl.engine.rows import Rows
 from mbkl.maps.choose import Choice
 from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
-from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
+from mbkl.maps.grown_ferns import GrownFerns
+from mbkl.maps.growth import GrownMaps
 from mbkl.maps.projections import ProjectionMaps, Projections
 from mbkl.maps.stumps import StumpMaps, Stumps
 

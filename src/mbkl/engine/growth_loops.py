@@ -1,0 +1,202 @@
+"""Compiled loops of growing ferns, over gradients and curvatures as small integers.
+
+A residual packs both in 32 bits, and a sum of residuals both in 64: the gradient above, the
+curvature below. The rules are those of `loops`; the twins in `twins` give the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mbkl.engine.loops import jit
+from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+
+
+@jit
+def take_some(values, groups, rows, taken, start, stop):
+    """OUT taken[start:stop]: the codes of some rows in some groups."""
+    for position in range(start, stop):
+        source = values[groups[position]]
+        target = taken[position]
+        for row in range(rows.shape[0]):
+            target[row] = source[rows[row]]
+
+
+@jit
+def fern_cells(values, features, cuts, leading, cells, start, stop):
+    """OUT cells[start:stop]: a leading digit, then whether each code is above its cut."""
+    out = cells[start:stop]
+    out[:] = leading[start:stop]
+    for level in range(features.shape[0]):
+        codes = values[features[level], start:stop]
+        cut = cuts[level]
+        for row in range(stop - start):
+            out[row] = 2 * out[row] + (codes[row] > cut)
+
+
+@jit
+def pack_residuals(gradient, curvature, weights, gradient_unit, curvature_unit, packed):
+    """OUT packed: weighted gradient and curvature, rounded; those too large are cut off."""
+    largest = np.float32(MOST_PACKED)
+    for row in range(gradient.shape[0]):
+        weight = weights[row]
+        for column in range(gradient.shape[1]):
+            g = np.rint(gradient[row, column] * weight * gradient_unit)
+            h = np.rint(curvature[row, column] * weight * curvature_unit)
+            g = min(max(g, -largest), largest)
+            packed[row, column] = (np.int32(g) << 16) + np.int32(min(h, largest))
+
+
+@jit
+def histogram_packed(cells, packed, sums, start, stop):
+    """OUT sums (cells, columns, 2) += gradient and curvature of rows start to stop."""
+    n_columns = packed.shape[1]
+    both = np.zeros((sums.shape[0], n_columns), dtype=np.int64)
+    # So many curvatures of 16 bits fit in the 32 bits below.
+    for first in range(start, stop, ROWS_PACKED):
+        for row in range(first, min(first + ROWS_PACKED, stop)):
+            entry = both[cells[row]]
+            for column in range(n_columns):
+                value = np.int64(packed[row, column])
+                entry[column] += ((value >> 16) << 32) + (value & 0xFFFF)
+        for cell in range(sums.shape[0]):
+            for column in range(n_columns):
+                sums[cell, column, 0] += both[cell, column] >> 32
+                sums[cell, column, 1] += both[cell, column] & 0xFFFFFFFF
+        both[:] = 0
+
+
+@jit
+def histogram_packed_one(cells, packed, sums, start, stop):
+    """OUT sums as `histogram_packed`, of one column."""
+    both = np.zeros(sums.shape[0], dtype=np.int64)
+    for first in range(start, stop, ROWS_PACKED):
+        for row in range(first, min(first + ROWS_PACKED, stop)):
+            value = np.int64(packed[row, 0])
+            both[cells[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
+        for cell in range(sums.shape[0]):
+            sums[cell, 0, 0] += both[cell] >> 32
+            sums[cell, 0, 1] += both[cell] & 0xFFFFFFFF
+        both[:] = 0
+
+
+@jit
+def add_table(cells, table, scores):
+    """OUT scores += the table entry of each row's cell."""
+    n_columns = table.shape[1]
+    for row in range(cells.shape[0]):
+        entry = table[cells[row]]
+        score = scores[row]
+        for column in range(n_columns):
+            score[column] += entry[column]
+
+
+@jit
+def level_gains(codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains, start, stop):
+    """OUT gains[start:stop]: what a cut above each code of a feature would collect in all cells.
+
+    Rows come cell by cell, so that the histogram of a cell stays in the first-level cache and
+    none is kept. Codes are moved and shifted to fewer where cells have few rows.
+    """
+    n_columns = residuals.shape[1]
+    sums = np.zeros((256, n_columns), dtype=np.int64)
+    total = np.zeros(n_columns, dtype=np.int64)
+    collected = np.zeros((256, n_columns))
+    for feature in range(start, stop):
+        column_codes = codes[feature]
+        shift, move = shifts[feature], moves[feature]
+        length = ((n_codes[feature] - 1 + move) >> shift) + 1
+        collected[:length] = 0.0
+        for cell in range(starts.shape[0] - 1):
+            first, last = starts[cell], starts[cell + 1]
+            if last - first < 2:
+                continue
+            sums[:length] = 0
+            for row in range(first, last):
+                entry = sums[(column_codes[order[row]] + move) >> shift]
+                residual = residuals[row]
+                for column in range(n_columns):
+                    entry[column] += residual[column]
+            total[:] = 0
+            for code in range(length):
+                for column in range(n_columns):
+                    total[column] += sums[code, column]
+                    sums[code, column] = total[column]
+            for code in range(length):
+                for column in range(n_columns):
+                    left = sums[code, column]
+                    right = total[column] - left
+                    left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
+                    right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
+                    collected[code, column] += left_g * left_g / (left_h + ridge)
+                    collected[code, column] += right_g * right_g / (right_h + ridge)
+        gains[feature] = -1.0
+        for code in range(length):
+            gain = 0.0
+            for column in range(n_columns):
+                gain += collected[code, column]
+            gains[feature, code] = gain
+
+
+@jit
+def level_gains_one(
+    codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains, start, stop
+):
+    """OUT gains[start:stop] as `level_gains`, of one column."""
+    residual = residuals[:, 0]
+    # Neighbouring rows often share a code where there are few, and an addition would wait for
+    # the store before it: four copies.
+    copies = np.zeros((4, 256), dtype=np.int64)
+    sums, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
+    for feature in range(start, stop):
+        column_codes = codes[feature]
+        shift, move = shifts[feature], moves[feature]
+        length = ((n_codes[feature] - 1 + move) >> shift) + 1
+        gain = gains[feature]
+        gain[:] = -1.0
+        gain[:length] = 0.0
+        for cell in range(starts.shape[0] - 1):
+            first, last = starts[cell], starts[cell + 1]
+            if last - first < 2:
+                continue
+            whole = last - (last - first) % 4
+            copies[:, :length] = 0
+            for row in range(first, whole, 4):
+                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
+                copy_1[(column_codes[order[row + 1]] + move) >> shift] += residual[row + 1]
+                copy_2[(column_codes[order[row + 2]] + move) >> shift] += residual[row + 2]
+                copy_3[(column_codes[order[row + 3]] + move) >> shift] += residual[row + 3]
+            for row in range(whole, last):
+                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
+            total = np.int64(0)
+            for code in range(length):
+                total += sums[code] + copy_1[code] + copy_2[code] + copy_3[code]
+                sums[code] = total
+            for code in range(length):
+                left = sums[code]
+                right = total - left
+                left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
+                right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
+                gain[code] += left_g * left_g / (left_h + ridge)
+                gain[code] += right_g * right_g / (right_h + ridge)
+
+
+@jit
+def divide_cells(codes, cut, order, residuals, starts, new_order, new_residuals, new_starts):
+    """OUT the rows of every cell divided by a cut, those below it first, in their order."""
+    n_cells = starts.shape[0] - 1
+    new_starts[2 * n_cells] = starts[n_cells]
+    for cell in range(n_cells):
+        first, last = starts[cell], starts[cell + 1]
+        right = first
+        for row in range(first, last):
+            right += codes[order[row]] <= cut
+        left = first
+        new_starts[2 * cell], new_starts[2 * cell + 1] = left, right
+        for row in range(first, last):
+            above = codes[order[row]] > cut
+            place = right if above else left
+            new_order[place] = order[row]
+            new_residuals[place] = residuals[row]
+            right += above
+            left += not above

@@ -1,0 +1,89 @@
+"""Thresholds as fine as a byte allows: what grown ferns choose their stumps from."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.arrays import offsets_of
+from mbkl.engine.codes import DenseCodes
+from mbkl.engine.rows import Rows
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.stumps import StumpMaps, column_ranges
+
+# Thresholds of a feature, and rows from which they are taken.
+_MOST_THRESHOLDS, _ROWS_OF_THRESHOLDS = 254, 200_000
+
+
+def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, DenseCodes]:
+    """Return thresholds as fine as a byte allows, and the codes of the rows."""
+    low, high, has_missing = column_ranges(rows)
+    X, mass = rows.values(weights, _ROWS_OF_THRESHOLDS, seed)
+    columns = X.tocsc() if hasattr(X, "tocsc") else X
+    features, edges = [], []
+    for feature in range(rows.shape[1]):
+        # A column of missing values alone tells nothing.
+        some = has_missing[feature] and high[feature] >= low[feature]
+        cuts = [np.full(int(some), -np.inf)]
+        if high[feature] > low[feature]:
+            values, own_mass = _values_of(columns, feature, mass)
+            cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
+        found = np.concatenate(cuts)
+        if found.size:
+            features.append(feature)
+            edges.append(found)
+    sizes = np.array([found.size for found in edges], dtype=np.int64)
+    thresholds = np.concatenate([np.empty(0), *edges])
+    maps = StumpMaps(
+        np.array(features, dtype=np.intp),
+        BinEdges(thresholds, offsets_of(sizes)),
+        np.ones(thresholds.size, dtype=np.int64),
+    )
+    return maps, maps.codes(rows).dense()
+
+
+def _values_of(columns, feature: int, mass) -> tuple[NDArray, NDArray]:
+    """Return the values of a column that are not missing, and their weights."""
+    if hasattr(columns, "indptr"):
+        entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
+        stored = mass[columns.indices[entries]]
+        values = np.append(columns.data[entries], 0.0).astype(np.float32)
+        own = np.append(stored, max(mass.sum() - stored.sum(), 0.0))
+    else:
+        values, own = columns[:, feature].astype(np.float32), mass
+    present = ~np.isnan(values) & (own > 0)
+    return values[present], own[present]
+
+
+def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
+    """Return thresholds between neighbouring values, as even in mass as the values allow.
+
+    A value that has more than its share gets an interval of its own, and the others divide
+    what is left: a column that is mostly zero has fine thresholds above it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([0.0] * 90 + list(range(1, 11)))
+    >>> even_thresholds(values, np.ones(100), 5).tolist()
+    [0.5, 2.5, 5.5, 7.5]
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    if distinct.size < 2:
+        return np.empty(0)
+    share = np.bincount(place, mass)
+    last = np.arange(distinct.size - 1)
+    if last.size > n_thresholds:
+        heavy = np.zeros(distinct.size, dtype=bool)
+        for _ in range(8):
+            usual = share[~heavy].sum() / max(n_thresholds - heavy.sum(), 1)
+            grown = heavy | (share > usual)
+            if (grown == heavy).all():
+                break
+            heavy = grown
+        interval = np.floor(np.cumsum(np.where(heavy, 0.0, share)) / usual - 1e-9)
+        ends = (np.diff(interval) > 0) | heavy[1:] | heavy[:-1]
+        last = np.flatnonzero(ends)[:n_thresholds]
+    low, high = distinct[last].astype(np.float64), distinct[last + 1].astype(np.float64)
+    middle = (low + (high - low) / 2).astype(np.float32)
+    return np.where(middle < high, middle, low).astype(np.float64)
