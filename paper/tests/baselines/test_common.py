@@ -13,6 +13,7 @@ from mbkl_paper.baselines import (
     KernelSVM,
     LinearSVM,
     PowerMeanSVM,
+    PublishedMBKL,
     Squash,
 )
 
@@ -35,6 +36,7 @@ ESTIMATORS = [
     ApproximateIntersectionSVM(),
     PowerMeanSVM(C=1.0),
     FourierMKL(n_components=20),
+    PublishedMBKL(50),
 ]
 
 

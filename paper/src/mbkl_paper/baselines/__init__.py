@@ -11,6 +11,7 @@ from mbkl_paper.baselines.kernel_svm import KernelSVM
 from mbkl_paper.baselines.linear import LinearSVM
 from mbkl_paper.baselines.maji import ApproximateIntersectionSVM, IntersectionEncoding
 from mbkl_paper.baselines.power_mean import PowerMeanSVM
+from mbkl_paper.baselines.published import PublishedMBKL
 from mbkl_paper.baselines.registry import make, names
 from mbkl_paper.baselines.squash import Squash
 
@@ -25,6 +26,7 @@ __all__ = [
     "KernelSVM",
     "LinearSVM",
     "PowerMeanSVM",
+    "PublishedMBKL",
     "Squash",
     "chi2_distance",
     "chi2_kernel",

@@ -1,4 +1,4 @@
-"""Compiled loops of the rivals: all pairs of rows, sweeps of coordinate descent, boosted stumps.
+"""Compiled loops of the rivals: all pairs of rows, coordinate descent, boosted stumps.
 
 Flat functions that release the interpreter lock. Small data do without them, by the
 twins in `additive_kernels`, `power_mean` and `adaboost`. Arguments marked OUT are written.
@@ -22,6 +22,16 @@ def _jit(function):
         return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def _jit_sums(function):
+    """Compile a sum whose order may change, for the sake of vector instructions."""
+    try:
+        return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"}, cache=True)(
+            function
+        )
+    except RuntimeError:
+        return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(function)
 
 
 @_jit
@@ -147,3 +157,87 @@ def add_tables(X, features, offsets, thresholds, tables, scores):
                 place += thresholds[stump] < value
             for column in range(scores.shape[1]):
                 scores[row, column] += tables[place + group, column]
+
+
+# ---------------------------------------------------------------- l1-regularised SVM
+
+# Share of the predicted decrease that a step must bring, and how often it is halved.
+_DECREASE, _HALVINGS = 0.01, 20
+
+
+@_jit
+def sweep_l1(columns, labels, order, C, slack, weights, room, stays):
+    """OUT weights, room, stays: one sweep of coordinate descent over columns of -1, 0 and +1.
+
+    The objective is the sum of |weight| + C * sum of max(0, room)^2, with room the margin
+    that rows lack. A column does not stay if it is zero and `slack` away from leaving
+    it. Returns the sum of violations of the optimality conditions, and the largest.
+    """
+    total, largest = 0.0, 0.0
+    for position in range(order.size):
+        column = columns[order[position]]
+        weight = weights[order[position]]
+        slope, curvature = _slope_and_curvature(column, labels, room)
+        slope, curvature = -2.0 * C * slope, max(2.0 * C * curvature, 1e-12)
+        if weight > 0.0:
+            violation = abs(slope + 1.0)
+        elif weight < 0.0:
+            violation = abs(slope - 1.0)
+        else:
+            violation = max(abs(slope) - 1.0, 0.0)
+            stays[position] = abs(slope) >= 1.0 - slack
+        total += violation
+        largest = max(largest, violation)
+        if not stays[position]:
+            continue
+        step = -weight
+        if slope + 1.0 < curvature * weight:
+            step = -(slope + 1.0) / curvature
+        elif slope - 1.0 > curvature * weight:
+            step = -(slope - 1.0) / curvature
+        if abs(step) >= 1e-12:
+            step = _step(column, labels, C, weight, slope, curvature, room, step)
+            weights[order[position]] += step
+    return total, largest
+
+
+@_jit
+def _step(column, labels, C, weight, slope, curvature, room, step):
+    """OUT room: go so far along a column that the objective falls; return how far."""
+    before = -1.0
+    predicted = abs(weight + step) - abs(weight) + slope * step
+    for _ in range(_HALVINGS):
+        rise = abs(weight + step) - abs(weight) - _DECREASE * predicted
+        # The loss is below its parabola with the curvature of all rows; else it is computed.
+        if C * column.size * step * step + slope * step + rise <= 0.0:
+            break
+        if before < 0.0:
+            before = _loss(column, labels, room, 0.0)
+        if C * (_loss(column, labels, room, step) - before) + rise <= 0.0:
+            break
+        step, predicted = 0.5 * step, 0.5 * predicted
+    else:
+        return 0.0
+    for row in range(column.size):
+        room[row] -= step * (column[row] * labels[row])
+    return step
+
+
+@_jit_sums
+def _slope_and_curvature(column, labels, room):
+    slope, curvature = 0.0, 0.0
+    for row in range(column.size):
+        value = column[row] * labels[row]
+        inside = room[row] > 0.0
+        slope += value * room[row] if inside else 0.0
+        curvature += value * value if inside else 0
+    return slope, curvature
+
+
+@_jit_sums
+def _loss(column, labels, room, step):
+    loss = 0.0
+    for row in range(column.size):
+        value = max(room[row] - step * (column[row] * labels[row]), 0.0)
+        loss += value * value
+    return loss

@@ -18,6 +18,7 @@ from mbkl_paper.baselines.kernel_svm import KernelSVM
 from mbkl_paper.baselines.linear import LinearSVM
 from mbkl_paper.baselines.maji import ApproximateIntersectionSVM
 from mbkl_paper.baselines.power_mean import PowerMeanSVM
+from mbkl_paper.baselines.published import PublishedMBKL
 
 _SYSTEMS: dict[str, Callable[[], BaseEstimator]] = {
     "linear": LinearSVM,
@@ -34,6 +35,7 @@ _SYSTEMS: dict[str, Callable[[], BaseEstimator]] = {
     "raginsky_lazebnik": lambda: LinearSVM(BinaryCodes()),
     "fourier_mkl": FourierMKL,
     "mbkl": lambda: MBKLClassifier(maps="stumps", theta="learned", C=1.0),
+    "mbkl_published": PublishedMBKL,
     "mbkl_projections": lambda: MBKLClassifier(
         maps=Projections(input_map="chi2"), theta="learned", C=1.0
     ),
