@@ -27,10 +27,11 @@ settings.register_profile("mbkl", deadline=None, derandomize=True, max_examples=
 settings.load_profile("mbkl")
 
 # The method as the paper has it, in full words: what the defaults are is another matter.
-PAPER = {"maps": "stumps", "theta": "learned", "C": 1.0}
+PAPER = {"maps": "stumps", "theta": "learned", "theta_shrinkage": 0, "C": 1.0}
 
 DEFAULT_SETTINGS = {
     "theta": "learned",
+    "theta_shrinkage": 0.0,
     "init_rule": "balanced",
     "theta_power": 0.5,
     "loss": "squared_hinge",

@@ -40,7 +40,8 @@ def test_the_costs_with_the_best_mean_score_are_chosen(search, make_data):
     results = model.cv_results_
     best = int(np.argmax(results["mean_test_score"]))
     assert model.best_score_ == results["mean_test_score"][best]
-    assert results["params"][best] == {"C": model.C_, "C_kernel": model.C_kernel_}
+    chosen = {"C": model.C_, "C_kernel": model.C_kernel_}
+    assert results["params"][best] == {**chosen, "theta_shrinkage": model.theta_shrinkage_}
     assert results["rank_test_score"][best] == 1
 
 

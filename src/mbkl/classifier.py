@@ -76,6 +76,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         progress = learner.progress
         # With more time a search may choose otherwise.
         setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
+        setting += f", shrinkage={learner.settings.theta_shrinkage!r}"
         kernel = progress.recall(
             f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
         )
@@ -330,7 +331,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     share of stumps, and C. On more than 10,000 rows in memory it grows ferns instead: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
-    ``MBKLClassifier(maps="stumps", theta="learned", C=1.0)``.
+    ``MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C=1.0)``.
 
     Parameters
     ----------
@@ -349,6 +350,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         "reweighted" starts from "ones" and moves the weights to the norms of the maps'
         weights in Step 2, twice. "alignment" weighs each map by how well it alone
         tells the classes apart, without optimisation.
+    theta_shrinkage : float in [0, 1] or "auto", default="auto"
+        How far theta, if it is not "ones", is moved towards equal weights: 0 leaves it as
+        learned, as in the paper, and 1 makes it equal. Sparse weights lose what the maps
+        without weight tell; a mean of both does not. "auto" is 0.5.
     init_rule : {"balanced", "median"}, default="balanced"
         Step 0. "balanced" puts each class on the side of a map where its share is
         larger. "median" uses only maps with the majority of the class on one side

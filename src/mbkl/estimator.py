@@ -41,6 +41,10 @@ _ACCEPTED = {
     "ensure_all_finite": "allow-nan",
 }
 
+# Learned weights are this far from themselves towards equal ones, unless the user or a search
+# says how far: with it they do not lose to equal ones (python -m benchmarks.speed theta).
+_SHRINKAGE = 0.5
+
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
@@ -79,6 +83,9 @@ class BinaryMapsEstimator(BaseEstimator):
     n_maps: Any = parameter(StrOptions({"auto"}), AT_LEAST_ONE, default="auto")
     theta: str = parameter(
         StrOptions({"learned", "ones", "reweighted", "alignment"}), default="ones"
+    )
+    theta_shrinkage: Any = parameter(
+        Interval(Real, 0.0, 1.0, closed="both"), StrOptions({"auto"}), default="auto"
     )
     init_rule: str = parameter(StrOptions({"balanced", "median"}), default="balanced")
     negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
@@ -194,6 +201,7 @@ class BinaryMapsEstimator(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return Settings(
             self.theta,
+            self._shrinkage(),
             self.init_rule,
             self.theta_power,
             self.loss,
@@ -203,6 +211,11 @@ class BinaryMapsEstimator(BaseEstimator):
             self.max_iter,
             seed,
         )
+
+    def _shrinkage(self) -> float:
+        """Return how far learned weights are moved towards equal ones."""
+        is_given = not isinstance(self.theta_shrinkage, str)
+        return float(self.theta_shrinkage) if is_given else _SHRINKAGE
 
     # Maps --------------------------------------------------------------------------------------
 

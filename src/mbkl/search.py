@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
-from typing import Any, ClassVar
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -32,8 +33,11 @@ _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _FACTORS = (0.3, 1.0, 3.0)
 _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
+# Equal weights come first: of equally good ones they are chosen.
+_SHRINKAGES = (1.0, 0.7, 0.3, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
+_OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
 
 
@@ -45,12 +49,24 @@ class FoldPath:
     n_maps: np.ndarray
 
 
+class Candidate(NamedTuple):
+    """What a search chooses: the costs of Steps 1 and 2, and how far theta is shrunk."""
+
+    C_kernel: float
+    shrinkage: float
+    C: float
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Of MBKLClassifier."""
+        return {"C": self.C, "C_kernel": self.C_kernel, "theta_shrinkage": self.shrinkage}
+
+
 @dataclass(frozen=True)
 class Entry:
     """Scores of one candidate, a number for each fold."""
 
-    C_kernel: float
-    C: float
+    candidate: Candidate
     depth: float
     scores: np.ndarray
     n_maps: np.ndarray
@@ -88,8 +104,8 @@ class Search:
     cautious: bool = False
     entries: list[Entry] = field(default_factory=list)
 
-    def run(self, learner: Learner, candidates, depth: float = np.nan) -> None:
-        """Score candidates (C_kernel, C) on all folds, each starting from the one before.
+    def run(self, learner: Learner, candidates: Sequence[Candidate], depth: float = np.nan) -> None:
+        """Score candidates on all folds, each starting from the one before.
 
         Where the time is over, what was tried on all folds before has to do, and of the
         first candidates the folds that are done.
@@ -107,30 +123,23 @@ class Search:
         scores = np.array([path.scores for path in paths])
         n_maps = np.array([path.n_maps for path in paths])
         self.entries += [
-            Entry(C_kernel, C, depth, scores[:, position], n_maps[:, position])
-            for position, (C_kernel, C) in enumerate(candidates)
+            Entry(candidate, depth, scores[:, position], n_maps[:, position])
+            for position, candidate in enumerate(candidates)
         ]
 
     def _path(self, learner: Learner, inside, outside, candidates) -> FoldPath:
         """Score the candidates on one fold."""
         part, held_out = learner.take(inside).merged, learner.take(outside)
-        kernel: Kernel | None = None
-        solution: Solution | None = None
-        last_C_kernel = None
-        path = FoldPath(np.empty(len(candidates)), np.empty(len(candidates)))
-        for position, (C_kernel, C) in enumerate(candidates):
-            with warnings.catch_warnings():
-                # Too small a cost is no news on a path; the final fit warns.
-                warnings.simplefilter("ignore")
-                if kernel is None or C_kernel != last_C_kernel:
-                    kernel = part.learn_kernel(C_kernel, kernel)
-                solution = part.learn_classifier(kernel, C, solution)
-            last_C_kernel = C_kernel
-            guess = best_class(held_out.scores(solution))
-            weights = self.weights[outside]
-            path.scores[position] = self.scorer(held_out.rows.y, guess, sample_weight=weights)
-            path.n_maps[position] = (kernel.theta > 0).sum()
-        return path
+        scores: list[float] = []
+        n_maps: list[int] = []
+        with warnings.catch_warnings():
+            # Too small a cost is no news on a path; the final fit warns.
+            warnings.simplefilter("ignore")
+            for kernel, solution in _solutions(part, candidates):
+                guess, weights = best_class(held_out.scores(solution)), self.weights[outside]
+                scores.append(self.scorer(held_out.rows.y, guess, sample_weight=weights))
+                n_maps.append(int((kernel.theta > 0).sum()))
+        return FoldPath(np.array(scores), np.array(n_maps))
 
     def on(self, rows: np.ndarray) -> Search:
         """Return an empty search on some of the rows."""
@@ -153,10 +162,11 @@ class Search:
         entries = self.entries
         mean = np.array([entry.mean for entry in entries])
         results = {
-            "param_C": np.array([entry.C for entry in entries]),
-            "param_C_kernel": np.array([entry.C_kernel for entry in entries]),
+            "param_C": np.array([entry.candidate.C for entry in entries]),
+            "param_C_kernel": np.array([entry.candidate.C_kernel for entry in entries]),
+            "param_theta_shrinkage": np.array([entry.candidate.shrinkage for entry in entries]),
             "param_depth": np.array([entry.depth for entry in entries]),
-            "params": [{"C": entry.C, "C_kernel": entry.C_kernel} for entry in entries],
+            "params": [entry.candidate.parameters for entry in entries],
             "mean_test_score": mean,
             "std_test_score": np.array([entry.scores.std() for entry in entries]),
             "rank_test_score": 1 + (mean[None, :] > mean[:, None]).sum(axis=1),
@@ -167,9 +177,25 @@ class Search:
         return results
 
 
+def _solutions(
+    learner: Learner, candidates: Sequence[Candidate]
+) -> Iterator[tuple[Kernel, Solution]]:
+    """Yield kernel and classifier of each candidate; Step 1 is run once for each of its costs."""
+    theta: Kernel | None = None
+    solution: Solution | None = None
+    for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
+        theta = learner.learn_theta(C_kernel, theta)
+        with_shrinkage = learner.with_kernel(theta)
+        for shrinkage, of_kernel in groupby(of_cost, attrgetter("shrinkage")):
+            own, kernel = with_shrinkage(shrinkage)
+            for candidate in of_kernel:
+                solution = own.learn_classifier(kernel, candidate.C, solution)
+                yield kernel, solution
+
+
 @estimator
 class MBKLClassifierCV(Placed, KernelClassifier):
-    """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
+    """MBKLClassifier with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
     from small to large, solutions starting from the one before where that helps. With
@@ -188,6 +214,9 @@ class MBKLClassifierCV(Placed, KernelClassifier):
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
+    theta_shrinkage : float in [0, 1] or "auto", default="auto"
+        How far learned theta is moved towards equal weights; "auto" tries 1, 0.7, 0.3 and 0
+        with all costs, so that theta is learned only where that helps.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
@@ -203,12 +232,12 @@ class MBKLClassifierCV(Placed, KernelClassifier):
 
     Attributes
     ----------
-    C_, C_kernel_ : float
-        The costs chosen.
+    C_, C_kernel_, theta_shrinkage_ : float
+        What was chosen.
     best_score_ : float
         Mean score of the folds at these costs.
     cv_results_ : dict of ndarray
-        For each candidate: `param_C`, `param_C_kernel`, `params`,
+        For each candidate: `param_C`, `param_C_kernel`, `param_theta_shrinkage`, `params`,
         `split<i>_test_score`, `mean_test_score`, `std_test_score`,
         `rank_test_score` and `mean_n_maps`; also `param_depth`, the mean depth of ferns
         that were chosen, else NaN.
@@ -288,9 +317,11 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             learner = self._drawn(data, choice, progress, len(folds))
             search.run(learner, self._candidates(1.0))
             best = search.best()
-        self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
+        C_kernel, self.theta_shrinkage_, C = best.candidate
+        self.C_kernel_, self.best_score_ = C_kernel, best.mean
         self.cv_results_ = search.results()
-        return self._learn(learner.merged, best.C_kernel, best.C, choice)
+        settings = replace(learner.settings, theta_shrinkage=self.theta_shrinkage_)
+        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice)
 
     def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
         """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
@@ -313,8 +344,10 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             weights = search.weights[outside]
             scores.append(search.scorer(data.y[outside], guess, sample_weight=weights))
             n_maps.append(grown.n_maps)
-        search.entries = [Entry(1.0, 0.0, np.nan, np.array(scores), np.array(n_maps))]
-        self.C_kernel_, self.best_score_ = 1.0, search.best().mean
+        found = np.array(scores), np.array(n_maps)
+        search.entries = [Entry(Candidate(1.0, 1.0, 0.0), np.nan, *found)]
+        self.C_kernel_, self.theta_shrinkage_ = 1.0, 1.0
+        self.best_score_ = search.best().mean
         self.cv_results_ = search.results()
 
     def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
@@ -354,37 +387,60 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             learner = self._drawn(data, choice, progress, 0)
         # The cost of a row is the same for any number of them.
         growth = cost_of_choice(choice, learner) / C
-        search.entries = [replace(entry, C=growth * entry.C) for entry in few_folds.entries]
+        search.entries = [
+            replace(entry, candidate=entry.candidate._replace(C=growth * entry.candidate.C))
+            for entry in few_folds.entries
+        ]
         return learner, choice
 
-    def _suggested(self, C: float) -> tuple[float, float]:
-        """Return the (C_kernel, C) with which depths are tried."""
-        return self._candidates(C)[0][0], C
+    def _suggested(self, C: float) -> Candidate:
+        """Return the candidate with which depths are tried."""
+        return self._candidates(C)[0]._replace(C=C)
 
-    def _candidates(self, suggested: float) -> list[tuple[float, float]]:
-        """Return all (C_kernel, C), in the order in which a path visits them."""
+    def _candidates(self, suggested: float) -> list[Candidate]:
+        """Return all candidates, in the order in which a path visits them."""
         if not isinstance(self.Cs, str):
             Cs = _check_costs("Cs", self.Cs)
         elif self.maps == "auto":
             Cs = [factor * suggested for factor in _FACTORS]
         else:
             Cs = list(_GRID)
+        shrinkages = self._shrinkages()
         if isinstance(self.C_kernels, str):
-            return [(C, C) for C in Cs]
-        C_kernels = _C_KERNELS if self.C_kernels is None else self.C_kernels
+            return [Candidate(C, shrinkage, C) for C in Cs for shrinkage in shrinkages]
+        C_kernels = _check_costs(
+            "C_kernels", _C_KERNELS if self.C_kernels is None else self.C_kernels
+        )
         if self.theta in ("ones", "alignment"):
             C_kernels = C_kernels[:1]  # these do not depend on it
-        return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
+        return [
+            Candidate(C_kernel, shrinkage, C)
+            for C_kernel in C_kernels
+            for shrinkage in shrinkages
+            for C in Cs
+            # Equal weights are the same at any cost of Step 1.
+            if shrinkage < 1.0 or C_kernel == C_kernels[0]
+        ]
+
+    def _shrinkages(self) -> tuple[float, ...]:
+        """Return how far theta is shrunk, one or several to try."""
+        if self.theta == "ones":
+            return (1.0,)
+        return _SHRINKAGES if self.theta_shrinkage == "auto" else (float(self.theta_shrinkage),)
 
     @property
     def best_estimator_(self) -> MBKLClassifier:
         """The model fitted on all data, as an MBKLClassifier."""
         shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
-        shared -= {"checkpoint"}  # that of the search
+        shared -= {"checkpoint", "theta_shrinkage"}  # those of the search
         parameters = {name: getattr(self, name) for name in shared}
-        # Grown ferns have no cost.
-        model = MBKLClassifier(**parameters, C=self.C_ or "auto", C_kernel=self.C_kernel_)
-        own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
+        model = MBKLClassifier(
+            **parameters,
+            C=self.C_ or "auto",  # grown ferns have no cost
+            C_kernel=self.C_kernel_,
+            theta_shrinkage=self.theta_shrinkage_,
+        )
+        own = {*self._get_param_names(), *_OF_THE_SEARCH}
         for name, value in vars(self).items():
             if name not in own and not name.startswith("_skl"):
                 setattr(model, name, value)

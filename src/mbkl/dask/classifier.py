@@ -38,7 +38,7 @@ class MBKLClassifier(Costs, KernelClassifier):
     ----------
     client : Client or None, default=None
         Of the cluster; None means the current one.
-    maps, n_maps, theta, init_rule, theta_power, C, C_kernel
+    maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
         See `mbkl.MBKLClassifier`; projections are not available.
     negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
         See `mbkl.MBKLClassifier`.

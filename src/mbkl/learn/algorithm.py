@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ class Settings:
     """Options of the estimators that the steps need; see `MBKLClassifier`."""
 
     theta: str
+    theta_shrinkage: float
     init_rule: str
     theta_power: float
     loss: str
@@ -103,19 +105,70 @@ class Learner:
         return replace(self, rows=self.rows.merged)
 
     def with_gram(self) -> Learner:
-        """Return the learner with a kernel matrix that all subsets share, where there is one."""
+        """Return the learner with a matrix of equal weights that all subsets share, if any can."""
         operator = self.rows.operator
-        if self.settings.theta != "ones" or not may_use_gram(operator.n_rows, operator.n_columns):
+        if not may_use_gram(operator.n_rows, operator.n_columns):
             return self
 
         @cache
         def whole() -> Array:
-            return operator.gram(self._kernel_weights(self.learn_kernel(1.0)))
+            return operator.gram(self._kernel_weights(Kernel(self._equal())))
 
         shared = SharedGram(whole, np.arange(operator.n_rows))
-        return replace(self, rows=replace(self.rows, gram=shared))
+        own = shared if self.settings.theta == "ones" else None
+        return replace(self, rows=replace(self.rows, gram=own, equal_gram=shared))
 
-    def learn_kernel(self, C: float, start: Kernel | None = None) -> Kernel:
+    def with_kernel(self, theta: Kernel) -> Callable[[float], tuple[Learner, Kernel]]:
+        """Return a function of a shrinkage: the kernel, and a learner that has its matrix.
+
+        Where few rows allow it, a matrix is formed once for all costs and shrinkages: the
+        kernel is linear in theta, and its matrix a mean of the learned and the equal one.
+
+        Parameters
+        ----------
+        theta : Kernel
+            What `learn_theta` found.
+        """
+        rows, is_linear = self.rows, self.settings.theta_power == 0.5
+        every_row = np.arange(rows.n_rows)
+
+        @cache
+        def learned() -> Array:
+            return rows.operator.gram(self._kernel_weights(theta))
+
+        def at(shrinkage: float) -> tuple[Learner, Kernel]:
+            kernel, equal = self.shrunk(theta, shrinkage), rows.equal_gram
+            if equal is None or not (is_linear and theta.theta.any()):
+                return self, kernel
+
+            @cache
+            def mixed() -> Array:
+                if shrinkage == 1.0:
+                    return equal.matrix()
+                if shrinkage == 0.0:
+                    return learned()
+                return (1.0 - shrinkage) * learned() + shrinkage * equal.matrix()
+
+            return replace(self, rows=replace(rows, gram=SharedGram(mixed, every_row))), kernel
+
+        return at
+
+    def _equal(self) -> Array:
+        """Return the weights of maps that nothing is known about."""
+        return self.prior / self.prior.sum()
+
+    def learn_kernel(self, C: float) -> Kernel:
+        """Run Steps 0 and 1, and shrink theta as the settings say."""
+        return self.shrunk(self.learn_theta(C), self.settings.theta_shrinkage)
+
+    def shrunk(self, kernel: Kernel, shrinkage: float) -> Kernel:
+        """Move theta towards equal weights: a share of the way, 1 being all of it."""
+        if shrinkage == 0.0 or self.settings.theta == "ones" or not self.prior.any():
+            return kernel
+        share = shrinkage if kernel.theta.any() else 1.0  # where nothing was learned
+        return replace(kernel, theta=(1.0 - share) * kernel.theta + share * self._equal())
+
+    def learn_theta(self, C: float, start: Kernel | None = None) -> Kernel:
         """Run Steps 0 and 1: find theta, or set it as the settings say.
 
         Parameters
@@ -129,7 +182,7 @@ class Learner:
         if not self.prior.any():
             return Kernel(self.prior)
         if method == "ones":
-            return Kernel(self.prior / self.prior.sum())
+            return Kernel(self._equal())
         if method == "alignment":
             return Kernel(self._alignment())
         if method == "reweighted":
@@ -204,7 +257,8 @@ class Learner:
         with self.progress.stage("kernel weights") as iteration:
             smallest = self.smallest_useful_C()
             if smallest >= C:
-                warnings.warn(_why_constant(C, smallest), UserWarning, stacklevel=2)
+                if self.settings.theta_shrinkage == 0.0:
+                    warnings.warn(_why_constant(C, smallest), UserWarning, stacklevel=2)
                 return Kernel(np.zeros(self.prior.size))
             interior, solution = problem.solve(
                 C * REFERENCE_ROWS,
@@ -228,7 +282,7 @@ class Learner:
         The fixed point is the group lasso over maps; a few passes keep the
         accuracy of equal weights with fewer maps.
         """
-        kernel = Kernel(self.prior / self.prior.sum())
+        kernel = Kernel(self._equal())
         solution = None
         for _ in range(_REWEIGHTING_PASSES):
             solution = self.learn_classifier(kernel, C, solution)

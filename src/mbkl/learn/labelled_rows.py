@@ -60,8 +60,8 @@ class LabelledRows:
         Of the hashes.
     rank : ndarray of shape (n_rows,) or None
         Place of each row in the order of their own, where they are not in it.
-    gram : SharedGram or None
-        The kernel matrix of the rows, where it is known or shared.
+    gram, equal_gram : SharedGram or None
+        The kernel matrix of the rows, and that of equal weights, where they are known or shared.
     """
 
     operator: Operator
@@ -71,6 +71,7 @@ class LabelledRows:
     seed: int
     rank: NDArray[np.intp] | None = None
     gram: SharedGram | None = None
+    equal_gram: SharedGram | None = None
 
     @property
     def n_rows(self) -> int:
@@ -85,6 +86,7 @@ class LabelledRows:
             weights=self.weights[rows],
             rank=None if self.rank is None else self.rank[rows],
             gram=None if self.gram is None else self.gram.take(rows),
+            equal_gram=None if self.equal_gram is None else self.equal_gram.take(rows),
         )
 
     @cached_property

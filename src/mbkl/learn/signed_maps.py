@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,17 @@ class SignedMaps:
         """Return the operator of some of the maps; frees memory of this one meanwhile."""
         for own in self.by_class:
             own.forget_narrow()
-        by_class = tuple(own.keep_maps(kept).narrowed() for own in self.by_class)
+        part = self._some(kept)
+        return replace(part, by_class=tuple(own.narrowed() for own in part.by_class))
+
+    def columns(self, kept: NDArray[np.bool_]) -> Array:
+        """Return S of some of the maps itself, of shape (n_pairs, n_kept)."""
+        part = self._some(kept)
+        return part.dense()[:, part.is_map]
+
+    def _some(self, kept: NDArray[np.bool_]) -> SignedMaps:
+        """Return the operator of some of the maps."""
+        by_class = tuple(own.keep_maps(kept) for own in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))
         signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]

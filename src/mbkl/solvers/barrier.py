@@ -43,9 +43,6 @@ _NEAR, _FAR = 0.03, 0.1
 # Maps with a weight below this share of the mean and a slack above this share of the price will
 # most likely end at zero (measured).
 _UNLIKELY = 0.03
-# Tolerances of the first rounds over some of the maps, the share of tol in all later ones,
-# and how many those are.
-_GOALS, _LAST_GOAL, _ROUNDS = (0.05, 0.01), 0.7, 8
 
 
 def minimise(
@@ -56,10 +53,6 @@ def minimise(
     progress: Progress = go_on,
 ) -> Solution:
     """Minimise a problem of Step 1; see `mbkl.solvers.problem`."""
-    operator = problem.operator
-    some = operator.thinned(limits.MAPS_OF_A_CHAIN)
-    if some.sum() < limits.WORTH_THINNING * operator.is_map.sum():
-        return _minimise_in_rounds(problem, some, start, tol, max_iter, progress)
     solution, kept = _follow(problem, _inside(problem, start), tol, max_iter, progress, True)
     if kept is None:
         return solution
@@ -95,69 +88,6 @@ def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: 
     solution.objective, solution.gap, _ = problem.assess(
         solution.weights, scores, solution.intercept, solution.supports
     )
-
-
-def _minimise_in_rounds(
-    problem: Problem, kept: NDArray[np.bool_], start, tol, max_iter, progress
-) -> Solution:
-    """Minimise over some of the maps, then over those that all maps show to be missing.
-
-    Neighbours in a long chain are nearly the same map: a few of each chain tell where the
-    others are needed.
-    """
-    is_map = problem.operator.is_map
-    if start is not None:
-        kept = kept | _is_likely(start.weights[:, 0], is_map)
-    n_iter, last_goal = 0, _LAST_GOAL * tol
-    for goal in (*(max(goal, last_goal) for goal in _GOALS), *_ROUNDS * (last_goal,)):
-        part = replace(problem, operator=problem.operator.keep_maps(kept))
-        near = start and _some_weights(start, kept & is_map, part.operator.is_map)
-        small = replace(_inside(part, near), n_iter=n_iter)
-        small, _ = _follow(part, small, goal, max_iter, progress)
-        n_iter = small.n_iter
-        solution, gradient = _for_all_maps(problem, kept & is_map, part, small)
-        if solution.is_within(tol).all() or not small.is_within(goal).all():
-            return solution
-        if goal > last_goal:  # later on, what is dropped may be missed in the next round
-            kept = _is_likely(solution.weights[:, 0], is_map)
-        kept = kept | _is_missing(problem.operator, gradient[:, 0])
-        start = solution
-    solution = replace(_inside(problem, solution), n_iter=n_iter)
-    return _follow(problem, solution, tol, max_iter, progress)[0]
-
-
-def _is_likely(weights: Values, is_map: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Say which weights are not on their way to zero."""
-    return is_map & (weights > _UNLIKELY * weights[weights > 0].mean())
-
-
-def _is_missing(operator, gradient: Values) -> NDArray[np.bool_]:
-    """Say which maps would lower the objective most, of each run of neighbours."""
-    chained = operator.is_chained
-    best = operator.is_map & (gradient < 0.0)
-    best[1:] &= ~chained[1:] | (gradient[1:] <= gradient[:-1])
-    best[:-1] &= ~chained[1:] | (gradient[:-1] < gradient[1:])
-    return best
-
-
-def _some_weights(solution: Solution, kept, is_own_map) -> Solution:
-    """Return a solution for all maps as one for some of them."""
-    weights = np.zeros((is_own_map.size, 1))
-    weights[is_own_map] = solution.weights[kept]
-    return replace(solution, weights=weights, slack=None)
-
-
-def _for_all_maps(problem: Problem, kept, part: Problem, small: Solution):
-    """Return the solution for some of the maps as one for all, and its gradient."""
-    weights = np.zeros(problem.shape)
-    own = part.operator.is_map
-    weights[kept] = small.weights[own]
-    scores = part.operator.forward(small.weights)
-    objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
-    slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
-    slack[kept] = small.slack[own]
-    solution = replace(small, weights=weights, objective=objective, gap=gap, slack=slack)
-    return solution, gradient
 
 
 def _follow(

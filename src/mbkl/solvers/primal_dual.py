@@ -25,7 +25,8 @@ with ratio = slack / weights (Step 1) or the penalty (Step 2) and a diagonal D. 
 ways on from here. Where the matrix Z is at hand and its rows are few, the weights are
 eliminated and a matrix of the size of the rows is factorised: exact, and good for several
 right-hand sides, as Mehrotra's predictor and corrector need them. Else the supports are
-eliminated, and conjugate gradients run over the maps, as in any Newton step.
+eliminated, and a matrix of the size of the maps is factorised where these are few, or
+conjugate gradients run over the maps, as in any Newton step.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ class DenseMaps:
     @property
     def n_columns(self) -> int:
         return self.matrix.shape[1]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are at least as many maps as rows, or their matrix serves many steps."""
+        return self.penalty is not None or self.matrix.shape[1] >= self.matrix.shape[0]
 
     def to_device(self, array: Array) -> Array:
         return array
@@ -238,7 +244,9 @@ class Newton:
             self._ratio = point.slack / point.weights
         else:
             self._ratio = problem.penalty[:, None]
-        kind = ExactSystem if isinstance(problem.operator, DenseMaps) else MapSystem
+        kind: type[ExactSystem] | type[MapSystem] = MapSystem
+        if isinstance(problem.operator, DenseMaps) and problem.operator.is_wide:
+            kind = ExactSystem
         self._system = kind(problem.operator, diagonal, self._ratio)
 
     @cached_property
@@ -322,12 +330,28 @@ class ExactSystem:
         return weights, self._maps.forward(weights), step, shift
 
 
+class DenseHessian:
+    """Z' diag(curvature) Z + diag(penalty) with the intercept eliminated, factorised."""
+
+    def __init__(self, maps: DenseMaps, curvature: Array, penalty: Array) -> None:
+        centred = maps.matrix - (curvature[:, 0] @ maps.matrix) / curvature.sum()
+        centred *= np.sqrt(curvature)
+        hessian = centred.T @ centred
+        hessian[np.diag_indices_from(hessian)] += penalty[:, 0]
+        self._factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, right: Array, accuracy: float) -> Array:
+        """Return the step of the weights; any accuracy is reached."""
+        return cho_solve(self._factor, right, check_finite=False)
+
+
 class MapSystem:
-    """The linearised conditions with the supports eliminated, for conjugate gradients."""
+    """The linearised conditions with the supports eliminated: for conjugate gradients, or exact."""
 
     def __init__(self, operator, diagonal: Values, ratio: Values) -> None:
         self._operator, self._curvature = operator, 1.0 / diagonal
-        self._system = NewtonSystem(operator, self._curvature, ratio)
+        kind = DenseHessian if isinstance(operator, DenseMaps) else NewtonSystem
+        self._system = kind(operator, self._curvature, ratio)
 
     def solve(self, target: Values, residual: Values, signed: Values):
         """Return the steps of weights, scores, signed supports and intercept."""

@@ -200,6 +200,8 @@ def joined(solutions: list[Solution]) -> Solution:
 
 
 Progress = Callable[[Solution], bool]
+# problem, start, tol, max_iter, progress -> solution
+Minimise = Callable[[Problem, Solution | None, float, int, Progress], Solution]
 
 
 def go_on(solution: Solution) -> bool:
