@@ -353,7 +353,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far theta, if it is not "ones", is moved towards equal weights: 0 leaves it as
         learned, as in the paper, and 1 makes it equal. Sparse weights lose what the maps
-        without weight tell; a mean of both does not. "auto" is 0.5.
+        without weight tell; a mean of both does not. "auto" is 0.9.
     init_rule : {"balanced", "median"}, default="balanced"
         Step 0. "balanced" puts each class on the side of a map where its share is
         larger. "median" uses only maps with the majority of the class on one side

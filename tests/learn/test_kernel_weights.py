@@ -11,16 +11,18 @@ from sklearn.svm import LinearSVC
 from mbkl.engine import limits
 from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import KernelProblem, is_positive
-from mbkl.solvers import barrier
+from mbkl.solvers import barrier, working_sets
 from mbkl.solvers.losses import LOSSES
 
 MULTIPLES = [1.5, 10.0, 300.0]
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
-EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", "matrix-free", "with supports"])
+EVERY_SOLVER = pytest.mark.parametrize(
+    "solver", ["dense", "matrix-free", "with supports", "some maps"]
+)
 # The matrix-free solvers need a smooth loss.
 EVERY_SOLVER_AND_LOSS = pytest.mark.parametrize(
     ("solver", "loss"),
-    [("dense", loss) for loss in LOSSES]
+    [(solver, loss) for solver in ("dense", "some maps") for loss in LOSSES]
     + [
         (solver, loss)
         for solver in ("matrix-free", "with supports")
@@ -48,6 +50,9 @@ def solve(solver, problem, cost, *arguments):
     """Solve Step 1 with the solver of that name; return where it ended, and the solution."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "DENSE_WORK_OF_PAIRS", np.inf if solver == "dense" else 0)
+        patch.setattr(limits, "FEW_PAIRS", np.inf if solver == "some maps" else 0)
+        patch.setattr(limits, "DENSE_WORK_OF_MAPS", np.inf if solver == "some maps" else 0)
+        patch.setattr(limits, "FIRST_MAPS", 5)
         if solver == "with supports":
             patch.setattr(barrier, "_SHORT", np.inf)
         return problem.solve(cost, *arguments)
@@ -297,8 +302,8 @@ def test_long_chains_are_solved_from_some_of_their_maps(make_problem, rounds, n_
 
 
 def test_where_rounds_do_not_suffice_all_maps_are_used(make_problem, rounds, monkeypatch):
-    monkeypatch.setattr(barrier, "_ROUNDS", 0)
-    monkeypatch.setattr(barrier, "_GOALS", (0.5,))
+    monkeypatch.setattr(working_sets, "_ROUNDS", 1)
+    monkeypatch.setattr(working_sets, "_FIRST_GOAL", 0.5)
     problem = make_problem(n_rows=150, n_maps=400)
     solution = learn("matrix-free", problem, useful_cost(problem, 10.0))
     assert rounds[-1] == problem.operator.is_map.sum()

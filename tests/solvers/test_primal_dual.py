@@ -9,7 +9,7 @@ from mbkl.engine import limits
 from mbkl.learn.initial_guess import class_shares, initial_signs
 from mbkl.learn.kernel_weights import KernelProblem
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.solvers import barrier, primal_dual
+from mbkl.solvers import barrier, primal_dual, working_sets
 from mbkl.solvers.losses import Logistic, SquaredHinge
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.primal_dual import DenseMaps, Newton, assessed, balanced, longest, start_near
@@ -104,11 +104,12 @@ def test_solution_does_not_depend_on_where_the_method_changes(make_problem, monk
 
 
 def test_supports_serve_all_rounds_over_some_of_the_maps(make_problem, monkeypatch):
-    monkeypatch.setattr(limits, "MAPS_OF_A_CHAIN", 3)
-    monkeypatch.setattr(limits, "WORTH_THINNING", 0.9)
+    monkeypatch.setattr(limits, "DENSE_WORK_OF_MAPS", 0)
     problem = make_problem("squared_hinge", 1e4)
     expected = exactly(problem, 1e-6)
-    found = barrier.minimise(problem, None, 1e-3, 300)
+    first = problem.operator.thinned(3)
+    options = {"solve": barrier.minimise, "first": first}
+    found = working_sets.minimise(problem, None, 1e-3, 300, **options)
     assert found.relative_gap <= 1e-3
     assert found.objective == pytest.approx(expected.objective, rel=1e-3)
 

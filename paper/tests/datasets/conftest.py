@@ -172,6 +172,7 @@ class Fakes:
             "attribute_names": np.array([f"attribute {number}" for number in range(6)]),
             "train_idx": np.flatnonzero(trained),
             "test_idx": np.flatnonzero(~trained),
+            "relative_ordering": np.arange(48, dtype=np.int8).reshape(6, 8) % 5,
         }
         np.savez(folder / "osr_gist.npz", **{**arrays, **changes})
         return gist, scores, trained

@@ -8,7 +8,16 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from mbkl_paper.experiments import quick
 from mbkl_paper.experiments.sets import SEED
-from mbkl_paper.experiments.systems import COSTS, DEFAULT, MBKL, SYSTEMS, VARIANTS, choose, draw
+from mbkl_paper.experiments.systems import (
+    COSTS,
+    DEFAULT,
+    MBKL,
+    PUBLISHED,
+    SYSTEMS,
+    VARIANTS,
+    choose,
+    draw,
+)
 
 SETTINGS = replace(quick.SETS["quick_cells"], n_maps=60, n_folds=3)
 
@@ -36,14 +45,20 @@ def test_nothing_to_choose(rows, name):
     assert choice.accuracy is None
 
 
-def test_ours_keeps_the_cost_of_a_row(rows):
-    """A choice on half of the rows doubles the costs, which are divided by the rows."""
-    X, y = rows
-    whole = choose(MBKL, SETTINGS, X, y, n_jobs=1)
-    assert whole.parameters["C"] in COSTS
-    part = choose(MBKL, replace(SETTINGS, choice_rows=45), X, y, n_jobs=1)
-    assert part.parameters["C"] / 2 in COSTS
-    assert part.parameters["C_kernel"] / 2 in (0.01, 0.1, 1.0)
+@pytest.mark.parametrize("choice_rows", [2_000, 45])
+def test_ours_keeps_the_cost_of_the_mean_loss(rows, choice_rows):
+    choice = choose(MBKL, replace(SETTINGS, choice_rows=choice_rows), *rows, n_jobs=1)
+    assert choice.parameters["C"] in COSTS
+    assert choice.parameters["C_kernel"] in (0.01, 0.1, 1.0)
+    assert 0.0 <= choice.parameters["theta_shrinkage"] <= 1.0
+
+
+def test_the_published_form_has_one_cost_or_two(rows):
+    one = choose(PUBLISHED, SETTINGS, *rows, n_jobs=1)
+    assert set(one.parameters) == {"C"}
+    two = choose(VARIANTS["as published, two costs"], SETTINGS, *rows, n_jobs=1)
+    assert set(two.parameters) == {"C", "C_kernel"}
+    assert two.accuracy >= one.accuracy
 
 
 def test_choice_on_a_part_sees_no_other_rows(rows):

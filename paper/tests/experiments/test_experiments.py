@@ -50,15 +50,17 @@ def test_cells_are_a_table(small_run):
     curves = [cell for cell in cells if "@" in cell["system"]]
     # Two splits; one other form of MBKL on one of the sets.
     assert len(tables) == 2 * (len(quick.SETS) * len(quick.SYSTEMS) + 1)
-    assert len(curves) == 2 * 4 * len(quick.SWEEP)
+    assert len(curves) == 2 * 5 * len(quick.SWEEP)
     by_chance = {"quick_digits": 0.25, "quick_cells": 0.5}
     for cell in tables:
         assert float(cell["accuracy"]) > by_chance[cell["data_set"]] + 0.2
         has_cost = cell["system"] != "random_forest"
         assert (cell["C"] != "None") == has_cost
-        assert (cell["C_kernel"] != "None") == cell["system"].startswith("mbkl")
+        is_ours = cell["system"].startswith("mbkl") and cell["system"] != "mbkl_published"
+        assert (cell["C_kernel"] != "None") == (cell["theta_shrinkage"] != "None") == is_ours
+        is_learned = is_ours and cell["theta_shrinkage"] != "1.0"
         assert (float(cell["step_1_seconds"]) > 0) == (
-            cell["system"] in ("mbkl", "mbkl_projections") or "," in cell["system"]
+            is_learned or cell["system"] == "mbkl_published"
         )
     for cell in curves:
         n_initial = int(cell["system"].partition("@")[2])

@@ -159,7 +159,10 @@ class Learner:
 
     def learn_kernel(self, C: float) -> Kernel:
         """Run Steps 0 and 1, and shrink theta as the settings say."""
-        return self.shrunk(self.learn_theta(C), self.settings.theta_shrinkage)
+        shrinkage = self.settings.theta_shrinkage
+        if shrinkage == 1.0 and self.prior.any():  # whatever would be learned
+            return Kernel(self._equal())
+        return self.shrunk(self.learn_theta(C), shrinkage)
 
     def shrunk(self, kernel: Kernel, shrinkage: float) -> Kernel:
         """Move theta towards equal weights: a share of the way, 1 being all of it."""

@@ -56,13 +56,17 @@ def minimise(
     if start is not None:
         kept = kept | _is_likely(start)
     n_iter, last_goal = 0, _LAST_GOAL * tol
+
+    def tell(so_far: Solution) -> bool:
+        return progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+
     goal = max(_FIRST_GOAL, last_goal)
     for _ in range(_ROUNDS):
         kept = kept & is_map
         near = start and replace(start, weights=start.weights[kept], slack=None)
         is_small = float(problem.n_rows) * kept.sum() ** 2 <= limits.DENSE_WORK_OF_MAPS
         on_part = partial(_densely if is_small else _by_passes, solve=solve)
-        small, scores = on_part(problem, kept, near, goal, max_iter - n_iter, progress)
+        small, scores = on_part(problem, kept, near, goal, max_iter - n_iter, tell)
         solution, gradient = _for_all_maps(problem, kept, small, scores)
         solution.n_iter = n_iter = n_iter + small.n_iter
         if solution.is_within(tol).all() or not small.is_within(goal).all():
@@ -73,7 +77,8 @@ def minimise(
             kept = likely
         kept = kept | _is_missing(operator, gradient[:, 0], most)
         goal, start = max(_NEXT_GOAL * solution.relative_gap, last_goal), solution
-    return replace(solve(problem, solution, tol, max_iter - n_iter, progress), n_iter=n_iter)
+    solution = solve(problem, solution, tol, max_iter - n_iter, tell)
+    return replace(solution, n_iter=n_iter + solution.n_iter)
 
 
 def _densely(problem: Problem, kept, near, goal, max_iter, progress, solve):

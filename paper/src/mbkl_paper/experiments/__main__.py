@@ -121,7 +121,8 @@ def _sweep(
     for system in (SYSTEMS[name] for name in systems):
         found = collect(plan(problem, [system]), store).cells.get((problem.name, system.name))
         if found:
-            costs = {"C": found[0].C, "C_kernel": found[0].C_kernel}
+            names = ("C", "C_kernel", "theta_shrinkage")
+            costs = {name: getattr(found[0], name) for name in names}
             known = {key: value for key, value in costs.items() if value is not None}
             tasks += plan(problem, [system.at(size, known) for size in sizes])
     return tasks

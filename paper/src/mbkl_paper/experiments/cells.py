@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from threadpoolctl import threadpool_limits
 
-from mbkl import MBKLClassifier
 from mbkl_paper.experiments.common import say, source_fingerprint, versions
 from mbkl_paper.experiments.sets import Part, Problem
 from mbkl_paper.experiments.store import Cell, CellStore, Unit
@@ -100,7 +99,8 @@ def test(fitted: Fitted, data: Part) -> Cell:
         choice_seconds=fitted.choice_seconds,
         n_maps=_n_maps(model),
         step_1_seconds=timings.get("initial guess", 0.0) + timings.get("kernel weights", 0.0),
-        step_1_gap=float(model.gap_[0]) if getattr(model, "theta", "") == "learned" else None,
+        step_1_gap=_gap(model),
+        theta_shrinkage=choice.parameters.get("theta_shrinkage"),
     )
 
 
@@ -111,9 +111,15 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def _gap(model: BaseEstimator) -> float | None:
+    """Return the relative duality gap of Step 1, where it was run."""
+    gap = float(getattr(model, "gap_", (np.nan,))[0])
+    return None if np.isnan(gap) else gap
+
+
 def _n_maps(model: BaseEstimator) -> int:
     """Return how many binary maps a model asks for, of all classes together."""
-    if isinstance(model, MBKLClassifier):
+    if hasattr(model, "n_maps_"):
         return int(model.n_maps_)
     return int(model.coef_.any(axis=0).sum()) if getattr(model, "penalty", "") == "l1" else 0
 

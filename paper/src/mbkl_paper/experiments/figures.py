@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ RED, PURPLE = "#D55E00", "#CC79A7"
 # Colours are families of systems, marks their members.
 STYLES = {
     "mbkl": (RED, "*"),
+    "mbkl_published": (RED, "D"),
     "mbkl_ones": (RED, "o"),
     "mbkl_projections": (RED, "s"),
     "mbkl_default": (RED, "P"),
@@ -47,7 +48,7 @@ STYLES = {
     "raginsky_lazebnik": (PURPLE, "o"),
     "fourier_mkl": (PURPLE, "s"),
 }
-_CURVES = dict(zip(SWEPT, (RED, ORANGE, BLUE, BLACK)))
+_CURVES = dict(zip(SWEPT, (RED, PURPLE, ORANGE, BLUE, BLACK)))
 # Points in the scatter plot: more only cover each other.
 _PAIRS = 20_000
 
@@ -72,8 +73,8 @@ class Kernels:
         return float((kernel[same].mean() - others.mean()) / others.std())
 
 
-def compare(X, y: NDArray, C_kernel: float, **parameters) -> Kernels:
-    """Compare training rows by χ², and by MBKL with θ = 1 and with θ learned at a cost.
+def compare(X, y: NDArray, chosen: Mapping[str, float], **parameters) -> Kernels:
+    """Compare training rows by χ², and by MBKL with θ = 1 and with θ learned as chosen.
 
     The χ² distance is divided by the sums of both rows, so that it is at most one.
     """
@@ -81,7 +82,7 @@ def compare(X, y: NDArray, C_kernel: float, **parameters) -> Kernels:
     X, y = X[order], y[order]
     totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
     ones = MBKernel(maps="stumps", theta="ones", **parameters).fit(X, y)
-    learned = MBKernel(maps="stumps", theta="learned", C_kernel=C_kernel, **parameters).fit(X, y)
+    learned = MBKernel(maps="stumps", theta="learned", **chosen, **parameters).fit(X, y)
     chi2 = chi2_distance(X) / np.maximum(totals[:, None] + totals, 1e-300)
     return Kernels(y, chi2, ones.kernel(X), learned.kernel(X))
 

@@ -10,7 +10,10 @@ from mbkl_paper.datasets.benchmark import Benchmark, Description, Printed
 from mbkl_paper.datasets.protocols import StratifiedFolds
 from mbkl_paper.experiments.sets import PaperSet
 
-SYSTEMS = ("mbkl", "mbkl_ones", "mbkl_projections", "l1_maps", "linear", "chi2", "random_forest")
+SYSTEMS = (
+    "mbkl", "mbkl_published", "mbkl_ones", "mbkl_projections", "l1_maps", "linear", "chi2",
+    "random_forest",
+)  # fmt: skip
 SWEEP = (30, 100)
 ANALYSED = "quick_digits"
 

@@ -178,7 +178,7 @@ def _kernels(page: Page, collection: Collection, name: str) -> None:
     kernels = figures.compare(
         data.X_train,
         data.y_train,
-        cell.C_kernel or 1.0,
+        {"C_kernel": cell.C_kernel or 1.0, "theta_shrinkage": cell.theta_shrinkage or 0.0},
         n_maps=settings.n_maps,
         negatives_per_positive=settings.negatives_per_positive,
         random_state=SEED,

@@ -9,7 +9,16 @@ from itertools import combinations
 from mbkl_paper.experiments.collection import Collection
 from mbkl_paper.experiments.common import number
 from mbkl_paper.experiments.printed import ACCURACY, ORDERINGS, TARGETS
-from mbkl_paper.experiments.systems import DEFAULT, MBKL, ONES, PAPER, SYSTEMS, VARIANTS, System
+from mbkl_paper.experiments.systems import (
+    DEFAULT,
+    MBKL,
+    ONES,
+    PAPER,
+    PUBLISHED,
+    SYSTEMS,
+    VARIANTS,
+    System,
+)
 from mbkl_paper.experiments.tables import NOTHING, Row, accuracy_text
 
 
@@ -19,7 +28,7 @@ def targets(collection: Collection) -> list[Row]:
         _target_row(collection, name, form)
         for name in collection.problems
         if name in TARGETS
-        for form in (MBKL, ONES, DEFAULT)
+        for form in (MBKL, PUBLISHED, ONES, DEFAULT)
         if collection.has(name, form.name)
     ]
 

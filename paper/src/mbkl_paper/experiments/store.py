@@ -63,6 +63,8 @@ class Cell:
         Of Steps 0 and 1 of MBKL.
     step_1_gap : float or None
         Relative duality gap at which Step 1 ended.
+    theta_shrinkage : float or None
+        Chosen with the costs: how far θ was moved towards equal weights.
     """
 
     accuracy: float = 0.0
@@ -82,6 +84,7 @@ class Cell:
     n_maps: int = 0
     step_1_seconds: float = 0.0
     step_1_gap: float | None = None
+    theta_shrinkage: float | None = None
 
 
 class CellStore:
