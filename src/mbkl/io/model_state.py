@@ -58,6 +58,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         )
     if kind == "MBKLClassifierCV":
         learned["C_kernel"] = float(model.C_kernel_)
+        learned["theta_shrinkage"] = float(model.theta_shrinkage_)
         arrays.update(_pack_search(model))
     return header, arrays
 
@@ -82,6 +83,9 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         _set_classifier(model, learned, stored)
     if kind == "MBKLClassifierCV":
         model.C_kernel_ = learned.positive("C_kernel")
+        model.theta_shrinkage_ = _old_shrinkage(model)
+        if "theta_shrinkage" in learned:
+            model.theta_shrinkage_ = learned.not_negative("theta_shrinkage")
         _set_search(model, stored)
     for taken in (learned, entries, stored):
         taken.done()
@@ -162,7 +166,17 @@ def _unpack_names(names: list, n_features: int) -> NDArray:
 
 # ---------------------------------------------------------------- cross-validation
 
-_SEARCH_COLUMNS = {"C": "param_C", "C_kernel": "param_C_kernel", "depth": "param_depth"}
+_SEARCH_COLUMNS = {
+    "C": "param_C",
+    "C_kernel": "param_C_kernel",
+    "theta_shrinkage": "param_theta_shrinkage",
+    "depth": "param_depth",
+}
+
+
+def _old_shrinkage(model) -> float:
+    """Return the shrinkage of a file from before there was any."""
+    return 1.0 if model.theta == "ones" else 0.0
 
 
 def _pack_search(model) -> dict[str, NDArray]:
@@ -180,7 +194,7 @@ def _pack_search(model) -> dict[str, NDArray]:
 
 
 def _set_search(model, arrays: Arrays) -> None:
-    from mbkl.search import Entry, Search
+    from mbkl.search import Candidate, Entry, Search
 
     own = arrays.within("search")
     scores = own.reals("scores", (None, None))
@@ -188,11 +202,15 @@ def _set_search(model, arrays: Arrays) -> None:
         own.complain("scores", "no values")
     n_candidates = scores.shape[1]
     C, C_kernel = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel"))
+    shrinkage = np.full(n_candidates, _old_shrinkage(model))
+    if "theta_shrinkage" in own:
+        shrinkage = own.reals("theta_shrinkage", (n_candidates,))
+    candidates = [Candidate(*map(float, each)) for each in zip(C_kernel, shrinkage, C)]
     depth = own.take("depth", "f", (n_candidates,))
     n_maps = own.reals("n_maps", (n_candidates,))
     model.best_score_ = float(own.reals("best_score", (1,))[0])
     entries = [
-        Entry(float(C_kernel[n]), float(C[n]), float(depth[n]), scores[:, n], n_maps[[n]])
-        for n in range(n_candidates)
+        Entry(candidate, float(depth[n]), scores[:, n], n_maps[[n]])
+        for n, candidate in enumerate(candidates)
     ]
     model.cv_results_ = Search([], np.empty(0), max, entries=entries).results()

@@ -128,14 +128,17 @@ class PathDisplay:
     def _paths(self) -> list[tuple[str, np.ndarray]]:
         """Return a name and the candidates, by cost, of each path."""
         C_kernels, depths = self.results["param_C_kernel"], self.results["param_depth"]
+        shrinkages = self.results["param_theta_shrinkage"]
         # NaN is no depth and equals none, not even itself.
-        keys = np.column_stack([C_kernels, np.nan_to_num(depths, nan=-1.0)])
+        keys = np.column_stack([C_kernels, shrinkages, np.nan_to_num(depths, nan=-1.0)])
         paths = []
-        for C_kernel, depth in np.unique(keys, axis=0):
-            found = np.flatnonzero((keys == (C_kernel, depth)).all(axis=1))
+        for C_kernel, shrinkage, depth in np.unique(keys, axis=0):
+            found = np.flatnonzero((keys == (C_kernel, shrinkage, depth)).all(axis=1))
             names = []
             if np.unique(C_kernels).size > 1:
                 names.append(f"C_kernel = {C_kernel:g}")
+            if np.unique(shrinkages).size > 1:
+                names.append(f"shrinkage {shrinkage:g}")
             if depth >= 0:
                 names.append(f"depth {depth:.1f}")
             paths.append((", ".join(names), found[np.argsort(self.results["param_C"][found])]))

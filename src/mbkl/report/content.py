@@ -243,6 +243,7 @@ def path(model) -> dict | None:
     return {
         "C": results["param_C"].tolist(),
         "CKernel": results["param_C_kernel"].tolist(),
+        "shrinkage": results["param_theta_shrinkage"].tolist(),
         "depth": finite(results["param_depth"]),
         "score": results["mean_test_score"].tolist(),
         "deviation": results["std_test_score"].tolist(),

@@ -81,12 +81,12 @@ function shapeFunctions(section, data) {
 }
 
 function searchPath(section, path) {
-  const keys = path.C.map((_, i) => JSON.stringify([path.CKernel[i], path.depth[i]]));
-  const kernels = new Set(path.CKernel).size > 1;
+  const keys = path.C.map((_, i) => JSON.stringify([path.CKernel[i], path.shrinkage[i], path.depth[i]]));
+  const kernels = new Set(path.CKernel).size > 1, shrinkages = new Set(path.shrinkage).size > 1;
   const lines = [...new Set(keys)].map((key) => {
-    const [CKernel, depth] = JSON.parse(key);
+    const [CKernel, shrinkage, depth] = JSON.parse(key);
     const places = keys.map((own, i) => (own === key ? i : -1)).filter((i) => i >= 0).sort((a, b) => path.C[a] - path.C[b]);
-    const label = [kernels ? `C_kernel ${number(CKernel)}` : null, depth === null ? null : `depth ${number(depth)}`].filter(Boolean).join(", ");
+    const label = [kernels ? `C_kernel ${number(CKernel)}` : null, shrinkages ? `shrinkage ${number(shrinkage)}` : null, depth === null ? null : `depth ${number(depth)}`].filter(Boolean).join(", ");
     return { label, places };
   });
   const holder = element("div", { class: "chart" });
@@ -114,10 +114,10 @@ function searchPath(section, path) {
       element("span", { class: `key c${i % 6}` }, label))) : null;
     return element("div", {}, legend, chart);
   })();
-  const columns = ["C", "C_kernel", "depth", path.scoring, "deviation", "maps kept"];
+  const columns = ["C", "C_kernel", "shrinkage", "depth", path.scoring, "deviation", "maps kept"];
   section.append(element("details", {}, element("summary", {}, "All candidates"),
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All candidates" },
       element("table", { class: "figures", "aria-label": "All candidates" }, element("thead", {}, element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)))),
-        element("tbody", {}, ...path.C.map((C, i) => element("tr", {}, ...[number(C), number(path.CKernel[i]), number(path.depth[i]),
+        element("tbody", {}, ...path.C.map((C, i) => element("tr", {}, ...[number(C), number(path.CKernel[i]), number(path.shrinkage[i]), number(path.depth[i]),
           percent(path.score[i]), percent(path.deviation[i]), whole(Math.round(path.maps[i]))].map((text) => element("td", {}, text)))))))));
 }
