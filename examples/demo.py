@@ -25,7 +25,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 COSTS = (0.01, 0.1, 1, 10, 100)
-PAPER = {"maps": "stumps", "theta": "learned"}
+PAPER = {"maps": "stumps", "theta": "learned", "theta_shrinkage": 0}
 
 
 def rivals() -> dict:

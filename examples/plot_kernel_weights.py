@@ -19,13 +19,15 @@ from mbkl import MBKLClassifier
 
 data = load_breast_cancer()
 X, y = data.data, data.target
+SPARSE = {"theta": "learned", "theta_shrinkage": 0, "C_kernel": 1.0}
 forms = {
     "ones": {"theta": "ones"},
-    "reweighted": {"theta": "reweighted"},
-    "alignment": {"theta": "alignment"},
-    "learned, C_kernel = 1": {"theta": "learned", "C_kernel": 1.0},
-    "learned, C_kernel = 0.1": {"theta": "learned", "C_kernel": 0.1},
-    "learned, C_kernel = 0.01": {"theta": "learned", "C_kernel": 0.01},
+    "reweighted": {"theta": "reweighted", "theta_shrinkage": 0},
+    "alignment": {"theta": "alignment", "theta_shrinkage": 0},
+    "learned, C_kernel = 1": SPARSE,
+    "learned, C_kernel = 0.1": {**SPARSE, "C_kernel": 0.1},
+    "learned, C_kernel = 0.01": {**SPARSE, "C_kernel": 0.01},
+    "learned, shrunk by 0.9": {**SPARSE, "theta_shrinkage": 0.9},
 }
 models = {}
 print(f"{'theta':26s} accuracy    maps kept")

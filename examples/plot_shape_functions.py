@@ -25,7 +25,8 @@ data = load_breast_cancer(as_frame=True)
 X, y = data.data, data.target_names[data.target]
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-readable = MBKLClassifier(maps="stumps", theta="learned", C=1.0, C_kernel=0.1, random_state=0)
+sparse = {"theta": "learned", "theta_shrinkage": 0, "C_kernel": 0.1}
+readable = MBKLClassifier(maps="stumps", C=1.0, random_state=0, **sparse)
 for name, model in {"stumps, learned": readable, "default": MBKLClassifier(random_state=0)}.items():
     print(f"{name:16s} {100 * cross_val_score(model, X, y, cv=3).mean():.1f} %")
 

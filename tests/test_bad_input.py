@@ -212,6 +212,7 @@ def test_attributes_before_fit(name):
         ("negatives_per_positive", [0, -1, 0.5]),
         ("theta", ["twos", None]),
         ("theta_power", [-0.5, 2, "half"]),
+        ("theta_shrinkage", [-0.1, 1.5, "half"]),
         ("init_rule", ["mean"]),
         ("loss", ["absolute"]),
         ("maps", ["trees", 3]),

@@ -89,7 +89,8 @@ def blended():
 def test_stumps_and_ferns_share_one_theta(blended, theta):
     X, y = blended
     families = ["stumps", Ferns(depth=3)]
-    model = MBKLClassifier(maps=families, n_maps=300, theta=theta, random_state=0).fit(X, y)
+    pure = {"theta": theta, "theta_shrinkage": 0}
+    model = MBKLClassifier(maps=families, n_maps=300, random_state=0, **pure).fit(X, y)
     everything = MBKLClassifier(maps=families, n_maps=300, theta="ones", random_state=0).fit(X, y)
     assert (model.theta_ > 0).all()
     assert model.theta_.sum() == pytest.approx(1.0)

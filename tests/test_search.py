@@ -102,6 +102,30 @@ def test_ties_go_to_the_smaller_cost(paper_search):
     assert (model.C_kernel_, model.C_) == (0.5, 1.0)
 
 
+def test_shrinkage_is_chosen_with_the_costs(paper_search, make_data):
+    X, y = make_data()
+    model = paper_search(theta_shrinkage="auto").fit(X, y)
+    results = model.cv_results_
+    tried = results["param_theta_shrinkage"]
+    assert set(tried) == {0.0, 0.7, 0.9, 1.0}
+    # Equal weights need no cost of Step 1: they are tried once with each of the others.
+    assert (tried == 1.0).sum() == 3
+    assert len(tried) == 3 + 3 * 6
+    best = results["params"][int(np.argmax(results["mean_test_score"]))]
+    assert best["theta_shrinkage"] == model.theta_shrinkage_
+    assert model.best_estimator_.theta_shrinkage == model.theta_shrinkage_
+    again = model.best_estimator_.fit(X, y)
+    np.testing.assert_allclose(again.theta_, model.theta_)
+
+
+def test_equal_weights_are_those_of_ones(paper_search, make_data):
+    X, y = make_data()
+    shrunk = paper_search(theta_shrinkage=1.0).fit(X, y)
+    ones = paper_search(theta="ones").fit(X, y)
+    assert shrunk.best_score_ == ones.best_score_
+    np.testing.assert_array_equal(shrunk.predict(X), ones.predict(X))
+
+
 def test_tied_costs_are_those_of_the_paper(paper_search, make_data):
     X, y = make_data()
     model = paper_search(C_kernels="tied").fit(X, y)

@@ -8,7 +8,8 @@ from mbkl import MBKLClassifier
 
 data = load_breast_cancer(as_frame=True)
 X, y = data.data[["worst radius", "worst texture"]], data.target
-model = MBKLClassifier(maps="stumps", theta="learned", C=1.0, random_state=0).fit(X, y)
+PAPER = {"maps": "stumps", "theta": "learned", "theta_shrinkage": 0, "C": 1.0}
+model = MBKLClassifier(**PAPER, random_state=0).fit(X, y)
 
 thresholds = model.stump_thresholds_[model.stump_features_ == 0]
 jumps = model.coef_[0, model.stump_features_ == 0]

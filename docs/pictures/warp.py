@@ -10,7 +10,7 @@ data = load_breast_cancer()
 columns = [list(data.feature_names).index(name) for name in ("worst radius", "worst texture")]
 names = data.feature_names[columns]
 X, y = data.data[:, columns], data.target
-learned = MBKernel(maps="stumps", theta="learned", random_state=0).fit(X, y)
+learned = MBKernel(maps="stumps", theta="learned", theta_shrinkage=0, random_state=0).fit(X, y)
 
 ticks = [np.linspace(*bounds, 300) for bounds in zip(X.min(axis=0), X.max(axis=0), strict=True)]
 grid = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)

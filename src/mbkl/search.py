@@ -34,7 +34,7 @@ _FACTORS = (0.3, 1.0, 3.0)
 _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
 # Equal weights come first: of equally good ones they are chosen.
-_SHRINKAGES = (1.0, 0.9, 0.7, 0.3, 0.0)
+_SHRINKAGES = (1.0, 0.9, 0.7, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
 _OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
@@ -215,7 +215,7 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
-        How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7, 0.3 and 0
+        How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7 and 0
         with all costs, so that theta is learned only where that helps.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.

@@ -10,7 +10,13 @@ from mbkl.plot import PathDisplay
 def search(make_data):
     X, y = make_data()
     model = MBKLClassifierCV(
-        maps="stumps", theta="learned", Cs=(0.1, 1, 10), C_kernels=(0.1, 1), cv=2, n_maps=30
+        maps="stumps",
+        theta="learned",
+        theta_shrinkage=0,
+        Cs=(0.1, 1, 10),
+        C_kernels=(0.1, 1),
+        cv=2,
+        n_maps=30,
     )
     return model.fit(X, y)
 
@@ -28,6 +34,17 @@ def test_lines_are_the_results(search):
     assert upper.texts[0].get_text() == f"chosen: C = {search.C_:g}"
     assert [label.get_text() for label in lower.get_xticklabels()] == ["0.1", "1", "10"]
     display.figure_.canvas.draw()
+
+
+def test_shrinkages_that_were_tried(make_data):
+    X, y = make_data()
+    model = MBKLClassifierCV(
+        maps="stumps", theta="learned", Cs=(0.1, 1), C_kernels=(1,), cv=2, n_maps=30
+    )
+    display = PathDisplay.from_estimator(model.fit(X, y))
+    labels = [line.get_label() for line in display.ax_.get_lines()]
+    shown = [label for label in labels if label.startswith("shrinkage ")]
+    assert shown == [f"shrinkage {share:g}" for share in (0, 0.7, 0.9, 1)]
 
 
 def test_depths_that_were_tried(make_data):
