@@ -107,9 +107,9 @@ def test_a_model_chosen_by_cross_validation(make_data):
 @pytest.mark.filterwarnings("ignore:C_kernel=1e-09 is too small")
 def test_a_model_without_maps(make_data):
     X, y = make_data()
-    model = MBKLClassifier(
-        maps="stumps", theta="learned", theta_shrinkage=0, C_kernel=1e-9
-    ).fit(X, y)
+    model = MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C_kernel=1e-9).fit(
+        X, y
+    )
     for data in (X, None):
         explanation = explain_global(model, data)
         assert not explanation.importances.any()

@@ -49,8 +49,9 @@ def _kernel_weights(problem: Problem, start, tol, max_iter, progress) -> Solutio
     is_few = problem.n_rows <= limits.FEW_PAIRS and is_numpy(problem.margins.costs)
     if first is None and not is_few:
         return barrier.minimise(problem, start, tol, max_iter, progress)
-    rounds = {"solve": barrier.minimise, "first": first}
-    return working_sets.minimise(problem, start, tol, max_iter, progress, **rounds)
+    return working_sets.minimise(
+        problem, start, tol, max_iter, progress, solve=barrier.minimise, first=first
+    )
 
 
 def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:

@@ -57,8 +57,12 @@ def minimise(
         kept = kept | _is_likely(start)
     n_iter, last_goal = 0, _LAST_GOAL * tol
 
+    is_told_to_end = False
+
     def tell(so_far: Solution) -> bool:
-        return progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+        nonlocal is_told_to_end
+        is_told_to_end = progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+        return is_told_to_end
 
     goal = max(_FIRST_GOAL, last_goal)
     for _ in range(_ROUNDS):
@@ -69,7 +73,8 @@ def minimise(
         small, scores = on_part(problem, kept, near, goal, max_iter - n_iter, tell)
         solution, gradient = _for_all_maps(problem, kept, small, scores)
         solution.n_iter = n_iter = n_iter + small.n_iter
-        if solution.is_within(tol).all() or not small.is_within(goal).all():
+        is_over = is_told_to_end or not small.is_within(goal).all()
+        if is_over or solution.is_within(tol).all():
             return solution
         likely = _is_likely(solution)
         most = max(int(likely.sum()), limits.FIRST_MAPS)

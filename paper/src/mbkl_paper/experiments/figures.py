@@ -73,7 +73,7 @@ class Kernels:
         return float((kernel[same].mean() - others.mean()) / others.std())
 
 
-def compare(X, y: NDArray, chosen: Mapping[str, float], **parameters) -> Kernels:
+def compare(X, y: NDArray, chosen: Mapping[str, Any], **parameters) -> Kernels:
     """Compare training rows by χ², and by MBKL with θ = 1 and with θ learned as chosen.
 
     The χ² distance is divided by the sums of both rows, so that it is at most one.
