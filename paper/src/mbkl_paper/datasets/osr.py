@@ -64,9 +64,9 @@ def load_osr(
         training images; None leaves the scores as they are.
     cross_fit : bool, default=True
         The attributes of osr_gist.npz are scores of rank-SVMs, which have seen the labels of
-        the training images. With True these images get the scores of models that were
-        fitted to others; else attributes tell more of training than of test images, and
-        mislead whoever weighs features.
+        the training images. With True they are computed again, for these images by models
+        that were fitted to others of them; else attributes tell more of training than of test
+        images, and mislead whoever weighs features.
 
     Returns
     -------
@@ -119,29 +119,37 @@ def _read_npz(path: Path, squash: Squash, cross_fit: bool) -> Benchmark:
     return _table(path, stored, squash, _REBUILT + _CROSS_FITTED, order)
 
 
-def cross_fitted(X: NDArray, order: NDArray, y: NDArray[np.intp]) -> NDArray[np.float64]:
+def cross_fitted(
+    X: NDArray, order: NDArray, y: NDArray[np.intp], train: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Return how strong each attribute is in each image, by models fitted to other images.
 
     Parameters
     ----------
     X : ndarray of shape (n_images, n_features)
     order : ndarray of shape (n_images, n_attributes)
-        Images with a larger number have more of the attribute.
+        Images with a larger number have more of the attribute; asked of training images.
     y : ndarray of shape (n_images,)
         Classes; folds have the same share of each.
+    train : ndarray of shape (n_train,)
+        Images to learn from: all of them for the others, and folds of them for one another.
 
     Returns
     -------
     scores : ndarray of shape (n_images, n_attributes)
+        Zero at the mean of the images that a model was fitted to.
     """
     from sklearn.model_selection import StratifiedKFold
 
     scores = np.empty(order.shape)
     folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
-    for inside, outside in folds.split(X, y):
+    parts = [(train[inside], train[outside]) for inside, outside in folds.split(train, y[train])]
+    parts.append((train, np.setdiff1d(np.arange(len(X)), train)))
+    for inside, outside in parts:
+        centred = X[outside] - X[inside].mean(axis=0)
         for attribute in range(order.shape[1]):
             direction = _rank_svm(X[inside], order[inside, attribute])
-            scores[outside, attribute] = X[outside] @ direction
+            scores[outside, attribute] = centred @ direction
     return scores
 
 
@@ -178,8 +186,7 @@ def _table(
     files.check_parts(path, stored, _PARTS)
     train, test = (stored[key] for key in _PARTS)
     if order is not None:
-        scores = scores.copy()
-        scores[train] = cross_fitted(stored["X"][train], order[:, y[train]].T, y[train])
+        scores = cross_fitted(stored["X"], order[:, y].T, y, train)
     X = np.hstack([stored["X"], _squash(scores, train, squash)]).astype(np.float32)
     names = (*(f"gist {number}" for number in range(_N_GIST)), *attributes)
     protocol = FixedSplits(((train, test),))

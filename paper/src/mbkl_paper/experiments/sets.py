@@ -21,7 +21,7 @@ from mbkl_paper.datasets import Benchmark, DatasetNotFoundError
 from mbkl_paper.experiments.common import say
 
 # To be raised when the code below changes what a split holds.
-VERSION = 1
+VERSION = 2
 SEED = 0
 _IMAGES_AT_ONCE = 500
 
