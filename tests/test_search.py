@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.learn import labelled_rows
-from mbkl.search import Entry, Search
+from mbkl.search import Candidate, Entry, Search
 
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
 
@@ -255,7 +255,7 @@ def test_bad_choices_are_named(search, make_data, name, value):
 
 
 def entry(C, scores, depth=np.nan):
-    return Entry(1.0, C, depth, np.array(scores), np.zeros(len(scores)))
+    return Entry(Candidate(1.0, 1.0, C), depth, np.array(scores), np.zeros(len(scores)))
 
 
 def test_a_suggestion_is_left_only_for_what_clearly_beats_it():
