@@ -272,7 +272,8 @@ _METHOD = (
     "stratified cross-validation on training rows alone (5 folds; 3 for a-PASCAL and sets of "
     "images), the smallest of equals. At most 2,000 training rows (1,000 for ImageNet, all for "
     "Daimler) take part in the choice, drawn by class; all are fitted with it. Kernel matrices and "
-    "explicit maps are computed once for all costs.",
+    "explicit maps are computed once for all costs. On Daimler, where neighbours are shifted and "
+    "mirrored copies, costs are learned on one training set and judged on the other.",
     "C does not mean the same everywhere: in liblinear and libsvm it is the cost of a row. In MBKL "
     "losses are averaged and θ sums to one, so that the same grid reaches other strengths; its C "
     "is the usual one at 1,000 rows. C_kernel, the cost of Step 1, is chosen with it among 0.01, "

@@ -192,7 +192,8 @@ def choose(system: System, settings: PaperSet, X, y: NDArray, n_jobs: int) -> Ch
         return Choice()
     rows = draw(y, settings.choice_rows)
     X, part = X[rows], y[rows]
-    folds = StratifiedKFold(settings.n_folds, shuffle=True, random_state=SEED)
+    seed = SEED if settings.shuffle else None
+    folds = StratifiedKFold(settings.n_folds, shuffle=settings.shuffle, random_state=seed)
     splits = list(folds.split(part, part))
     if isinstance(estimator, MBKLClassifier):
         return _choose_ours(system, estimator, X, part, splits)
