@@ -336,7 +336,14 @@ def test_gaps_of_folds_without_a_class_can_be_shown(make_data, capsys, maps, the
     X, y = make_data(n_classes=3)
     folds = [(np.flatnonzero(y != label), np.flatnonzero(y == label)) for label in range(3)]
     model = MBKLClassifierCV(
-        maps=maps, theta=theta, loss=loss, n_maps=30, Cs=(0.1, 1.0), cv=folds, random_state=0
+        maps=maps,
+        theta=theta,
+        theta_shrinkage=0,
+        loss=loss,
+        n_maps=30,
+        Cs=(0.1, 1.0),
+        cv=folds,
+        random_state=0,
     )
     with warnings.catch_warnings(), np.errstate(divide="raise", invalid="raise"):
         warnings.simplefilter("error")
