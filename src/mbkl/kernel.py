@@ -8,13 +8,13 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mbkl.engine.codes import DenseCodes
-from mbkl.estimator import POSITIVE, BinaryMapsEstimator, estimator, parameter
+from mbkl.estimator import POSITIVE, OfClasses, estimator, parameter
 from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
 from mbkl.predictor import rows_to_predict
 
 
 @estimator
-class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
+class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
     """Kernel learned as a weighted sum of random binary maps.
 
     K(x, z) is the total weight of the maps on which x and z agree, between 0 and 1.

@@ -16,6 +16,7 @@ from mbkl.engine.files import FileRows
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps.families import Plan
+from mbkl.solvers.losses import LOSSES
 
 if TYPE_CHECKING:
     from mbkl.estimator import BinaryMapsEstimator
@@ -62,12 +63,13 @@ def estimate_memory(
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : classifier or regressor
         Its maps and their number matter, and whether it is fitted does not. Of maps="auto" the
         estimate is that of drawn ferns; grown ones take less.
     n_rows, n_features : int
         Shape of X.
     n_classes : int, default=2
+        One more than there are targets, for a regressor.
 
     Returns
     -------
@@ -80,16 +82,24 @@ def estimate_memory(
     >>> estimate.in_memory > 1_000_000_000 > estimate.streamed
     True
     """
-    plans = model.plans((n_rows, n_features))
+    has_classes = model.loss in LOSSES
+    n_problems = n_classes if n_classes > 2 and has_classes else n_classes - 1
+    return _estimate(model, (n_rows, n_features), n_problems)
+
+
+def _estimate(
+    model: BinaryMapsEstimator, shape: tuple[int, int], n_problems: int
+) -> MemoryEstimate:
+    n_rows, n_features = shape
+    plans = model.plans(shape)
     if len(plans) == 1 and plans[0].is_grown:
-        needed = growth_memory((n_rows, n_features), n_classes)
+        needed = growth_memory(shape, n_problems)
         return MemoryEstimate(in_memory=needed, streamed=needed, on_disk=0)
-    n_problems = 1 if n_classes == 2 else n_classes
     codes = n_rows * sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)
     cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
     rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
     rest += cells * _CELL_BYTES * n_problems
-    if model.loss == "squared_hinge" and cells > limits.FEW_ROWS_GRAM:
+    if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
         at_once = min(effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs), n_problems)
         rest += (_MATRICES + at_once) * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
     return MemoryEstimate(
@@ -99,18 +109,17 @@ def estimate_memory(
     )
 
 
-def growth_memory(shape: tuple[int, int], n_classes: int) -> int:
+def growth_memory(shape: tuple[int, int], n_problems: int) -> int:
     """Return the bytes that growing ferns takes beyond X, about."""
-    n_problems = 1 if n_classes == 2 else n_classes
     a_row = shape[1] + _GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems
     return int(_SAFETY * shape[0] * a_row)
 
 
-def has_room_to_grow(model: BinaryMapsEstimator, rows: Rows, n_classes: int) -> bool:
+def has_room_to_grow(model: BinaryMapsEstimator, rows: Rows, n_problems: int) -> bool:
     """Say whether ferns can be grown on the rows: in memory, and within `max_memory`."""
     if model.max_memory is None or rows.in_files:
         return not rows.in_files
-    needed = growth_memory(rows.shape, n_classes) + rows.bytes_to_copy
+    needed = growth_memory(rows.shape, n_problems) + rows.bytes_to_copy
     return needed <= parse_bytes(model.max_memory)
 
 
@@ -131,7 +140,7 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def rows_within(
-    model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_classes: int, loops: Twins
+    model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_problems: int, loops: Twins
 ) -> Rows:
     """Return rows whose codes are in memory, or in files where memory is too small.
 
@@ -142,11 +151,12 @@ def rows_within(
     rows : Rows
     plans : list of Plan
         Maps to draw.
-    n_classes : int
+    n_problems : int
+        Columns of the scores.
     loops : Twins or Compiled
     """
     limit = None if model.max_memory is None else parse_bytes(model.max_memory)
-    estimate = estimate_memory(model, *rows.shape, n_classes)
+    estimate = _estimate(model, rows.shape, n_problems)
     needed = estimate.in_memory + (0 if rows.in_files else rows.bytes_to_copy)
     fits = limit is None or needed <= limit
     is_small = rows.shape[0] <= limits.FEW_ROWS_GRAM

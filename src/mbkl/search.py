@@ -15,10 +15,11 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class, cost_of_choice
+from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
-from mbkl.estimator import Placed, TrainingRows, estimator, parameter
+from mbkl.estimator import Calibrated, Placed, TrainingRows, estimator, parameter
+from mbkl.kernel_predictor import cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.choose import Choice
@@ -168,7 +169,7 @@ class Search:
 
 
 @estimator
-class MBKLClassifierCV(Placed, KernelClassifier):
+class MBKLClassifierCV(Calibrated, Placed, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
@@ -271,13 +272,13 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
         if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not (
-            isinstance(self.Cs, str) and self._grows(data.rows)
+            isinstance(self.Cs, str) and self._grows(data)
         ):
             raise ValueError(
                 "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
                 "use Cs='auto' with maps='grown' alone, or GridSearchCV around MBKLClassifier."
             )
-        if isinstance(self.Cs, str) and self._grows(data.rows):
+        if isinstance(self.Cs, str) and self._grows(data):
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
         choice = self._choose(data, progress)

@@ -14,7 +14,8 @@ from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growth import GrownMaps, Growth, told_apart
-from mbkl.maps.objectives import OBJECTIVES
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import OBJECTIVES, objective_of
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -44,7 +45,7 @@ class GrownFerns(BaseEstimator):
     ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
-        Loss that ferns are grown to lower.
+        Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
     validation_share : float, default=0.1
         Share of the rows that decide when growth ends (at most 50,000); then these count too.
     patience : int, default=40
@@ -137,6 +138,7 @@ class GrownFerns(BaseEstimator):
         n_maps: int,
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
+        numbers: Numbers | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
 
@@ -152,11 +154,13 @@ class GrownFerns(BaseEstimator):
         seed : int
         progress : callable
             Called once a fern with the `Growth` so far; True ends it.
+        numbers : Numbers or None
+            What y stands for, where it is no class.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
         keys = told_apart(rows.keys(y, seed), weights)
-        objective = OBJECTIVES[self.objective](n_classes)
+        objective = objective_of(self.objective, n_classes, numbers)
         growth = Growth(self, codes, objective, y, weights, keys, seed)
         growth.run(n_maps, progress)
         return growth.maps(stumps)
