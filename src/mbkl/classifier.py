@@ -13,8 +13,9 @@ from mbkl.estimator import Calibrated, Costs, OfClasses, Placed, TrainingRows, e
 from mbkl.kernel_predictor import KernelPredictor, costs_of
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
-from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
+from mbkl.maps.growth import GrownMaps
 
 
 def has_probabilities(model) -> bool:
@@ -47,10 +48,15 @@ class KernelClassifier(ClassifierMixin, OfClasses, KernelPredictor):
     calibration: ClassVar[str | None] = None
 
     def _look_at_held_out(
-        self, learner: Learner, kernel: Kernel, C_kernel: float, C: float, setting: str
+        self,
+        learner: Learner,
+        kernel: Kernel,
+        C_kernel: float,
+        setting: str,
+        data: TrainingRows | None,
     ) -> None:
         """Learn the temperature of probabilities, where it is asked for."""
-        self.temperature_, progress = 1.0, learner.progress
+        self.temperature_, C, progress = 1.0, self.C_, learner.progress
         if self.calibration is None:
             return
         with progress.stage("calibration"):
@@ -58,9 +64,8 @@ class KernelClassifier(ClassifierMixin, OfClasses, KernelPredictor):
                 f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
             ).value
 
-    def _grow(self, data: TrainingRows, progress: Progress):
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         self.temperature_ = 1.0
-        return super()._grow(data, progress)
 
     def _check_growth(self, data: TrainingRows, has_costs: bool) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""

@@ -43,12 +43,21 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         if self.maps != "auto":
             plans = self.plans(rows.shape)
             return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
-        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
-        if has_other_wishes or rows.shape[0] <= self._ROWS_OF_GROWTH:
-            return False
-        return has_room_to_grow(self, rows, data.n_problems)
+        return rows.shape[0] > self._ROWS_OF_GROWTH and self._may_grow(data)
 
-    def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
+    def _may_grow(self, data: TrainingRows) -> bool:
+        """Say whether nothing speaks against grown ferns with maps="auto"."""
+        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
+        return not has_other_wishes and has_room_to_grow(self, data.rows, data.n_problems)
+
+    def _learn(
+        self,
+        learner: Learner,
+        C_kernel: float,
+        C: float,
+        choice: Choice | None,
+        data: TrainingRows | None = None,
+    ):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
         progress = learner.progress
         # With more time a search may choose otherwise.
@@ -62,16 +71,24 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             lambda: learner.learn_classifier(kernel, C),
         )
         self.C_ = C
-        self._look_at_held_out(learner, kernel, C_kernel, C, setting)
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
+        self._look_at_held_out(learner, kernel, C_kernel, setting, data)
         self.timings_ = progress.finish()
         return self
 
     def _look_at_held_out(
-        self, learner: Learner, kernel: Kernel, C_kernel: float, C: float, setting: str
+        self,
+        learner: Learner,
+        kernel: Kernel,
+        C_kernel: float,
+        setting: str,
+        data: TrainingRows | None,
     ) -> None:
         """Learn what needs rows that took no part: how sure scores are."""
+
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+        """Learn the same of rows that took no part in growth."""
 
     def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
         """Grow ferns on all rows, or recall them."""
@@ -107,6 +124,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             self.n_maps_ = grown.n_maps
             self._set_weights(grown.path, grown.intercept, data.numbers)
             self.C_, self.feature_rates_ = 0.0, None
+            self._look_at_growth(data, grown)
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
             self._set_predictor()

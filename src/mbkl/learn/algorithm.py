@@ -118,7 +118,7 @@ class Learner:
 
         @cache
         def whole() -> Array:
-            return operator.gram(self._kernel_weights(self.learn_kernel(1.0)))
+            return operator.gram(self.weights_of(self.learn_kernel(1.0)))
 
         shared = SharedGram(whole, np.arange(operator.n_rows))
         return replace(self, rows=replace(self.rows, gram=shared))
@@ -155,7 +155,7 @@ class Learner:
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
                 self.rows,
-                self._kernel_weights(kernel),
+                self.weights_of(kernel),
                 C * REFERENCE_ROWS,
                 self.settings.loss,
                 start,
@@ -164,7 +164,7 @@ class Learner:
                 iteration,
             )
 
-    def _kernel_weights(self, kernel: Kernel) -> Array:
+    def weights_of(self, kernel: Kernel) -> Array:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""
         power = 2.0 * self.settings.theta_power
         kept = kernel.theta > 0

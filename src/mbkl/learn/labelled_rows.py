@@ -66,6 +66,8 @@ class LabelledRows:
         The kernel matrix of the rows, where it is known or shared.
     numbers : Numbers or None
         What y stands for, where it is no class.
+    origins : ndarray of shape (n_rows,) or None
+        Of few merged rows, one of those that each stands for.
     """
 
     operator: Operator
@@ -76,6 +78,7 @@ class LabelledRows:
     rank: NDArray[np.intp] | None = None
     gram: SharedGram | None = None
     numbers: Numbers | None = None
+    origins: NDArray[np.intp] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -101,7 +104,8 @@ class LabelledRows:
         weights = mass * unit
         if rows.size <= limits.FEW_ROWS_GRAM:
             few = self.take(rows)
-            return replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            return replace(few, origins=rows)
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])

@@ -50,11 +50,16 @@ class GrownMaps(FernMaps):
     intercept : ndarray of shape (n_columns,)
     n_rounds : int
         Ferns that were tried.
+    held_out_scores : ndarray of shape (n_held_out, n_columns)
+    held_out_y : ndarray of shape (n_held_out,)
+        Of rows that took no part, before they did.
     """
 
     path: NDArray[np.float64]
     intercept: NDArray[np.float64]
     n_rounds: int
+    held_out_scores: NDArray[np.float32]
+    held_out_y: NDArray
 
     def plain(self) -> FernMaps:
         """Return the ferns alone."""
@@ -204,6 +209,7 @@ class Growth:
                 break
         self.n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
+        self.held_out_scores = self._scores[self._held_out]
         if self._held_out.sum() > self._WORTH_REFILLING * self._y.size:
             self._refill()
 
@@ -241,6 +247,8 @@ class Growth:
             np.concatenate([np.empty((0, n_columns)), *tables]),
             self._intercept.astype(np.float64),
             self.n_rounds,
+            self.held_out_scores,
+            self._y[self._held_out],
         )
 
     # The stumps of a fern ----------------------------------------------------------------------

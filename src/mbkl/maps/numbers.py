@@ -79,7 +79,7 @@ class Numbers:
             shift = np.where(is_constant, levels[0], shift)
             unit = np.sqrt(exact_sum(weights[:, None] * (rows - shift) ** 2) / total)
         else:
-            shift = weighted_quantile(rows, weights, 0.5)
+            shift = weighted_quantiles(rows, weights, np.array([0.5]))[0]
             unit = exact_sum(weights[:, None] * abs(rows - shift)) / total
         unit = np.where(unit > 0, unit, 1.0)
         values = (levels - shift) / unit
@@ -106,20 +106,22 @@ class Numbers:
         return weights * self.unit, intercept * self.unit + self.shift
 
 
-def weighted_quantile(columns: Array, weights: Array, level: float) -> Array:
-    """Return the smallest number of each column that this share of the weight does not exceed.
+def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
+    """Return for each level the smallest number of each column that so much weight is up to.
 
     Examples
     --------
     >>> import numpy as np
-    >>> weighted_quantile(np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0]), 0.5)
-    array([2.])
+    >>> columns, weights = np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0])
+    >>> weighted_quantiles(columns, weights, np.array([0.5, 0.6])).ravel()
+    array([2., 9.])
     """
     mass = to_fixed_point(weights[:, None])[0][:, 0]
-    found = np.empty(columns.shape[1])
+    found = np.empty((levels.size, columns.shape[1]))
     for position, column in enumerate(columns.T):
         order = np.argsort(column, kind="stable")
-        below = np.cumsum(mass[order])
-        place = np.searchsorted(below, level * float(below[-1]), side="left")
-        found[position] = column[order[min(place, column.size - 1)]]
+        up_to = np.cumsum(mass[order])
+        # A level that is met but for rounding is met.
+        places = np.searchsorted(up_to, (levels - 1e-12) * float(up_to[-1]), side="left")
+        found[:, position] = column[order[np.minimum(places, column.size - 1)]]
     return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mbkl.engine.arrays import exact_sum
-from mbkl.maps.numbers import Numbers, weighted_quantile
+from mbkl.maps.numbers import Numbers, weighted_quantiles
 
 Single = NDArray[np.float32]
 
@@ -167,8 +167,8 @@ class QuantileLoss(_OfNumbers):
     usual_curvature = 0.5
 
     def start(self, y, weights):
-        level = self.numbers.level
-        return weighted_quantile(self.numbers.values[y], weights, level).astype(np.float32)
+        level = np.array([self.numbers.level])
+        return weighted_quantiles(self.numbers.values[y], weights, level)[0].astype(np.float32)
 
     def derivatives(self, scores, y):
         over = scores - self._targets(y)

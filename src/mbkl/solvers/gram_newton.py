@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 from mbkl.engine import limits
 from mbkl.solvers.blas import one_blas_thread
@@ -119,6 +120,21 @@ def factor_of(matrix: Array, curvature: Array):
     largest = float(matrix.diagonal().max(initial=1.0))
     matrix[np.diag_indices_from(matrix)] += 1.0 / curvature + _RIDGE * largest
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def inverse_of(gram: Array, curvature: Array) -> Array:
+    """Return what gives the combinations of the rows for targets of a squared error.
+
+    That is the inverse of the matrix plus 1 / curvature, with the intercept eliminated. The target
+    of a row less its prediction by all others is its entry of inverse @ targets, divided by that
+    of the diagonal.
+    """
+    factor, _ = factor_of(gram.copy(), curvature)
+    lower, failed = dpotri(factor, lower=1, overwrite_c=1)
+    assert not failed
+    inverse = np.tril(lower) + np.tril(lower, -1).T
+    constant = inverse.sum(axis=1)
+    return inverse - constant[:, None] * (constant / constant.sum())
 
 
 def _minimise_column(
