@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -109,8 +109,9 @@ class BinaryMapsEstimator(BaseEstimator):
     verbose: int = parameter("verbose", default=0)
 
     # Not all estimators have these as parameters.
-    loss: ClassVar[str]
-    negatives_per_positive: ClassVar[int] = 2
+    negatives_per_positive = 2
+    if TYPE_CHECKING:
+        loss: ClassVar[str]
     theta_power: ClassVar[float] = 0.5
     device: ClassVar[str] = "cpu"
     max_memory: ClassVar[Any] = None
@@ -434,12 +435,18 @@ class OfNumbers(BinaryMapsEstimator):
             )
 
     def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
-        if not len(y):
-            raise ValueError("Training needs rows with positive weight, but there are none.")
-        numbers, levels = Numbers.of(y, weights, self.loss, self.quantile)
-        self.n_outputs_ = numbers.n_columns
-        n_levels = len(numbers.values)
-        return {"y": levels, "weights": weights, "n_classes": n_levels, "numbers": numbers}
+        self.n_outputs_ = 1 if y.ndim == 1 else y.shape[1]
+        self.is_multi_output_ = y.ndim > 1
+        return numbered(y, weights, self.loss, self.quantile)
+
+
+def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[str, Any]:
+    """Return numbers as levels, with what belongs to them: fields of `TrainingRows`."""
+    if not len(y):
+        raise ValueError("Training needs rows with positive weight, but there are none.")
+    numbers, levels = Numbers.of(y, weights, loss, quantile)
+    n_levels = len(numbers.values)
+    return {"y": levels, "weights": weights, "n_classes": n_levels, "numbers": numbers}
 
 
 @estimator

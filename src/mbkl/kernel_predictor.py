@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import rows_at_once
-from mbkl.estimator import Costs, Predicting, TrainingRows, estimator
+from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.progress import CallbackSupportMixin, Progress
 from mbkl.maps.choose import Choice
@@ -20,7 +20,7 @@ from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.numbers import Numbers
 from mbkl.memory import growth_memory, has_room_to_grow
-from mbkl.predictor import TablePredictor
+from mbkl.predictor import TablePredictor, rows_to_predict
 from mbkl.solvers.problem import Solution
 
 _NOTHING_GROWN = (
@@ -108,6 +108,19 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
+
+    def _grown_scores(self, grown: GrownMaps, data: TrainingRows) -> np.ndarray:
+        """Return the scores of rows by grown ferns."""
+        rows = rows_to_predict(data.rows.in_memory().X, MapSet((grown,)), self.n_jobs)
+        return grown.score(rows, grown.path) + grown.intercept
+
+    def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
+        """Return the cost of Step 2 for C="auto"."""
+        return cost_of_choice(choice, learner)
+
+    def _mixes(self, data: TrainingRows) -> bool:
+        """Say whether grown ferns are mixed with drawn ones, where they may be."""
+        return False
 
     def _grow(self, data: TrainingRows, progress: Progress):
         """Grow ferns: what they add up to is the model, the limit of small costs."""
@@ -235,8 +248,8 @@ def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
     return choice.cost * learner.merged.rows.n_rows / REFERENCE_ROWS
 
 
-def costs_of(model: Costs, choice: Choice | None, learner: Learner) -> tuple[float, float]:
+def costs_of(model: Any, choice: Choice | None, learner: Learner) -> tuple[float, float]:
     """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
     if model.C == "auto":
-        return model.C_kernel or 1.0, cost_of_choice(choice, learner)
+        return model.C_kernel or 1.0, model._suggested_cost(choice, learner)
     return model.C_kernel or min(float(model.C), 1.0), float(model.C)

@@ -18,7 +18,6 @@ from mbkl.learn.residuals import HeldOut, Residuals, best_cost, best_share, held
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
-from mbkl.predictor import rows_to_predict
 
 
 @estimator
@@ -49,6 +48,17 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
         y, weights = rows.y[found.rows], rows.weights[found.rows]
         self._set_residuals(Residuals.of(rows.numbers, y, found.scores, weights))
 
+    def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
+        C = super()._suggested_cost(choice, learner)
+        # What a choice knows is the cost of a squared error.
+        if choice is None or self.loss == "squared_error":
+            return C
+        with learner.progress.stage("choice of the cost"):
+            return best_cost(learner.merged, 1.0, C)
+
+    def _mixes(self, data: TrainingRows) -> bool:
+        return self.maps == "auto" and self._may_grow(data)
+
     def _mix(
         self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
     ) -> HeldOut:
@@ -67,15 +77,11 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
             grown[place[outside]] = self._grown_scores(part, own.some(outside))
         ordered = np.empty_like(drawn.scores)
         ordered[drawn.rows] = drawn.scores
-        share = best_share(rows, self.loss, ordered, grown)
+        share = best_share(rows, ordered, grown)
         if share:
             self._join(self._grown(data, progress), share, data)
         scores = (1.0 - share) * ordered + share * grown
         return HeldOut(scores, np.arange(rows.n_rows))
-
-    def _grown_scores(self, grown: GrownMaps, data: TrainingRows) -> np.ndarray:
-        rows = rows_to_predict(data.rows.in_memory().X, MapSet((grown,)), self.n_jobs)
-        return grown.score(rows, grown.path) + grown.intercept
 
     def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
         """Mix the model with that of grown ferns."""
@@ -144,7 +150,10 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
         return np.stack([self._as_given(bound) for bound in bounds], axis=-1)
 
     def _means(self, X) -> np.ndarray:
-        scores = self._scores(X)
+        return self._linked(self._scores(X))
+
+    def _linked(self, scores: np.ndarray) -> np.ndarray:
+        """Return predictions for scores, which are logarithms of those of counts."""
         return np.exp(scores) if self.loss == "poisson" else scores
 
     def _as_given(self, columns: np.ndarray) -> np.ndarray:
@@ -160,21 +169,12 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     def fit(self, X, y, sample_weight=None):
         """Learn the kernel and the regression."""
         X, y, weights = self._validate_rows(X, y, sample_weight)
-        self.is_multi_output_ = y.ndim > 1
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
         if self.C == "auto" and self._grows(data):
             return self._grow(data, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress).merged
-        C_kernel, C = self._costs(choice, learner)
-        mixes = self.maps == "auto" and self.C == "auto" and self._may_grow(data)
-        return self._learn(learner, C_kernel, C, choice, data if mixes else None)
-
-    def _costs(self, choice: Choice | None, learner: Learner) -> tuple[float, float]:
-        """Return the costs of both steps; only that of a squared error is known by the choice."""
         C_kernel, C = costs_of(self, choice, learner)
-        if self.C != "auto" or choice is None or self.loss == "squared_error":
-            return C_kernel, C
-        with learner.progress.stage("choice of the cost"):
-            return C_kernel, best_cost(learner, C_kernel, C)
+        mixes = self.C == "auto" and self._mixes(data)
+        return self._learn(learner, C_kernel, C, choice, data if mixes else None)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from mbkl.engine.arrays import exact_total
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import held_out_scores
-from mbkl.learn.classifier_weights import margins_of
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.maps.numbers import Numbers, weighted_quantiles
 from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.choose import may_use_gram
 from mbkl.solvers.gram_newton import inverse_of
+from mbkl.solvers.margins import Margins
 
 Array = NDArray[np.float64]
 
@@ -88,19 +88,26 @@ def best_cost(learner: Learner, C_kernel: float, C: float) -> float:
 def _loss_of(learner: Learner, C_kernel: float, C: float) -> float:
     """Return the loss of rows by models that did not see them."""
     scores, rows = held_out_scores(learner, C_kernel, C)
-    return loss_of(learner.rows.take(rows), learner.settings.loss, scores)
+    held_out = learner.rows.take(rows)
+    assert held_out.numbers is not None
+    return mean_loss(held_out.numbers, held_out.y, scores, held_out.weights)
 
 
-def loss_of(rows: LabelledRows, loss: str, scores: Array) -> float:
-    """Return the total loss of rows."""
-    margins = margins_of(rows, rows.weights[:, None], loss)
-    return float(margins.exact_value(scores).sum())
+def mean_loss(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Array) -> float:
+    """Return the mean loss of numbers, for scores."""
+    costs = weights[:, None]
+    margins = Margins.of_numbers(numbers.values[y], costs, numbers.loss, numbers.quantile)
+    return float(margins.exact_value(scores).mean()) / exact_total(weights)
 
 
-def best_share(rows: LabelledRows, loss: str, drawn: Array, grown: Array) -> float:
+def best_share(rows: LabelledRows, drawn: Array, grown: Array) -> float:
     """Return the share of the second scores in a mixture that has the smallest loss."""
     shares = np.linspace(0.0, 1.0, 11)
-    losses = [loss_of(rows, loss, (1.0 - share) * drawn + share * grown) for share in shares]
+    assert rows.numbers is not None
+    losses = [
+        mean_loss(rows.numbers, rows.y, (1.0 - share) * drawn + share * grown, rows.weights)
+        for share in shares
+    ]
     return float(shares[int(np.argmin(losses))])
 
 
