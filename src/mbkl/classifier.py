@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.metaestimators import available_if
 
+from mbkl.engine.rows import Rows
 from mbkl.estimator import Calibrated, Costs, OfClasses, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor, costs_of
 from mbkl.learn.algorithm import Kernel, Learner
@@ -67,11 +68,10 @@ class KernelClassifier(ClassifierMixin, OfClasses, KernelPredictor):
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         self.temperature_ = 1.0
 
-    def _check_growth(self, data: TrainingRows, has_costs: bool) -> None:
+    def _check_growth(self, rows: Rows) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
-        plans = [] if self.maps == "auto" else self.plans(data.rows.shape)
-        is_drawn_once = has_costs or not self._grows(data)
-        if is_drawn_once and self.calibration and any(plan.is_grown for plan in plans):
+        plans = [] if self.maps == "auto" else self.plans(rows.shape)
+        if not self.grows(rows.shape) and self.calibration and any(plan.is_grown for plan in plans):
             raise ValueError(
                 "calibration needs maps that have not seen the labels of held-out rows; with "
                 "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
@@ -339,8 +339,8 @@ class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
-        self._check_growth(data, has_costs=self.C != "auto")
-        if self.C == "auto" and self._grows(data):
+        self._check_growth(data.rows)
+        if self.grows(data.rows.shape):
             return self._grow(data, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import rows_at_once
+from mbkl.engine.rows import Rows, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.progress import CallbackSupportMixin, Progress
@@ -19,7 +19,6 @@ from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.numbers import Numbers
-from mbkl.memory import growth_memory, has_room_to_grow
 from mbkl.predictor import TablePredictor, rows_to_predict
 from mbkl.solvers.problem import Solution
 
@@ -37,18 +36,20 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     # Rows above which maps="auto" grows ferns.
     _ROWS_OF_GROWTH: ClassVar[int] = limits.ROWS_OF_GROWTH
 
-    def _grows(self, data: TrainingRows) -> bool:
-        """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
-        rows = data.rows
-        if self.maps != "auto":
-            plans = self.plans(rows.shape)
-            return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
-        return rows.shape[0] > self._ROWS_OF_GROWTH and self._may_grow(data)
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs are given, so that Step 2 has to be taken."""
+        raise NotImplementedError
 
-    def _may_grow(self, data: TrainingRows) -> bool:
-        """Say whether nothing speaks against grown ferns with maps="auto"."""
-        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
-        return not has_other_wishes and has_room_to_grow(self, data.rows, data.n_problems)
+    def grows(self, shape: tuple[int, int]) -> bool:
+        """Say whether grown ferns are the model: asked for, or by themselves on many rows."""
+        if self.has_costs or self.theta != "ones":
+            return False
+        if self.maps != "auto":
+            plans = self.plans(shape)
+            return len(plans) == 1 and plans[0].is_grown
+        can_grow = self.loss != "hinge" and self.device == "cpu"
+        return can_grow and shape[0] > self._ROWS_OF_GROWTH
 
     def _learn(
         self,
@@ -96,15 +97,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape)
         targets, seed = data.targets, data.settings.seed
-        if not has_room_to_grow(self, data.rows, data.n_problems):
-            needed = growth_memory(data.rows.shape, data.n_problems)
-            raise ValueError(
-                f"Growing ferns needs rows in memory and about {needed:,} bytes beyond them; "
-                "raise max_memory, or use maps='auto', which then draws ferns."
-            )
         with progress.stage("growth") as iteration:
-            n_codes = data.rows.shape[0] * data.rows.shape[1]
-            rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
+            rows: Rows
+            if self.device == "cpu":
+                rows = self._placed(data, [plan], 1)
+            else:  # a device is for predictions
+                n_codes = data.rows.shape[0] * data.rows.shape[1]
+                rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
@@ -117,10 +116,6 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         """Return the cost of Step 2 for C="auto"."""
         return cost_of_choice(choice, learner)
-
-    def _mixes(self, data: TrainingRows) -> bool:
-        """Say whether grown ferns are mixed with drawn ones, where they may be."""
-        return False
 
     def _grow(self, data: TrainingRows, progress: Progress):
         """Grow ferns: what they add up to is the model, the limit of small costs."""

@@ -43,7 +43,7 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
                 lambda: held_out(learner, kernel, C_kernel, C),
             )
         self.grown_share_ = 0.0
-        if data is not None and found.rows.size == rows.n_rows:
+        if data is not None and self._mixes(data) and found.rows.size == rows.n_rows:
             found = self._mix(data, rows, found, progress)
         y, weights = rows.y[found.rows], rows.weights[found.rows]
         self._set_residuals(Residuals.of(rows.numbers, y, found.scores, weights))
@@ -57,7 +57,9 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
             return best_cost(learner.merged, 1.0, C)
 
     def _mixes(self, data: TrainingRows) -> bool:
-        return self.maps == "auto" and self._may_grow(data)
+        """Say whether grown ferns may be mixed with drawn ones."""
+        is_free = self.maps == "auto" and self.theta == "ones" and not self.has_costs
+        return is_free and self.device == "cpu" and not data.rows.in_files
 
     def _mix(
         self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
@@ -171,10 +173,9 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
-        if self.C == "auto" and self._grows(data):
+        if self.grows(data.rows.shape):
             return self._grow(data, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress).merged
         C_kernel, C = costs_of(self, choice, learner)
-        mixes = self.C == "auto" and self._mixes(data)
-        return self._learn(learner, C_kernel, C, choice, data if mixes else None)
+        return self._learn(learner, C_kernel, C, choice, data)

@@ -2,6 +2,9 @@
 
 An objective has, for scores of shape (n_rows, n_columns) in single precision,
 
+    n_columns                 of the scores
+    is_numeric                whether y are levels of numbers, not classes
+    usual_curvature           of a row and column where all classes are as likely
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
@@ -40,9 +43,15 @@ class LogLoss:
 
     n_classes: int
 
+    is_numeric = False
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def usual_curvature(self) -> float:
+        return (1 - 1 / self.n_classes) / self.n_classes
 
     def start(self, y, weights):
         own = y[:, None] == np.arange(self.n_classes)
@@ -83,9 +92,13 @@ class HingeLoss:
 
     n_classes: int
 
+    is_numeric = False
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
+
+    usual_curvature = 2.0
 
     def start(self, y, weights):
         labels = self._labels(y)
@@ -116,6 +129,7 @@ class _OfNumbers:
 
     numbers: Numbers
 
+    is_numeric = True
     # Of a row at the best constant, about.
     usual_curvature = 1.0
 
