@@ -71,6 +71,9 @@ class TrainingRows:
     settings: Settings
     n_classes: int
     numbers: Numbers | None = None
+    # Where these are some of many rows: all of them, and which of them these are.
+    whole: TrainingRows | None = None
+    chosen: np.ndarray | None = None
 
     @property
     def targets(self) -> Targets:
@@ -84,9 +87,9 @@ class TrainingRows:
         return 1 if self.n_classes == 2 else self.n_classes
 
     def some(self, chosen: np.ndarray) -> TrainingRows:
-        """Return some of the rows."""
-        own = self.rows.some(chosen)
-        return replace(self, rows=own, y=self.y[chosen], weights=self.weights[chosen])
+        """Return some of the rows, whose numbers increase."""
+        own = {"y": self.y[chosen], "weights": self.weights[chosen]}
+        return replace(self, rows=self.rows.some(chosen), **own, whole=self, chosen=chosen)
 
 
 @estimator
@@ -387,7 +390,7 @@ class Costs:
 class OfClasses(BinaryMapsEstimator):
     """Parameters of estimators that tell classes apart, and what they make of y."""
 
-    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)  # type: ignore[misc]
+    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
     loss: str = parameter(  # type: ignore[misc]
         StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
     )

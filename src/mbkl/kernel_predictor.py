@@ -88,6 +88,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     ) -> None:
         """Learn what needs rows that took no part: how sure scores are."""
 
+    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
+        """Return the rows that maps are drawn and Step 2 is taken for."""
+        return data
+
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         """Learn the same of rows that took no part in growth."""
 

@@ -63,14 +63,15 @@ def number_shares(rows: LabelledRows) -> Shares:
     operator, place = rows.operator, rows.operator.to_device
     values, weights = place(rows.numbers.values[rows.y]), place(rows.weights)[:, None]
     away = weights * (values - exact_sum(weights * values) / exact_sum(weights))
-    shares = []
-    for side in (positive_part(away), positive_part(-away)):
+
+    def share(side: Values) -> Values:
         integers, unit = to_fixed_point(side)
         total = total_of(integers, unit)
-        inside = operator.mass(integers) * unit
-        shares.append(inside / namespace(total).where(total > 0, total, 1.0))
+        return operator.mass(integers) * unit / namespace(total).where(total > 0, total, 1.0)
+
+    above, below = share(positive_part(away)), share(positive_part(-away))
     # The usual distance of a row from the mean, as a share of both sides.
-    return Shares(*shares, row=0.0 * total + 4.0 / max(rows.n_rows, 1))
+    return Shares(above, below, 0.0 * above[0] + 4.0 / max(rows.n_rows, 1))
 
 
 def class_shares(rows: LabelledRows) -> Shares:

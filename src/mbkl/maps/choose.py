@@ -127,8 +127,10 @@ def choose_kernel(
     True
     """
     with one_blas_thread():
-        kind = _SampleLearner if numbers is None else _SampleOfNumbers
-        learner = kind(sample, n_classes if numbers is None else numbers)
+        if numbers is None:
+            learner = _SampleLearner(sample, n_classes)
+        else:
+            learner = _SampleOfNumbers(sample, numbers)
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH

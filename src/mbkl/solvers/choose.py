@@ -51,9 +51,8 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
     suits_gram = isinstance(loss, SquaredHinge) or problem.margins.is_numeric
     has_gram = problem.gram is not None and suits_gram
     if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):
-        if loss.path:
-            return _with_root(problem, tol, max_iter, progress)
-        return _with_gram(problem, start, tol, max_iter, progress)
+        find = _with_root if loss.path else _with_gram
+        return find(problem, start, tol, max_iter, progress)
     if _is_dense(problem):
         return _densely(problem, tol, max_iter, progress)
     part = None
@@ -68,15 +67,13 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
     return _along_the_path(problem, start, tol, max_iter, progress, part=part)
 
 
-def _along_the_path(
-    problem: Problem, solution, tol, max_iter, progress, minimise=newton_cg.minimise, **options
-) -> Solution:
+def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
     """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
     for loss in smoothing_path(problem.margins.loss):
         stage = replace(problem, margins=replace(problem.margins, loss=loss))
         left = max(max_iter - n_iter, 1)
-        solution = minimise(stage, solution, tol, left, progress, **options)
+        solution = newton_cg.minimise(stage, solution, tol, left, progress, **options)
         n_iter += solution.n_iter
     return replace(solution, n_iter=n_iter)
 
@@ -92,15 +89,12 @@ def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     """Solve through the kernel matrix; columns that rounding stops are solved densely."""
     wishes = []
-    matrix = problem.gram() if problem.gram else None  # once, for all losses of a path
-    problem = replace(problem, gram=lambda: matrix)
 
     def tell(so_far: Solution) -> bool:
         wishes.append(progress(so_far))
         return wishes[-1]
 
-    minimise = gram_newton.minimise
-    solution = _along_the_path(problem, start, tol, max_iter, tell, minimise)
+    solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
     stuck = np.flatnonzero(~solution.is_within(tol))
     is_told_to_end = solution.n_iter == max_iter or any(wishes)
     if stuck.size and not is_told_to_end and _is_dense(problem):
@@ -113,7 +107,7 @@ def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     return solution
 
 
-def _with_root(problem: Problem, tol, max_iter, progress) -> Solution:
+def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     """Solve through a root of the kernel matrix, by steps that a kink does not shorten."""
     assert problem.gram is not None
     assert problem.penalty is not None
@@ -129,7 +123,8 @@ def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
     """Solve for a part of the rows: a start for all of them."""
     own = problem.margins.rows(part.numbers)
     small = Problem(part.operator, own, problem.penalty, lambda: part.gram)
-    return _with_gram(small, None, _START_TOL, _START_ITER, progress)
+    find = _with_root if own.loss.path else _with_gram
+    return find(small, None, _START_TOL, _START_ITER, progress)
 
 
 def _is_dense(problem: Problem) -> bool:

@@ -15,7 +15,7 @@ the conjugate's slope is zero. A loss with a kink is smoothed over the widths of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -219,9 +219,11 @@ def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     >>> smoothing_path(SquaredHinge())
     (SquaredHinge(),)
     """
-    return tuple(replace(loss, smoothing=width) for width in loss.path) or (loss,)  # type: ignore[call-arg]
+    if not isinstance(loss, Hinge):
+        return (loss,)
+    return tuple(Hinge(width) for width in loss.path)
 
 
 def exact_loss(loss: Loss) -> Loss:
     """Return the loss that a smoothed one stands for."""
-    return replace(loss, smoothing=0.0) if loss.path else loss  # type: ignore[call-arg]
+    return Hinge() if isinstance(loss, Hinge) else loss

@@ -120,7 +120,7 @@ class RootMaps(DenseMaps):
         return cls(root, np.ones(len(kernel)), kernel)
 
     @property
-    def gram(self) -> Array:  # type: ignore[override]
+    def gram(self) -> Array:
         return self.kernel
 
     def combinations(self, weights: Array) -> Array:
