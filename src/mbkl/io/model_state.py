@@ -82,6 +82,8 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
     if classes is not None and kind not in _REGRESSORS:
         model.classes_ = _unpack_classes(Entries(classes, "The classes"))
+    if kind == "MBKernel":
+        model._has_numbers = classes is None
     model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
     names = entries.take("feature_names", list, type(None))
     if names is not None:
