@@ -28,7 +28,7 @@ ESTIMATORS = [
     MBKLRegressor(n_maps=40, maps=["stumps", "projections", "ferns"], theta="reweighted"),
     MBKLRegressor(n_maps=40, maps="ferns", loss="absolute_error", theta="alignment"),
     MBKLRegressor(n_maps=40, maps="stumps", loss="poisson"),
-    MBKLRegressor(n_maps=10, maps="grown", loss="quantile", quantile=0.9),
+    MBKLRegressor(n_maps=40, maps="ferns", loss="quantile", quantile=0.9, C=0.1),
     MBKLRegressorCV(n_maps=20, Cs=(0.1, 1.0), C_kernels=(1.0,), cv=3, **PAPER),
     MBKernel(n_maps=40, task="regression", **PAPER),
 ]

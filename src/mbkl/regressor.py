@@ -21,6 +21,9 @@ from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
 
+# Fewer rows cannot tell how much of either model is best.
+_FEWEST_ROWS_TO_MIX = 200
+
 
 @estimator
 class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
@@ -46,7 +49,8 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
                 lambda: held_out(learner, kernel, C_kernel, C),
             )
         self.grown_share_ = 0.0
-        if data is not None and self._mixes(data) and rows.origins is not None:
+        is_enough = rows.origins is not None and rows.n_rows >= _FEWEST_ROWS_TO_MIX
+        if data is not None and self._mixes(data) and is_enough:
             found = self._mix(data, rows, found, progress)
         y, weights = rows.y[found.rows], rows.weights[found.rows]
         self._set_residuals(Residuals.of(rows.numbers, y, found.scores, weights))
@@ -99,7 +103,8 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
             grown[outside] = self._grown_scores(part, merged.some(origins[outside]))
         share = best_share(rows, ordered, grown)
         if share:
-            self._join(self._grown(whole, progress), share, whole)
+            every_row = np.sort(np.concatenate([rest, origins]))
+            self._join(self._grown(merged.some(every_row), progress), share, whole)
         scores = (1.0 - share) * ordered + share * grown
         return HeldOut(scores, np.arange(rows.n_rows))
 
@@ -171,6 +176,14 @@ class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
 
     def _means(self, X) -> np.ndarray:
         return self._linked(self._scores(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self.loss == "poisson"
+        # Scores are R2, which is not for quantiles away from the middle.
+        tags.regressor_tags.poor_score = self.loss == "quantile"
+        return tags
 
     def _linked(self, scores: np.ndarray) -> np.ndarray:
         """Return predictions for scores, which are logarithms of those of counts."""

@@ -58,7 +58,7 @@ def test_equal_numbers_are_one_level():
 
 
 def test_given_weights_predict_given_numbers():
-    numbers, levels = Numbers.of(np.array([10.0, 20.0]), np.ones(2), "squared_error")
+    numbers, _ = Numbers.of(np.array([10.0, 20.0]), np.ones(2), "squared_error")
     weights, intercept = numbers.given(np.array([[1.0]]), np.array([0.0]))
     assert intercept + weights[0] == pytest.approx(20.0)
     counts, _ = Numbers.of(np.array([10.0, 20.0]), np.ones(2), "poisson")

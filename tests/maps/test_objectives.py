@@ -162,7 +162,9 @@ def test_rows_are_independent_of_each_other(kind, n_classes):
             assert np.concatenate(found).tobytes() == all_at_once.tobytes()
 
 
-NUMBERS = pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile", "poisson"])
+NUMBERS = pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "quantile", "poisson"]
+)
 
 
 def of_numbers(loss):
