@@ -33,9 +33,14 @@ ESTIMATORS = [
     MBKernel(n_maps=40, task="regression", **PAPER),
 ]
 
-EXPECTED_FAILURES: dict[str, str] = {}
+
+def expected_failures(estimator) -> dict[str, str]:
+    """Return the checks that an estimator fails, and why."""
+    if estimator.loss == "poisson":
+        return {"check_regressor_multioutput": "its targets are negative, whatever the tags say"}
+    return {}
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator_checks(estimator, check):
     check(estimator)

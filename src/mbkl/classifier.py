@@ -42,7 +42,7 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 
 
 @estimator
-class KernelClassifier(ClassifierMixin, OfClasses, KernelPredictor):
+class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     """What all classifiers do once costs are known: learn, and predict."""
 
     # Not all classifiers have it as a parameter.

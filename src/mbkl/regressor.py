@@ -26,7 +26,7 @@ _FEWEST_ROWS_TO_MIX = 200
 
 
 @estimator
-class KernelRegressor(RegressorMixin, OfNumbers, KernelPredictor):
+class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     """What all regressors do once costs are known: learn, and predict."""
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
