@@ -107,6 +107,39 @@ class HeldOutGains:
         return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
 
 
+class Promises:
+    """What a stump on each feature has gained lately, as a share of the best one: a fading mean.
+
+    Half of the features are asked for a stump, and those that promise more more often: nearly
+    what all would give, in half the time.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)
+
+    def __init__(self, n_features: int) -> None:
+        self._shares = np.ones(n_features)
+
+    def draw(self, features: NDArray[np.intp], generator) -> NDArray[np.intp]:
+        """Return the places of some of these features."""
+        count = int(np.clip(len(features) // 2, *self._BOUNDS))
+        if count >= len(features):
+            return np.arange(len(features))
+        chance = self._shares[features] + self._SMALLEST
+        chance /= chance.sum()
+        return np.sort(generator.choice(len(features), count, replace=False, p=chance))
+
+    def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
+        """Note what the best stump of each feature adds to what was gained without it."""
+        best = gains.max()
+        if best > 0:
+            share = np.maximum(gains, 0.0) / best
+            self._shares[features] += (1 - self._FADING) * (share - self._shares[features])
+
+
 class Growth:
     """Ferns grown so far.
 
@@ -125,6 +158,9 @@ class Growth:
     _POOL = 4
     # Progress below this share of all progress is none.
     _SMALLEST_PROGRESS = 1e-3
+    # Growth that is still going on after this share of all ferns takes larger steps from then on,
+    # up to so many times as large: it would not come to its end.
+    _LATE, _LARGER = (0.5, 0.7), 3.0
     # Validation rows below this share of all rows are not worth filling all tables again.
     _WORTH_REFILLING = 0.03
 
@@ -142,6 +178,7 @@ class Growth:
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
+        self._promises = Promises(rows.offsets.size - 1)
         self.ferns: list[Fern] = []
         self.losses: list[float] = []
         self._begin()
@@ -170,6 +207,7 @@ class Growth:
 
     def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> None:
         """Grow ferns until the rows that took no part gain no more."""
+        self._n_ferns = n_ferns
         self.losses = [self._validation_loss()]
         best = last_progress = 0
         while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
@@ -240,13 +278,16 @@ class Growth:
         codes, residuals, loops = sample.codes, sample.residuals, sample.loops
         n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
         order, starts = np.arange(n_rows), np.array([0, n_rows])
-        chosen, cuts = [], []
+        chosen, cuts, gained = [], [], 0.0
         for _ in range(self.gains.depth):
+            asked = self._promises.draw(features, generator)
             shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
-            gains = loops.level_gains(
-                codes, order, residuals, starts, n_codes, shifts, moves, ridge
-            )
+            coding = (n_codes[asked], shifts[asked], moves[asked])
+            gains = loops.level_gains(codes[asked], order, residuals, starts, *coding, ridge)
+            self._promises.note(features[asked], gains.max(axis=1) - gained)
+            gained = gains.max()
             best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            best = asked[best]
             # A cut above the last code divides nothing.
             cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
             chosen.append(features[best])
@@ -283,7 +324,13 @@ class Growth:
         sums = self._rows.fill(fern.features, fern.cuts) / self._units
         n_cells = len(sums) // 2
         step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
-        return replace(fern, table=(self.family.rate * step).astype(np.float32))
+        return replace(fern, table=(self._rate * step).astype(np.float32))
+
+    @property
+    def _rate(self) -> float:
+        """Share of a Newton step that the next fern takes."""
+        larger = np.interp(len(self.ferns) / self._n_ferns, self._LATE, (1.0, self._LARGER))
+        return self.family.rate * float(larger)
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
