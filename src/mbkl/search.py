@@ -263,16 +263,18 @@ class Searching(Placed, KernelPredictor):
         few = data.some(chosen)
         few = replace(few, rows=few.rows.in_memory())
         tried: list[tuple] = []
-        C = np.nan
+        relative = 0.0  # what is suggested, in terms of what the choice says
         for factor in _DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:
                 break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
             learner = self._drawn(few, other, progress, len(few_folds.folds))
-            C = self._suggested_cost(other, learner) if np.isnan(C) else C
+            C = cost_of_choice(other, learner)
+            relative = relative or self._suggested_cost(other, learner) / C
+            C *= relative
             few_folds.run(learner, [self._suggested(C)], other.depth)
-            tried.append((other, learner, self._maps))
-        choice, learner, self._maps = tried[few_folds.entries.index(few_folds.best())]
+            tried.append((other, learner, self._maps, C))
+        choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         few_folds.run(learner, costs, choice.depth)
         growth = 1.0
