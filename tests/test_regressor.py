@@ -13,6 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import QuantileRegressor
 
 from mbkl import MBKernel, MBKLRegressor, MBKLRegressorCV
+from mbkl.engine import limits
 from mbkl.maps import GrownFerns
 
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson")
@@ -156,7 +157,7 @@ def test_more_rows_than_the_matrix_is_for(friedman, monkeypatch):
 
 def test_many_rows_are_grown_on(friedman, monkeypatch):
     X, y, _, _ = friedman
-    monkeypatch.setattr(MBKLRegressor, "_ROWS_OF_GROWTH", 200)
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 200)
     model = MBKLRegressor(n_maps=20, random_state=0).fit(X, y)
     assert (model.C_, model.grown_share_) == (0.0, 1.0)
     assert len(model.fern_features_) == model.n_maps_ <= 20

@@ -159,7 +159,7 @@ class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
 
     The default needs no thought. It joins stumps, each a question about one feature,
     with ferns, each of which asks several at once and so sees interactions. With
-    infinitely many maps their kernel has a closed form; on a sample of 500 rows it
+    infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
     share of stumps, and C. On more than 10,000 rows in memory it grows ferns instead: each asks

@@ -123,7 +123,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     # Rows on which `maps="auto"` learns what to draw, and how many times the usual number of
     # ferns it draws.
-    _SAMPLE_ROWS: ClassVar[int] = 500
+    _SAMPLE_ROWS: ClassVar[int] = 1_000
     _FERN_FACTOR: ClassVar[int] = 1
 
     # What is given -----------------------------------------------------------------------------

@@ -34,7 +34,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
     # Rows above which maps="auto" grows ferns.
-    _ROWS_OF_GROWTH: ClassVar[int] = limits.ROWS_OF_GROWTH
+    # Name of the limit above which ferns are grown by themselves.
+    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
 
     @property
     def has_costs(self) -> bool:
@@ -49,7 +50,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             plans = self.plans(shape)
             return len(plans) == 1 and plans[0].is_grown
         can_grow = self.loss != "hinge" and self.device == "cpu"
-        return can_grow and shape[0] > self._ROWS_OF_GROWTH
+        return can_grow and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
 
     def _learn(
         self,

@@ -30,7 +30,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     """What all regressors do once costs are known: learn, and predict."""
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
-    _ROWS_OF_GROWTH: ClassVar[int] = limits.ROWS_OF_GROWTH_FOR_NUMBERS
+    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
 
     def _look_at_held_out(
         self,

@@ -179,7 +179,6 @@ class Searching(Placed, KernelPredictor):
 
     # The estimator of one cost.
     _PLAIN: ClassVar[type[KernelPredictor]]
-    _SAMPLE_ROWS: ClassVar[int] = 1_000
     _FERN_FACTOR: ClassVar[int] = 2
 
     def _scorer(self, data: TrainingRows) -> Scorer:

@@ -14,6 +14,7 @@ enough to learn from the data, before any map is drawn,
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
 from mbkl.engine.rows import Sample
-from mbkl.maps.interactions import interaction_evidence
+from mbkl.maps.interactions import evidence_of_features
 from mbkl.maps.numbers import Numbers
 from mbkl.solvers.blas import one_blas_thread
 
@@ -36,6 +37,8 @@ _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
 # A residual counts at most this much: one outlier among a few hundred rows must not
 # decide.
 _LARGEST_RESIDUAL = 3.0
+# Candidates are compared on so many rows of the sample; rates need more of them.
+_ROWS_OF_CANDIDATES = 500
 # Rates are learned again while the error falls by this share, at most so many times.
 _WORTH_REPEATING = 0.98
 _MOST_ROUNDS = 6
@@ -168,19 +171,11 @@ class _SampleLearner:
         self.n_features = sample.X.shape[1]
 
     def choose(self) -> Choice:
-        rates = np.full(self.n_features, 1.0 / self.n_features)
+        """Choose on some of the rows, then learn rates and ridge on all of them."""
+        evidence = evidence_of_features(self.ranks, self.labels, self.weights)
+        best, rates = self.first(_ROWS_OF_CANDIDATES).best_start(evidence)
         distance, mean = self.distance(rates)
-        start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
-        evidence = interaction_evidence(self.ranks, self.labels, self.weights)
-        if evidence.any():
-            suspected = self.floored(evidence)
-            closer, _ = self.distance(suspected)
-            other = self.best_ridge(start, closer)
-            if other.error < start.error:
-                start, rates, distance = other, suspected, closer
-        rates = self.learned_rates(start, distance, rates)
-        distance, mean = self.distance(rates)
-        best = self.best_candidate(distance, start.ridge)
+        best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
@@ -189,6 +184,28 @@ class _SampleLearner:
                 break
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
         return self._choice(best, rates, mean)
+
+    def first(self, n_rows: int) -> _SampleLearner:
+        """Return the same of the first rows alone; their order is random."""
+        few = copy(self)
+        for name in ("ranks", "ranges", "labels", "weights"):
+            setattr(few, name, getattr(self, name)[:n_rows])
+        return few
+
+    def best_start(self, evidence: Array) -> tuple[_Candidate, Array]:
+        """Return the best of all candidates, at rates learned once."""
+        rates = np.full(self.n_features, 1.0 / self.n_features)
+        distance, _ = self.distance(rates)
+        start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
+        if evidence.any():
+            suspected = self.floored(evidence)
+            closer, _ = self.distance(suspected)
+            other = self.best_ridge(start, closer)
+            if other.error < start.error:
+                start, rates, distance = other, suspected, closer
+        rates = self.learned_rates(start, distance, rates)
+        distance, _ = self.distance(rates)
+        return self.best_candidate(distance, start.ridge), rates
 
     def _choice(self, best: _Candidate, rates: Array, mean: float) -> Choice:
         depth = min(best.exponent / mean, _DEEPEST) if mean > 0 else 1.0
