@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -17,7 +16,13 @@ from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import Rows, rows_at_once
 from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
-from mbkl.learn.calibration import Temperature, calibrate
+from mbkl.learn.calibration import (
+    THEORETICAL,
+    Calibration,
+    calibrate,
+    log_probabilities,
+    temperature_by_folds,
+)
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, Targets, families_of, plans_of
@@ -37,7 +42,8 @@ def has_probabilities(model) -> bool:
     is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
     if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
-            "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
+            "predict_proba needs calibration='auto' or 'temperature', or loss='logistic', set "
+            "before fit."
         )
     return True
 
@@ -57,9 +63,6 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 @estimator
 class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
     """What all classifiers do once costs are known: learn, and predict."""
-
-    # Not all classifiers have it as a parameter.
-    calibration: ClassVar[str | None] = None
 
     def _grows(self, rows: Rows) -> bool:
         """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
@@ -82,26 +85,37 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         solution = progress.recall(
             f"classifier weights, {setting}",
             Solution,
-            lambda: learner.learn_classifier(kernel, C),
+            lambda: learner.learn_classifier(kernel, C, leave_out=self.calibration == "auto"),
         )
-        self.C_, self.temperature_ = C, 1.0
-        if self.calibration is not None:
-            with progress.stage("calibration"):
-                self.temperature_ = progress.recall(
-                    f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
-                ).value
+        self.C_ = C
+        with progress.stage("calibration"):
+            rule = progress.recall(
+                f"calibration, {setting}",
+                Calibration,
+                lambda: self._calibrate(learner, kernel, C_kernel, C, solution),
+            )
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
         self.timings_ = progress.finish()
         return self
 
+    def _calibrate(self, learner: Learner, kernel: Kernel, C_kernel, C, solution) -> Calibration:
+        """Return how scores become probabilities."""
+        if self.calibration == "temperature":
+            return temperature_by_folds(learner, C_kernel, C)
+        if self.calibration is None or self.loss == "logistic":  # which has its own
+            return Calibration()
+        return calibrate(learner, kernel, C, solution)
+
     def _check_growth(self, rows: Rows, has_costs: bool) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
         plans = [] if self.maps == "auto" else self.plans(rows.shape)
         is_drawn_once = has_costs or not self._grows(rows)
-        if is_drawn_once and self.calibration and any(plan.is_grown for plan in plans):
+        is_in_folds = self.calibration == "temperature"
+        if is_drawn_once and is_in_folds and any(plan.is_grown for plan in plans):
             raise ValueError(
-                "calibration needs maps that have not seen the labels of held-out rows; with "
+                "calibration='temperature' needs maps that have not seen the labels of held-out rows; with "
                 "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
             )
 
@@ -138,7 +152,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
             self.theta_ = norms / norms.sum() if norms.any() else norms
             self.n_maps_ = grown.n_maps
             self.coef_, self.intercept_ = grown.path.T, grown.intercept
-            self.C_, self.temperature_, self.feature_rates_ = 0.0, 1.0, None
+            self.C_, self.feature_rates_ = 0.0, None
+            rule = Calibration() if self.grows_by_log_loss else THEORETICAL
+            self.temperature_, self.offset_ = rule.temperature, rule.offset
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
             self._set_predictor()
@@ -221,12 +237,14 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
 
     @property
     def probability_rule(self) -> str:
-        """How scores of many classes become probabilities: "softmax" or "one-vs-rest"."""
-        return "softmax" if self.calibration is not None or self.C_ == 0 else "one-vs-rest"
+        """How scores become probabilities: "softplus", "softmax" or "one-vs-rest"."""
+        if self.offset_ is not None:
+            return "softplus"
+        return "softmax" if self.calibration == "temperature" or self.C_ == 0 else "one-vs-rest"
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Return class probabilities: the scores, divided by the temperature.
+        """Return class probabilities; the predicted class has the largest.
 
         Parameters
         ----------
@@ -237,15 +255,12 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = self._scores(X)
-        if self.classes_.size == 2:
-            second = expit(scores[:, 0] / self.temperature_)
-            probabilities = np.column_stack([1.0 - second, second])
-        elif self.probability_rule == "one-vs-rest":
+        if self.probability_rule == "one-vs-rest" and self.classes_.size > 2:
             # One-vs-rest probabilities of the logistic loss, made to sum to one.
             probabilities = expit(scores)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
-            probabilities = softmax(scores / self.temperature_, axis=1)
+            probabilities = np.exp(log_probabilities(scores, self.temperature_, self.offset_))
         # Scores that differ in their last digits only may give equal probabilities.
         best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
@@ -377,10 +392,15 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
-    calibration : {"temperature"} or None, default=None
-        "temperature" makes `predict_proba` available: scores are divided by one
-        number, learned on held-out parts of the training data. It cannot change
-        which class is most probable.
+    calibration : {"auto", "temperature"} or None, default="auto"
+        How scores become probabilities, which never changes the class that is most probable.
+        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
+        scored without it: the solver has these scores at little cost where it forms a kernel
+        matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
+        Maps and theta have seen these rows. The logistic loss and grown ferns have probabilities
+        by themselves. "temperature" fits softmax(score / `temperature_`) to
+        folds that both steps have not seen, which takes three more fits. None leaves
+        `predict_proba` to the logistic loss and grown ferns.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
@@ -449,8 +469,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
-    temperature_ : float
-        Divisor of the scores in `predict_proba`, if calibrated.
+    temperature_, offset_ : float
+        The rule of `predict_proba`, see `calibration`; without an offset it is None.
     n_iter_ : int
         Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)

@@ -342,7 +342,6 @@ def _needs_copy(X) -> bool:
 class Placed:
     """Parameters of fits on this machine: where and how long, and what is kept of them."""
 
-    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
     checkpoint: Any = parameter(str, PathLike, None, default=None)
     device: str = parameter(StrOptions(DEVICES), default="cpu")
     max_memory: Any = parameter(Interval(Real, 1, None, closed="left"), str, None, default=None)
@@ -362,4 +361,5 @@ class Classifying(BinaryMapsEstimator):
     """Parameters that all classifiers have beyond the kernel's."""
 
     theta_power: float = parameter(Options(Real, {0, 0.5, 1}), default=0.5)  # type: ignore[misc]
+    calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
     max_time: float | None = parameter(POSITIVE, None, default=None)

@@ -42,6 +42,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         See `mbkl.MBKLClassifier`; projections are not available.
     negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
         See `mbkl.MBKLClassifier`.
+    calibration : {"auto"} or None, default="auto"
+        See `mbkl.MBKLClassifier`; "temperature" is not available.
     random_state, n_jobs, verbose
         See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
         they have.
@@ -90,6 +92,8 @@ class MBKLClassifier(Costs, KernelClassifier):
                 "maps of projections and grown ferns are not available on a cluster; "
                 "use maps='auto'."
             )
+        if self.calibration == "temperature":
+            raise ValueError("calibration='temperature' is not available on a cluster; use 'auto'.")
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
@@ -171,7 +175,7 @@ class MBKLClassifier(Costs, KernelClassifier):
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Return class probabilities; needs loss="logistic"."""
+        """Return class probabilities, lazily for an array or dataframe of Dask."""
         return self._lazily("predict_proba", X, np.float64, self.local_.classes_.size)
 
     def score(self, X, y, sample_weight=None) -> float:

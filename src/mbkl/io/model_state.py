@@ -50,6 +50,8 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         arrays["feature_rates"] = model.feature_rates_
     if kind != "MBKernel":
         learned.update(C=float(model.C_), temperature=float(model.temperature_))
+        if model.offset_ is not None:
+            learned["offset"] = float(model.offset_)
         arrays.update(
             coefficients=model.coef_.T,
             intercept=model.intercept_,
@@ -110,6 +112,7 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     model.gap_ = arrays.take("gap", "f", (2,))
     model.C_ = learned.not_negative("C")
     model.temperature_ = learned.positive("temperature")
+    model.offset_ = learned.take("offset", float) if "offset" in learned else None
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):

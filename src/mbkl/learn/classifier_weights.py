@@ -42,6 +42,7 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
+    leave_out: bool = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -61,6 +62,8 @@ def learn_classifier_weights(
         Solution for another cost, to start from.
     tol, max_iter, progress
         See `mbkl.solvers.problem`.
+    leave_out : bool
+        Whether to tell, where that is cheap, how the first rows are scored by all others.
 
     Returns
     -------
@@ -68,7 +71,8 @@ def learn_classifier_weights(
         Its weights are those of all maps.
     """
     whole = rows.operator
-    costs = cost / exact_total(rows.weights) * rows.weights
+    unit_cost = cost / exact_total(rows.weights)
+    costs = unit_cost * rows.weights
     kept = kernel_weights > 0
     if not kept.any():
         return _constant(rows, costs, loss)
@@ -79,6 +83,8 @@ def learn_classifier_weights(
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
     problem = _problem(operator, rows, costs, own_weights, loss)
+    if leave_out:
+        problem = replace(problem, unit_cost=unit_cost)
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 

@@ -109,6 +109,20 @@ class LabelledRows:
         numbers = np.argpartition(self.rank, n_rows)[:n_rows]
         return numbers[np.argsort(self.rank[numbers])]
 
+    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
+        """Return classes and weights of the first rows in the order of their own."""
+        numbers = self.first(n_rows) if n_rows < self.n_rows else self._in_order()
+        return self.y[numbers], self.weights[numbers]
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows, in memory, in the order of their own."""
+        some = self.take(self.first(n_rows) if n_rows < self.n_rows else self._in_order())
+        return replace(some, operator=some.operator.collected(), rank=None)
+
+    def _in_order(self) -> NDArray[np.intp]:
+        """Return the numbers of all rows in the order of their own."""
+        return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.
 

@@ -63,7 +63,8 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
         start = start or _on_a_part(problem, part, progress)
     start = start or Solution.nothing(problem.shape)
     part = part if has_cells else None
-    return _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    solution = _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    return replace(solution, left_out=start.left_out)
 
 
 def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
@@ -110,7 +111,9 @@ def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
     """Solve for a part of the rows: a start for all of them."""
     margins = problem.margins
     own = replace(margins, labels=margins.labels[part.numbers], costs=margins.costs[part.numbers])
-    small = Problem(part.operator, own, problem.penalty, lambda: part.gram)
+    small = Problem(
+        part.operator, own, problem.penalty, lambda: part.gram, unit_cost=problem.unit_cost
+    )
     return _with_gram(small, None, _START_TOL, _START_ITER, progress)
 
 
