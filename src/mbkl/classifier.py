@@ -97,6 +97,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
+            self._warn_if_one_class(learner.scores(solution))
         self.timings_ = progress.finish()
         return self
 
@@ -115,8 +116,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         is_in_folds = self.calibration == "temperature"
         if is_drawn_once and is_in_folds and any(plan.is_grown for plan in plans):
             raise ValueError(
-                "calibration='temperature' needs maps that have not seen the labels of held-out rows; with "
-                "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
+                "calibration='temperature' needs maps that have not seen the labels of held-out "
+                "rows; with grown ferns use C='auto' and maps='grown' alone, which need none."
             )
 
     def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
@@ -158,8 +159,24 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
             self._set_predictor()
+            self._warn_if_one_class(self.predictor_.scores(data.rows.in_memory().X))
         self.timings_ = progress.finish()
         return self
+
+    def _how_often(self, scores: np.ndarray) -> np.ndarray:
+        """Return how often each class has the best score."""
+        return np.bincount(best_class(scores), minlength=self.classes_.size)
+
+    def _warn_if_one_class(self, scores: np.ndarray) -> None:
+        """Warn of a model that has maps and says the same for all rows that it learned from."""
+        said = np.flatnonzero(self._how_often(scores))
+        if self.n_maps_ and said.size == 1:
+            warnings.warn(
+                f"The model says {self.classes_[said[0]]} for all rows that it learned from. Use "
+                "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
         """Turn weights to tables, and set the learned attributes."""

@@ -293,13 +293,15 @@ def test_rows_left_out_are_scored_as_by_the_others(cost, n_samples):
     gram = np.exp(-((points[:, None] - points) ** 2).sum(axis=2))
     margins = Margins(labels, np.full((30, 1), cost * n_samples), SquaredHinge())
     operator = DenseMaps(np.linalg.cholesky(gram + 1e-10 * np.eye(30)))
-    whole = Problem(operator, margins, np.ones(30), lambda: gram, unit_cost=cost)
-    found = gram_newton.minimise(whole, None, 1e-10, 100).left_out[:, 0]
+    whole = Problem(operator, margins, np.ones(30), lambda: gram)
+    counts = np.full(30, float(n_samples))
+    left_out = replace(whole, copies=lambda: counts)
+    found = gram_newton.minimise(left_out, None, 1e-10, 100).left_out[:, 0]
     expected = np.empty(30)
     for row in range(30):
         costs = margins.costs.copy()
         costs[row] -= cost * (1 - 1e-6)
-        without = replace(whole, margins=replace(margins, costs=costs), unit_cost=None)
+        without = replace(whole, margins=replace(margins, costs=costs))
         solution = gram_newton.minimise(without, None, 1e-10, 100)
         expected[row] = gram[row] @ solution.supports[:, 0] + solution.intercept[0]
     # Where the others stay on their sides of the margin the two are equal.

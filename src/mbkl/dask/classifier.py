@@ -12,11 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
-from mbkl.classifier import KernelClassifier, costs_of, has_probabilities
+from mbkl.classifier import KernelClassifier, best_class, costs_of, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
+from mbkl.dask.rows import RemoteRows
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter
 from mbkl.extras import require
@@ -138,6 +139,12 @@ class MBKLClassifier(Costs, KernelClassifier):
         crew = data.rows.crew  # type: ignore[attr-defined]
         weights, seed = data.weights, data.settings.seed
         return RemoteLabelledRows(crew, operator, data.y, self.classes_.size, weights, seed)
+
+    def _how_often(self, scores) -> np.ndarray:
+        if not isinstance(scores, RemoteRows):  # few rows are here
+            return super()._how_often(scores)
+        best = scores.apply(best_class, scores)
+        return (best[:, None] == np.arange(self.classes_.size)).astype(np.int64).sum(axis=0)
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.

@@ -134,7 +134,6 @@ def fit_calibration(scores: Array, y: NDArray[np.intp], weights: Array) -> Calib
     array([[0.2, 0.8]])
     """
 
-
     def log_loss(log_temperature: float, offset: float) -> float:
         values = log_probabilities(scores, float(np.exp(log_temperature)), offset)
         return -exact_total(weights * values[np.arange(y.size), y])

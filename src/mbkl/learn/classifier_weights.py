@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
 from mbkl.engine.arrays import Values, exact_total, index_for, is_numpy, namespace
-from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.losses import LOSSES, smoothing_path
 from mbkl.solvers.margins import Margins
@@ -71,8 +72,7 @@ def learn_classifier_weights(
         Its weights are those of all maps.
     """
     whole = rows.operator
-    unit_cost = cost / exact_total(rows.weights)
-    costs = unit_cost * rows.weights
+    costs = cost / exact_total(rows.weights) * rows.weights
     kept = kernel_weights > 0
     if not kept.any():
         return _constant(rows, costs, loss)
@@ -82,15 +82,18 @@ def learn_classifier_weights(
     columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
-    problem = _problem(operator, rows, costs, own_weights, loss)
-    if leave_out:
-        problem = replace(problem, unit_cost=unit_cost)
+    problem = _problem(operator, rows, costs, own_weights, loss, leave_out)
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 
 
 def _problem(
-    operator: Operator, rows: LabelledRows, costs: Array, kernel_weights: Array, loss: str
+    operator: Operator,
+    rows: LabelledRows,
+    costs: Array,
+    kernel_weights: Array,
+    loss: str,
+    leave_out: bool,
 ) -> Problem:
     """Return what to minimise, with the ways that few and many rows allow."""
     labels = one_vs_rest_labels(operator.to_device(rows.y), rows.n_classes)
@@ -102,11 +105,13 @@ def _problem(
     def first_rows(n_rows: int) -> FirstRows:
         numbers = rows.first(n_rows)
         part = operator.take(numbers)
-        return FirstRows(part, numbers, part.gram(kernel_weights))
+        copies = partial(copies_of_rows, part, rows.weights[numbers], rows.seed)
+        return FirstRows(part, numbers, part.gram(kernel_weights), copies if leave_out else None)
 
+    copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = Margins(labels, costs[:, None], LOSSES[loss])
-    return Problem(operator, margins, penalty, gram, first_rows)
+    return Problem(operator, margins, penalty, gram, first_rows, copies if leave_out else None)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:

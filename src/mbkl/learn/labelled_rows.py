@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mbkl.cells.operator import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
-from mbkl.engine.rows import scramble
+from mbkl.engine.rows import copies_of, scramble
 
 Array = NDArray[np.float64]
 
@@ -135,6 +135,11 @@ class LabelledRows:
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
+
+
+def copies_of_rows(operator: Operator, weights: Array, seed: int) -> Array:
+    """Return how many samples each of some rows in memory stands for."""
+    return copies_of(row_hashes(operator, seed)[:, 0].tolist(), weights)
 
 
 def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:

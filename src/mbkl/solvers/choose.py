@@ -111,9 +111,7 @@ def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
     """Solve for a part of the rows: a start for all of them."""
     margins = problem.margins
     own = replace(margins, labels=margins.labels[part.numbers], costs=margins.costs[part.numbers])
-    small = Problem(
-        part.operator, own, problem.penalty, lambda: part.gram, unit_cost=problem.unit_cost
-    )
+    small = Problem(part.operator, own, problem.penalty, lambda: part.gram, copies=part.copies)
     return _with_gram(small, None, _START_TOL, _START_ITER, progress)
 
 

@@ -54,6 +54,7 @@ def minimise(
     assert problem.gram is not None
     assert problem.penalty is not None
     gram, margins, operator = problem.gram(), problem.margins, problem.operator
+    copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
     tell = _SharedProgress(progress)
     with one_blas_thread():
@@ -63,7 +64,7 @@ def minimise(
         def solve(column: int) -> Solution:
             part = margins.columns(np.array([column]))
             own = begin[:, column]
-            return _minimise_column(gram, part, own, tol, max_iter, tell, problem.unit_cost)
+            return _minimise_column(gram, part, own, tol, max_iter, tell, copies)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -133,7 +134,7 @@ def _minimise_column(
     tol: float,
     max_iter: int,
     tell: _SharedProgress,
-    unit_cost: float | None,
+    copies: Array | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet."""
     scores = gram @ alpha
@@ -157,9 +158,9 @@ def _minimise_column(
         scores = scores + step * (new_scores - scores)
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
-    if unit_cost is not None:
+    if copies is not None:
         system = system or _NewtonSystem.of(gram, margins, shifted)
-        solution.left_out = _left_out_scores(system, margins, shifted, unit_cost)
+        solution.left_out = _left_out_scores(system, margins, shifted, copies)
     return solution
 
 
@@ -219,11 +220,11 @@ class _NewtonSystem:
 
 
 def _left_out_scores(
-    system: _NewtonSystem, margins: Margins, shifted: Array, unit_cost: float
+    system: _NewtonSystem, margins: Margins, shifted: Array, copies: Array
 ) -> Array:
     """Return the scores of the first rows, each without one of the samples that it stands for."""
-    n_rows = min(len(shifted), limits.ROWS_LEFT_OUT)
-    shares = system.own_shares(n_rows) * np.minimum(unit_cost / margins.costs[:n_rows, 0], 1.0)
+    n_rows = copies.size
+    shares = system.own_shares(n_rows) / copies
     labels = margins.labels[:n_rows]
     lacking = 1.0 - labels * shifted[:n_rows]
     return labels * (1.0 - np.where(lacking > 0, lacking / (1.0 - shares[:, None]), lacking))

@@ -45,9 +45,9 @@ class Problem:
         Returns Z diag(1 / penalty) Z', for a problem of few rows.
     first_rows : callable or None
         Returns so many rows that are as good as random, for a problem of many.
-    unit_cost : float or None
-        Cost of one sample, of which a row may stand for several. Where it is given, solvers
-        with a kernel matrix tell how the first rows are scored by all others.
+    copies : callable or None
+        Returns how many samples each row stands for. Where it is given, solvers with a kernel
+        matrix tell how the first rows are scored by all others.
     """
 
     operator: Any
@@ -55,7 +55,7 @@ class Problem:
     penalty: Values = None
     gram: Callable[[], Array] | None = None
     first_rows: Callable[[int], FirstRows] | None = None
-    unit_cost: float | None = None
+    copies: Callable[[], Array] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -112,11 +112,14 @@ class FirstRows:
         Which of all rows they are.
     gram : ndarray of shape (n_rows, n_rows) or None
         Z diag(1 / penalty) Z' of these rows.
+    copies : callable or None
+        Returns how many samples each of them stands for.
     """
 
     operator: Any
     numbers: Any
     gram: Values = None
+    copies: Callable[[], Array] | None = None
 
     def with_gram(self, kernel_weights: Values) -> FirstRows:
         """Return the same with their kernel matrix."""
