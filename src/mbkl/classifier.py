@@ -23,6 +23,7 @@ from mbkl.learn.calibration import (
     log_probabilities,
     temperature_by_folds,
 )
+from mbkl.learn.classifier_weights import rounded_cells
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, Targets, families_of, plans_of
@@ -184,7 +185,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         learner.warn_if_not_converged(
             "Step 2 (classifier weights)", solution, "Use a smaller C or a larger max_iter."
         )
-        self.coef_ = solution.weights[learner.rows.operator.spread(kept)].T
+        operator = learner.rows.operator
+        weights = rounded_cells(operator, solution.weights)
+        self.coef_ = weights[operator.spread(kept)].T
         self.intercept_ = solution.intercept
         first = kernel.solution
         self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))

@@ -53,7 +53,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         if model.offset_ is not None:
             learned["offset"] = float(model.offset_)
         arrays.update(
-            coefficients=model.coef_.T,
+            coefficients=_single_where_exact(model.coef_.T),
             intercept=model.intercept_,
             objective=model.objective_,
             gap=model.gap_,
@@ -120,6 +120,13 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     model.predictor_ = TablePredictor(
         model._maps, tables, model.intercept_, model.n_jobs, model.device
     )
+
+
+def _single_where_exact(values: NDArray) -> NDArray:
+    """Return numbers in single precision, where that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
 
 
 # ---------------------------------------------------------------- labels and names

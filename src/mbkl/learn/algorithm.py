@@ -142,7 +142,7 @@ class Learner:
         C: float,
         start: Solution | None = None,
         *,
-        leave_out: bool = False,
+        leave_out: bool | str = False,
         tol: float | None = None,
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel.
@@ -153,7 +153,7 @@ class Learner:
         C : float
         start : Solution or None
             For another cost or other rows, to start from.
-        leave_out : bool
+        leave_out : bool or "always"
             Whether to tell, where that is cheap, how the first rows are scored by all others.
         tol : float or None
             None means that of the settings.

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from mbkl.engine import limits
 from mbkl.engine.arrays import exact_total
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.labelled_rows import LabelledRows, row_hashes
+from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows, row_hashes
 from mbkl.solvers.problem import Solution
 
 Array = NDArray[np.float64]
@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 _N_FOLDS = 3
 # Where no kernel matrix tells how rows are scored without them, a fifth is held out.
 _SHARES_HELD_OUT = 5
+# A kernel matrix that is formed for this alone has so many rows.
+_ROWS_TO_SOLVE = 1_000
+_MANY_COPIES = 3
 _LOOSELY = 0.03
 # Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
 # squared hinge has its minimum for known probabilities: score = 2 * probability - 1.
@@ -101,22 +104,25 @@ def calibrate(learner: Learner, kernel: Kernel, C: float, solution: Solution) ->
 
 def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> tuple[Array, Array, Array]:
     """Return scores, classes and weights of rows that a model of some rows has not seen."""
-    rows = learner.rows.some_here(limits.ROWS_OF_A_PART)
+    is_squared = learner.settings.loss == "squared_hinge"
+    rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
     part = replace(learner, rows=rows)
     with warnings.catch_warnings():
         # The fit on all rows warns of the same things.
         warnings.simplefilter("ignore")
-        if learner.settings.loss == "squared_hinge":
-            solution = part.learn_classifier(kernel, C, leave_out=True, tol=_LOOSELY)
-            if solution.left_out is not None:
+        if is_squared:
+            solution = part.learn_classifier(kernel, C, leave_out="always", tol=_LOOSELY)
+            if solution.left_out is not None:  # there are maps
                 n_rows = len(solution.left_out)
                 return solution.left_out, rows.y[:n_rows], rows.weights[:n_rows]
         folds = hash_folds(rows, _SHARES_HELD_OUT)
         inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
-        if not outside.size or np.unique(rows.y[inside]).size < rows.n_classes:
-            inside = outside = np.arange(rows.y.size)  # too few rows to hold any out
+        copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
+        is_too_few = not outside.size or np.unique(rows.y[inside]).size < rows.n_classes
+        if is_too_few or copies.mean() > _MANY_COPIES:  # or none would be like those held out
+            inside = outside = np.arange(rows.y.size)
         own = part.take(inside)
         solution = own.learn_classifier(kernel, C * inside.size / rows.y.size, tol=_LOOSELY)
     return part.take(outside).scores(solution), rows.y[outside], rows.weights[outside]

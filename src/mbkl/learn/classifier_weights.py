@@ -18,6 +18,8 @@ from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
 Array = NDArray[np.float64]
 
+_STEP = 2.0**-26
+
 
 def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     """Return +1 and -1 for each row and problem; two classes are one problem.
@@ -43,7 +45,7 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
-    leave_out: bool = False,
+    leave_out: bool | str = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -63,7 +65,7 @@ def learn_classifier_weights(
         Solution for another cost, to start from.
     tol, max_iter, progress
         See `mbkl.solvers.problem`.
-    leave_out : bool
+    leave_out : bool or "always"
         Whether to tell, where that is cheap, how the first rows are scored by all others.
 
     Returns
@@ -87,13 +89,22 @@ def learn_classifier_weights(
     return _moved(solution, own_columns, columns, whole.n_columns)
 
 
+def rounded_cells(operator: Operator, weights: Array) -> Array:
+    """Return the weights with those of cells rounded, so that little has to be stored.
+
+    Cells of ferns are many, and most of their weights tiny: steps of one part in sixty million
+    of the margin move scores by far less than the tolerance of any solver.
+    """
+    return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
+
+
 def _problem(
     operator: Operator,
     rows: LabelledRows,
     costs: Array,
     kernel_weights: Array,
     loss: str,
-    leave_out: bool,
+    leave_out: bool | str,
 ) -> Problem:
     """Return what to minimise, with the ways that few and many rows allow."""
     labels = one_vs_rest_labels(operator.to_device(rows.y), rows.n_classes)
@@ -111,7 +122,9 @@ def _problem(
     copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = Margins(labels, costs[:, None], LOSSES[loss])
-    return Problem(operator, margins, penalty, gram, first_rows, copies if leave_out else None)
+    left_out = copies if leave_out else None
+    always = leave_out == "always"
+    return Problem(operator, margins, penalty, gram, first_rows, left_out, always)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:

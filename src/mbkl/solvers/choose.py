@@ -49,7 +49,7 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
     if operator.many_at_once:
         return _all_at_once(problem, start, tol, max_iter, progress)
     has_gram = problem.gram is not None and isinstance(loss, SquaredHinge)
-    if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):
+    if has_gram and (problem.needs_left_out or may_use_gram(problem.n_rows, problem.shape[0])):
         return _with_gram(problem, start, tol, max_iter, progress)
     is_hinge = isinstance(loss, Hinge)
     if _is_dense(problem, limits.FEW_ROWS_DENSE_HINGE if is_hinge else limits.FEW_ROWS_DENSE):

@@ -48,6 +48,8 @@ class Problem:
     copies : callable or None
         Returns how many samples each row stands for. Where it is given, solvers with a kernel
         matrix tell how the first rows are scored by all others.
+    needs_left_out : bool
+        Whether that is what the problem is solved for.
     """
 
     operator: Any
@@ -56,6 +58,7 @@ class Problem:
     gram: Callable[[], Array] | None = None
     first_rows: Callable[[int], FirstRows] | None = None
     copies: Callable[[], Array] | None = None
+    needs_left_out: bool = False
 
     @property
     def n_rows(self) -> int:
