@@ -30,10 +30,12 @@ class InputColumn:
         A date is a number of days since 1970-01-01.
     levels : tuple of str
         Of a category: the label of each of its features, or of each value of its feature.
+    has_feature_a_level : bool
+        Whether each level has a feature of zeros and ones.
 
     Examples
     --------
-    >>> town = InputColumn("town", (1, 2), "category", ("Rome", "Bonn"))
+    >>> town = InputColumn("town", (1, 2), "category", ("Rome", "Bonn"), True)
     >>> town.encoded(1), town.encoded(None)
     ([0.0, 1.0], [0.0, 0.0])
     """
@@ -42,11 +44,7 @@ class InputColumn:
     features: tuple[int, ...]
     kind: str = "number"
     levels: tuple[str, ...] = ()
-
-    @property
-    def has_feature_a_level(self) -> bool:
-        """Whether each level has a feature of zeros and ones."""
-        return self.kind == "category" and len(self.features) == len(self.levels) != 1
+    has_feature_a_level: bool = False
 
     def encoded(self, level: int | None) -> list[float]:
         """Return the values of the features for a level; None is a missing or new one."""
@@ -91,7 +89,8 @@ def columns_of_rules(
         if kind == "category" and not levels:  # such as booleans, which are numbers of two values
             levels = ("false", "true")
         features = tuple(range(first, first + width))
-        columns.append(InputColumn(str(rule["name"]), features, kind, levels))
+        is_one_hot = rule["kind"] == "one-hot"
+        columns.append(InputColumn(str(rule["name"]), features, kind, levels, is_one_hot))
         first += width
     return tuple(columns)
 
