@@ -124,13 +124,13 @@ class Trained:
                 )
         return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
 
-    def columns(self, frame: Frame) -> tuple[InputColumn, ...] | None:
+    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
         """Return what the features are made of, or None where they are columns themselves."""
-        if self.rules is None or frame.is_sparse:
+        if self.rules is None or (frame is not None and frame.is_sparse):
             return None
         from mbkl.explain.input_columns import columns_of_rules
 
-        return columns_of_rules(self.rules, kinds_of(frame.columns))
+        return columns_of_rules(self.rules, {} if frame is None else kinds_of(frame.columns))
 
     @property
     def _columns(self) -> list[str]:

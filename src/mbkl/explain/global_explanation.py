@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,38 @@ class GlobalExplanation:
     def ranking(self) -> NDArray[np.intp]:
         """Features from the most to the least important."""
         return np.argsort(-self.importance, kind="stable")
+
+    def by_column(self) -> GlobalExplanation:
+        """Return the explanation with the given columns in place of the features, less shapes.
+
+        How much two columns tell together is the sum over their features.
+        """
+        if self.column_importances is None:
+            return self
+        owner = {one: place for place, own in enumerate(self.columns) for one in own.features}
+        places = list(dict.fromkeys(owner[feature] for feature in self.pair_features.tolist()))
+        belongs = np.array([[owner[f] == p for f in self.pair_features.tolist()] for p in places])
+        belongs = belongs.reshape(len(places), self.pair_features.size)
+        strengths = belongs @ self.pair_strengths @ belongs.T
+        np.fill_diagonal(strengths, 0.0)
+        names = tuple(column.name for column in self.columns)
+        joined: dict[tuple[int, ...], Array] = {}
+        for group in self.groups:
+            key = tuple(sorted({owner[feature] for feature in group.features}))
+            joined[key] = joined.get(key, 0.0) + group.importances
+        groups = [
+            FeatureGroup(key, " & ".join(names[i] for i in key), value)
+            for key, value in joined.items()
+        ]
+        return replace(
+            self,
+            feature_names=names,
+            importances=self.column_importances,
+            shapes=(),
+            groups=tuple(sorted(groups, key=lambda group: -group.importance)),
+            pair_features=np.array(places, dtype=np.intp),
+            pair_strengths=strengths,
+        )
 
     def shape(self, feature: int | str) -> FeatureShape:
         """Return the shape function of a feature, given by number or name."""

@@ -38,6 +38,8 @@ class InputColumn:
     >>> town = InputColumn("town", (1, 2), "category", ("Rome", "Bonn"), True)
     >>> town.encoded(1), town.encoded(None)
     ([0.0, 1.0], [0.0, 0.0])
+    >>> town.words(np.array([31.0, 0.0, 1.0])), town.words(np.array([31.0, 0.0, 0.0]))
+    ('Bonn', 'missing')
     """
 
     name: str
@@ -60,6 +62,18 @@ class InputColumn:
         values = rows[:, self.features[0]].astype(np.float64)
         is_known = (values >= 0) & (values < len(self.levels))
         return np.where(is_known, np.nan_to_num(values), len(self.levels)).astype(np.intp)
+
+    def words(self, row: NDArray) -> str:
+        """Return what a row of X has in this column, as people write it."""
+        if self.kind == "category":
+            return (*self.levels, "missing")[self.level_of(row[None])[0]]
+        value = float(row[self.features[0]])
+        if np.isnan(value):
+            return "missing"
+        if self.kind == "date":
+            return str(np.datetime64(round(value), "D"))
+        # As it was written: 0.1, not the float32 number next to it with all its digits.
+        return f"{float(str(row[self.features[0]])):g}" if self.kind == "number" else f"{value:.0f}"
 
 
 def columns_of_rules(
@@ -95,9 +109,9 @@ def columns_of_rules(
     return tuple(columns)
 
 
-def columns_of_features(names: Sequence[str], X) -> tuple[InputColumn, ...]:
+def columns_of_features(names: Sequence[str], X=None) -> tuple[InputColumn, ...]:
     """Return a column for each feature of X; whole ones are those with no other numbers."""
-    some = X[:_ROWS_TO_LOOK_AT]
+    some = None if X is None else X[:_ROWS_TO_LOOK_AT]
     if not isinstance(some, np.ndarray):
         return tuple(InputColumn(name, (place,)) for place, name in enumerate(names))
     with np.errstate(invalid="ignore"):

@@ -102,7 +102,9 @@ def calibrate(learner: Learner, kernel: Kernel, C: float, solution: Solution) ->
     return fit_calibration(scores, y, weights)
 
 
-def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> tuple[Array, Array, Array]:
+def _scores_of_a_part(
+    learner: Learner, kernel: Kernel, C: float
+) -> tuple[Array, NDArray[np.intp], Array]:
     """Return scores, classes and weights of rows that a model of some rows has not seen."""
     is_squared = learner.settings.loss == "squared_hinge"
     rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)

@@ -42,6 +42,8 @@ _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
 _PAIRS, _GROUPS, _CURVES = 10, 8, 24
+# Pictures of two columns: how many, of how many values each, over how many rows.
+_PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
 # Without new rows the accuracy is that of so many folds, or on more rows of the first of them.
 _FOLDS, _ROWS_IN_FOLDS = 5, 5_000
 
@@ -129,7 +131,8 @@ def cross_validated(model, X, y) -> Guesses | None:
             if y.size > _ROWS_IN_FOLDS:
                 break
     rows = np.concatenate(outside_rows)
-    joined = None if chances[0] is None else np.concatenate(chances)
+    known = [own for own in chances if own is not None]
+    joined = np.concatenate(known) if known else None
     how = "held out" if len(parts) == 1 else "folds"
     return Guesses(y[rows], np.concatenate(parts), joined, how)
 
@@ -181,30 +184,20 @@ def accuracy(model, made: Guesses) -> dict:
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
     """Return the columns to show with their levels, pairs that interact and sets of columns."""
-    assert explanation.column_importances is not None
-    columns = explanation.columns
-    values = explanation.column_importances.mean(axis=1)
-    owner = {feature: place for place, own in enumerate(columns) for feature in own.features}
-    pairs = _pairs_of_columns(explanation, owner)
-    places = list(pairs)[:_PAIRS]
-    strengths = [[pairs[a].get(b, 0.0) for b in places] for a in places]
-    joined: dict[tuple, float] = {}
-    for group in explanation.groups:
-        key = tuple(sorted({owner[feature] for feature in group.features}))
-        if len(key) > 1:
-            joined[key] = joined.get(key, 0.0) + group.importance
-    ordered = sorted(joined.items(), key=lambda item: -item[1])
+    whole = explanation.by_column()
+    names, pairs = whole.feature_names, whole.pair_features[:_PAIRS]
+    joined = [group for group in whole.groups if len(group.features) > 1]
     return {
-        "names": [columns[place].name for place in shown],
-        "values": rounded(values[list(shown)]),
-        "levels": [_levels(explanation, columns[place]) for place in shown],
+        "names": [names[place] for place in shown],
+        "values": rounded(whole.importance[list(shown)]),
+        "levels": [_levels(explanation, whole.columns[place]) for place in shown],
         "columns": [int(place) for place in shown],
-        "rows": explanation.n_rows,
-        "pairNames": [columns[place].name for place in places],
-        "pairs": rounded(np.array(strengths).reshape(len(places), len(places))),
+        "rows": whole.n_rows,
+        "pairNames": [names[place] for place in pairs],
+        "pairs": rounded(whole.pair_strengths[: pairs.size, : pairs.size]),
         "groups": [
-            {"name": _group_name(key, [column.name for column in columns]), "value": value}
-            for key, value in ordered[:_GROUPS]
+            {"name": _group_name(group.features, names), "value": group.importance}
+            for group in joined[:_GROUPS]
         ],
         "groupCount": len(joined),
     }
@@ -219,22 +212,64 @@ def _levels(explanation: GlobalExplanation, column: InputColumn) -> list[dict]:
     return [{"name": column.levels[k], "value": float(values[k])} for k in order]
 
 
-def _pairs_of_columns(explanation: GlobalExplanation, owner: Mapping[int, int]) -> dict:
-    """Return how much columns tell together: the sums over their features."""
-    found: dict[int, dict[int, float]] = {}
-    features = explanation.pair_features.tolist()
-    for i, first in enumerate(features):
-        own = found.setdefault(owner[first], {})
-        for j, second in enumerate(features):
-            if owner[second] != owner[first]:
-                strength = float(explanation.pair_strengths[i, j])
-                own[owner[second]] = own.get(owner[second], 0.0) + strength
+def together(model, X, explanation: GlobalExplanation) -> list[dict]:
+    """Return what values of two columns add together, for the pairs that tell most."""
+    whole = explanation.by_column()
+    places = whole.pair_features.tolist()
+    ordered = sorted(
+        (
+            (float(whole.pair_strengths[i, j]), a, b)
+            for i, a in enumerate(places)
+            for j, b in enumerate(places[:i])
+        ),
+        reverse=True,
+    )
+    rows = some_rows(X, _PAIR_BACKGROUND)
+    base = model.predictor_.scores(rows).mean(axis=0)
+    found = []
+    for strength, *pair in ordered[:_PAIR_PICTURES]:
+        if not strength > 0:
+            break
+        columns = [explanation.columns[place] for place in pair]
+        options = [_some_values(column, X) for column in columns]
+        shape = tuple(len(words) for words, _ in options)
+        mixed = np.tile(rows, (shape[0] * shape[1], 1)).astype(np.float64)
+        by_pair = mixed.reshape(*shape, len(rows), -1)
+        for axis, (column, (_, values)) in enumerate(zip(columns, options, strict=True)):
+            spread = values[:, None] if axis == 0 else values[None]
+            by_pair[..., list(column.features)] = spread[:, :, None]
+        means = model.predictor_.scores(mixed).reshape(*shape, len(rows), -1).mean(axis=2) - base
+        score = int(np.ptp(means, axis=(0, 1)).argmax())
+        found.append(
+            {
+                "names": [column.name for column in columns],
+                "score": str(explanation.classes[score]),
+                "rows": options[0][0],
+                "columns": options[1][0],
+                "values": rounded(means[:, :, score], 3),
+            }
+        )
     return found
+
+
+def _some_values(column: InputColumn, X) -> tuple[list[str], NDArray[np.float64]]:
+    """Return some values of a column in words, and what its features are for them."""
+    own = some_rows(X[:, list(column.features)], _ROWS_OF_VALUES).astype(np.float64)
+    local = replace(column, features=tuple(range(len(column.features))))
+    if column.kind == "category":
+        levels = np.bincount(local.level_of(own), minlength=len(column.levels) + 1)
+        common = np.argsort(-levels[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
+        values = np.array([column.encoded(int(level)) for level in common])
+        return [column.levels[level] for level in common], values
+    present = own[~np.isnan(own)]
+    steps = np.quantile(present, np.linspace(0.02, 0.98, _VALUES_OF_A_PAIR), method="nearest")
+    values = np.unique(steps)[:, None] if present.size else np.zeros((1, 1))
+    return [local.words(np.array([float(f"{value[0]:.4g}")])) for value in values], values
 
 
 def _group_name(features: Sequence[int], names: Sequence[str]) -> str:
     if len(features) > 8:
-        return f"{len(features)} features"
+        return f"{len(features)} columns"
     return ", ".join(names[feature] for feature in features)
 
 
@@ -278,10 +313,8 @@ def _bars(column: InputColumn, own: list, explanation: GlobalExplanation, X) -> 
 
 def columns_to_show(explanation: GlobalExplanation, most: int) -> list[int]:
     """Return the most important columns, fewer where there are many classes."""
-    assert explanation.column_importances is not None
     room = _SHAPE_VALUES // (_STEPS * len(explanation.classes))
-    ranking = np.argsort(-explanation.column_importances.mean(axis=1), kind="stable")
-    return ranking[: max(min(most, room), 1)].tolist()
+    return explanation.by_column().ranking[: max(min(most, room), 1)].tolist()
 
 
 def _shape(shape: FeatureShape) -> dict:

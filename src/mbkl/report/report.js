@@ -86,6 +86,16 @@ const sections = {
         strength: (value) => value / strongest,
       }));
     }
+    for (const pair of found.together) {
+      const most = Math.max(...pair.values.flat().map(Math.abs)) || 1;
+      section.append(heatTable(pair.rows, pair.columns, pair.values, {
+        label: `What ${pair.names[0]} (down) and ${pair.names[1]} (across) add together to the score of ${pair.score}, on average over the other columns`,
+        corner: "",
+        text: (value) => value.toFixed(2).replace("-", "−"),
+        strength: (value) => (0.9 * Math.abs(value)) / most,
+        mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
+      }));
+    }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
         `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of columns that are asked about together`),

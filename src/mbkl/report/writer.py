@@ -123,7 +123,10 @@ def write_report(
         "scores": [str(label) for label in explanation.classes],
         "facts": content.describe_model(model),
         "accuracy": content.accuracy(model, made),
-        "importances": content.importances(explanation, shown),
+        "importances": {
+            **content.importances(explanation, shown),
+            "together": content.together(model, rows, explanation),
+        },
         "shapes": content.shapes(explanation, shown, rows),
         "kernel": content.kernel(model, X, y),
         "whatIf": content.what_if(
