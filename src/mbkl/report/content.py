@@ -107,8 +107,8 @@ def guesses(model, X, y, how: str) -> Guesses:
 def cross_validated(model, X, y) -> Guesses | None:
     """Return what models like this one say about rows that they have not seen.
 
-    These are models of five folds, or for many rows one of four fifths of them. None where the
-    rows cannot be divided so.
+    These are models of five folds (of fewer, where no class has five rows), or for many rows
+    one of four fifths of them. None where the rows cannot be divided so.
     """
     y = np.asarray(y)
     alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
@@ -116,7 +116,7 @@ def cross_validated(model, X, y) -> Guesses | None:
     counts = np.unique(y, return_counts=True)[1]
     if counts.min() < 2 or y.size < _FOLDS:
         return None
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    folds = StratifiedKFold(min(_FOLDS, counts.max()), shuffle=True, random_state=0)
     parts, outside_rows, chances = [], [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
@@ -283,7 +283,8 @@ def shapes(explanation: GlobalExplanation, shown: Sequence[int], X) -> list[dict
         if column.kind == "category":
             found.append({"column": int(place), **_bars(column, own, explanation, X)})
         elif own[0] is not None:
-            found.append({"column": int(place), "kind": column.kind, **_shape(own[0])})
+            numeric = {"kind": column.kind, **_shape(own[0]), "name": column.name}
+            found.append({"column": int(place), **numeric})
     return found
 
 

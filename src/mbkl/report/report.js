@@ -1,9 +1,9 @@
 // The sections of the page, filled from the data.
 
-const measuredOn = { new: "new rows", folds: "rows held out in five folds", "held out": "rows held out", training: "training rows" };
+const measuredOn = { new: "new rows", folds: "rows held out in cross-validation", "held out": "rows held out", training: "training rows" };
 const howMeasured = {
   new: "Measured on new rows, which the model has not seen.",
-  folds: "Measured by cross-validation: each fifth of the rows is classified by a model that has learned from the others.",
+  folds: "Measured by cross-validation: each part of the rows is classified by a model that has learned from the others.",
   "held out": "Measured on a fifth of the rows, by a model that has learned from the others.",
   training: "Measured on the rows that the model learned from: on new rows it will be lower.",
 };

@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length
 
 from mbkl.explain import InputColumn, explain_global
 from mbkl.explain.background import check_number
-from mbkl.explain.global_explanation import feature_names_of
+from mbkl.explain.global_explanation import check_model, feature_names_of
 from mbkl.explain.input_columns import columns_of_features
 from mbkl.io.container import write_atomically
 from mbkl.report import content
@@ -105,6 +105,7 @@ def write_report(
     check_consistent_length(X, y)
     X_new, y_new = (X, y) if X_test is None else (X_test, y_test)
     check_consistent_length(X_new, y_new)
+    check_model(model)
     rows = model._validate_new(X)
     names = _checked_names(feature_names_of(model), feature_names)
     columns = columns or columns_of_features(names, rows)
