@@ -12,7 +12,7 @@ const writers = { date, whole: (value) => number(value, 6), number: (value) => n
 function qualityCurves(section, curves) {
   const group = element("select", { id: "curve-class" }, ...curves.map((one) => element("option", {}, one.name)));
   const holder = element("div", { class: "columns quality" });
-  const told = element("p", { class: "readout" });
+  const told = element("p", { class: "told" });
   section.append(element("h3", {}, "Probabilities"),
     ...(curves.length > 1 ? [element("div", { class: "controls" }, element("label", { for: "curve-class" }, "Class against the rest"), group)] : []),
     holder, told);
