@@ -34,11 +34,11 @@ def die_at(monkeypatch, method, call):
     calls = []
     original = getattr(Learner, method)
 
-    def dying(self, *arguments):
+    def dying(self, *arguments, **options):
         calls.append(method)
         if len(calls) == call:
             raise Killed
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(Learner, method, dying)
     return calls

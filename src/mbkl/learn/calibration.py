@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +16,7 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import exact_total
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows, row_hashes
-from mbkl.solvers.problem import Solution
+from mbkl.solvers.problem import Progress, Solution, go_on
 
 Array = NDArray[np.float64]
 
@@ -102,6 +104,14 @@ def calibrate(learner: Learner, kernel: Kernel, C: float, solution: Solution) ->
     return fit_calibration(scores, y, weights)
 
 
+class _Quietly:
+    """The progress of a solver that is no stage of its own."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Progress]:
+        yield go_on
+
+
 def _scores_of_a_part(
     learner: Learner, kernel: Kernel, C: float
 ) -> tuple[Array, NDArray[np.intp], Array]:
@@ -110,7 +120,7 @@ def _scores_of_a_part(
     rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
-    part = replace(learner, rows=rows)
+    part = replace(learner, rows=rows, progress=_Quietly())  # type: ignore[arg-type]
     with warnings.catch_warnings():
         # The fit on all rows warns of the same things.
         warnings.simplefilter("ignore")
