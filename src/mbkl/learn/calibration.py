@@ -24,7 +24,7 @@ _N_FOLDS = 3
 # Where no kernel matrix tells how rows are scored without them, a fifth is held out.
 _SHARES_HELD_OUT = 5
 # A kernel matrix that is formed for this alone has so many rows.
-_ROWS_TO_SOLVE = 1_000
+_ROWS_TO_SOLVE = 500
 _MANY_COPIES = 3
 _LOOSELY = 0.03
 # Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
