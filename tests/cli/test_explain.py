@@ -22,7 +22,7 @@ def test_importances(mbkl, model_file, people_csv, people):
     shown = mbkl("explain", model_file, people_csv, "--top", "2").out
     names = [line.split()[0] for line in shown.splitlines() if line]
     assert names[:3] == ["column", *(one["name"] for one in found["columns"][:2])]
-    assert {one["name"] for one in found["columns"]} == set(people.columns) - {"income"}
+    assert {one["name"] for one in found["columns"]} == set(people.columns) - {"income", "key"}
     assert "together" in names
 
 
@@ -34,7 +34,7 @@ def test_one_row(mbkl, model_file, people_csv, people):
     model, X = model_and_rows(model_file, people)
     expected = explain_local(model, X[4:5], background=X)
     found = mbkl.json("explain", model_file, people_csv, "--row", "5")
-    assert set(found["feature_names"]) == set(people.columns) - {"income"}
+    assert set(found["feature_names"]) == set(people.columns) - {"income", "key"}
     total = expected.contributions.sum(axis=1)
     np.testing.assert_allclose(np.sum(found["contributions"], axis=1), total)
     assert found["label"] == model.predict(X[4:5])[0]
