@@ -237,7 +237,7 @@ def test_a_cost_runs_step_2(n_classes, theta):
     assert (model.gap_[0] < model.tol) == (theta == "learned")
     assert model.theta_.sum() == pytest.approx(1.0)
     assert model.score(X, y) > 0.9
-    assert not hasattr(model, "predict_proba")
+    np.testing.assert_array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))
     path = grown().fit(X, y)
     if theta == "ones":
         np.testing.assert_allclose(model.theta_, path.theta_, rtol=1e-9)

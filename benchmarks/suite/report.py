@@ -109,10 +109,19 @@ def _overall_table(collection: Collection, names: Sequence[str]) -> str:
             "mean rank": f"{mean_ranks[position]:.2f}",
             "mean accuracy": percent(accuracy[:, position].mean()),
             "mean balanced accuracy": percent(balanced[position]),
+            "mean log loss": _mean_log_loss(collection, names, collection.methods[position]),
             "wins": int(n_wins[position]),
         }
         for position in np.argsort(mean_ranks, kind="stable")
     )
+
+
+def _mean_log_loss(collection: Collection, names: Sequence[str], method: str) -> str:
+    """Return the mean over folds and sets, or a dash where some were not measured."""
+    means = [[one.log_loss for one in collection.results[name, method]] for name in names]
+    if any(loss is None for losses in means for loss in losses):
+        return "-"
+    return f"{np.mean([np.mean(losses) for losses in means]):.3f}"
 
 
 def _halves_table(

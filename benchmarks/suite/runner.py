@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
 from benchmarks.common import n_cores, percent, say, seconds, versions
 from benchmarks.data import Dataset, gaussian_classes
@@ -92,6 +92,7 @@ def measure(method: str, table: Table, fold: Dataset, seed: int) -> Result:
             model = METHODS[method](table.X, seed, n_cores())
             fit_seconds = seconds(lambda: model.fit(fold.X_train, fold.y_train))
             guess, predict_seconds = _predict(model, fold.X_test)
+            loss = _log_loss(model, fold)
             model_bytes = _size(model)
         except Exception as error:
             message = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST_MESSAGE]
@@ -99,11 +100,22 @@ def measure(method: str, table: Table, fold: Dataset, seed: int) -> Result:
         return Result(
             accuracy=float(accuracy_score(fold.y_test, guess)),
             balanced_accuracy=float(balanced_accuracy_score(fold.y_test, guess)),
+            log_loss=loss,
             fit_seconds=fit_seconds,
             predict_seconds=predict_seconds,
             model_bytes=model_bytes,
             **sizes,
         )
+
+
+def _log_loss(model, fold: Dataset) -> float | None:
+    """Return the log loss on the test rows of a method that has probabilities."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
+    chances = np.zeros((len(fold.y_test), classes.size))
+    chances[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
+    return float(log_loss(fold.y_test, chances, labels=classes))
 
 
 def _warm_up(method: str) -> None:

@@ -41,6 +41,8 @@ class Result:
     Parameters
     ----------
     accuracy, balanced_accuracy : float
+    log_loss : float or None
+        Of the probabilities, where the method has some and it was measured.
     fit_seconds : float
         With the choice of parameters.
     predict_seconds : float
@@ -56,6 +58,7 @@ class Result:
 
     accuracy: float = 0.0
     balanced_accuracy: float = 0.0
+    log_loss: float | None = None
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
     train_rows: int = 0

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import warnings
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mbkl.engine.rows import Rows
-from mbkl.estimator import Calibrated, Costs, OfClasses, Placed, TrainingRows, estimator
+from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor, costs_of
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.calibration import Temperature, calibrate
+from mbkl.learn.calibration import (
+    THEORETICAL,
+    Calibration,
+    calibrate,
+    log_probabilities,
+    temperature_by_folds,
+)
 from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
 from mbkl.maps.growth import GrownMaps
+from mbkl.solvers.problem import Solution
 
 
 def has_probabilities(model) -> bool:
@@ -24,7 +32,8 @@ def has_probabilities(model) -> bool:
     is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
     if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
-            "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
+            "predict_proba needs calibration='auto' or 'temperature', or loss='logistic', set "
+            "before fit."
         )
     return True
 
@@ -45,36 +54,67 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     """What all classifiers do once costs are known: learn, and predict."""
 
-    # Not all classifiers have it as a parameter.
-    calibration: ClassVar[str | None] = None
+    calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
     def _look_at_held_out(
         self,
         learner: Learner,
         kernel: Kernel,
+        solution: Solution,
         C_kernel: float,
         setting: str,
         data: TrainingRows | None,
     ) -> None:
-        """Learn the temperature of probabilities, where it is asked for."""
-        self.temperature_, C, progress = 1.0, self.C_, learner.progress
-        if self.calibration is None:
-            return
-        with progress.stage("calibration"):
-            self.temperature_ = progress.recall(
-                f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
-            ).value
+        """Learn how scores become probabilities."""
+        with learner.progress.stage("calibration"):
+            rule = learner.progress.recall(
+                f"calibration, {setting}",
+                Calibration,
+                lambda: self._calibrate(learner, kernel, C_kernel, solution),
+            )
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
+        self._warn_if_one_class(learner.scores(solution))
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self.calibration == "auto"
+
+    def _calibrate(self, learner: Learner, kernel: Kernel, C_kernel, solution) -> Calibration:
+        """Return how scores become probabilities."""
+        if self.calibration == "temperature":
+            return temperature_by_folds(learner, C_kernel, self.C_)
+        if self.calibration is None or self.loss == "logistic":  # which has its own
+            return Calibration()
+        return calibrate(learner, kernel, self.C_, solution)
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
-        self.temperature_ = 1.0
+        rule = Calibration() if self.grows_by_log_loss else THEORETICAL
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
+        self._warn_if_one_class(grown.held_out_scores)
+
+    def _how_often(self, scores: np.ndarray) -> np.ndarray:
+        """Return how often each class has the best score."""
+        return np.bincount(best_class(scores), minlength=self.classes_.size)
+
+    def _warn_if_one_class(self, scores: np.ndarray) -> None:
+        """Warn of a model that has maps and says the same for all rows."""
+        said = np.flatnonzero(self._how_often(scores))
+        if self.n_maps_ and said.size == 1:
+            warnings.warn(
+                f"The model says {self.classes_[said[0]]} for all rows that it was tried on. Use "
+                "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _check_growth(self, rows: Rows) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
         plans = [] if self.maps == "auto" else self.plans(rows.shape)
-        if not self.grows(rows.shape) and self.calibration and any(plan.is_grown for plan in plans):
+        is_in_folds = self.calibration == "temperature" and not self.grows(rows.shape)
+        if is_in_folds and any(plan.is_grown for plan in plans):
             raise ValueError(
-                "calibration needs maps that have not seen the labels of held-out rows; with "
-                "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
+                "calibration='temperature' needs maps that have not seen the labels of held-out "
+                "rows; with grown ferns use C='auto' and maps='grown' alone, which need none."
             )
 
     def decision_function(self, X):
@@ -114,12 +154,14 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     @property
     def probability_rule(self) -> str:
-        """How scores of many classes become probabilities: "softmax" or "one-vs-rest"."""
-        return "softmax" if self.calibration is not None or self.C_ == 0 else "one-vs-rest"
+        """How scores become probabilities: "softplus", "softmax" or "one-vs-rest"."""
+        if self.offset_ is not None:
+            return "softplus"
+        return "softmax" if self.calibration == "temperature" or self.C_ == 0 else "one-vs-rest"
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Return class probabilities: the scores, divided by the temperature.
+        """Return class probabilities; the predicted class has the largest.
 
         Parameters
         ----------
@@ -130,15 +172,12 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = self._scores(X)
-        if self.classes_.size == 2:
-            second = expit(scores[:, 0] / self.temperature_)
-            probabilities = np.column_stack([1.0 - second, second])
-        elif self.probability_rule == "one-vs-rest":
+        if self.probability_rule == "one-vs-rest" and self.classes_.size > 2:
             # One-vs-rest probabilities of the logistic loss, made to sum to one.
             probabilities = expit(scores)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
-            probabilities = softmax(scores / self.temperature_, axis=1)
+            probabilities = np.exp(log_probabilities(scores, self.temperature_, self.offset_))
         # Scores that differ in their last digits only may give equal probabilities.
         best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
@@ -147,7 +186,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
 
 @estimator
-class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
+class MBKLClassifier(Costs, Placed, KernelClassifier):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -212,10 +251,15 @@ class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
         hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
-    calibration : {"temperature"} or None, default=None
-        "temperature" makes `predict_proba` available: scores are divided by one
-        number, learned on held-out parts of the training data. It cannot change
-        which class is most probable.
+    calibration : {"auto", "temperature"} or None, default="auto"
+        How scores become probabilities, which never changes the class that is most probable.
+        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
+        scored without it: the solver has these scores at little cost where it forms a kernel
+        matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
+        Maps and theta have seen these rows. The logistic loss and grown ferns have probabilities
+        by themselves. "temperature" fits softmax(score / `temperature_`) to
+        folds that both steps have not seen, which takes three more fits. None leaves
+        `predict_proba` to the logistic loss and grown ferns.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
@@ -284,8 +328,8 @@ class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
         How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
-    temperature_ : float
-        Divisor of the scores in `predict_proba`, if calibrated.
+    temperature_, offset_ : float
+        The rule of `predict_proba`, see `calibration`; without an offset it is None.
     n_iter_ : int
         Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)

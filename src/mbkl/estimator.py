@@ -368,13 +368,6 @@ class Placed:
 
 
 @estimator
-class Calibrated:
-    """Parameter of classifiers whose probabilities are learned on held-out rows."""
-
-    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
-
-
-@estimator
 class Costs:
     """Costs of the two steps, chosen by the user or by the data."""
 

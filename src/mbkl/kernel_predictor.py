@@ -14,6 +14,7 @@ from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import Rows, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.learn.classifier_weights import rounded_cells
 from mbkl.learn.progress import CallbackSupportMixin, Progress
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, plans_of
@@ -33,7 +34,6 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     """What classifiers and regressors do once costs are known, and what follows from tables."""
 
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
-    # Rows above which maps="auto" grows ferns.
     # Name of the limit above which ferns are grown by themselves.
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
 
@@ -70,12 +70,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         solution = progress.recall(
             f"classifier weights, {setting}",
             Solution,
-            lambda: learner.learn_classifier(kernel, C),
+            lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
         )
         self.C_ = C
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
-        self._look_at_held_out(learner, kernel, C_kernel, setting, data)
+        self._look_at_held_out(learner, kernel, solution, C_kernel, setting, data)
         self.timings_ = progress.finish()
         return self
 
@@ -83,11 +83,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self,
         learner: Learner,
         kernel: Kernel,
+        solution: Solution,
         C_kernel: float,
         setting: str,
         data: TrainingRows | None,
     ) -> None:
         """Learn what needs rows that took no part: how sure scores are."""
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether Step 2 is to tell how rows are scored by all others."""
+        return False
 
     def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
         """Return the rows that maps are drawn and Step 2 is taken for."""
@@ -137,10 +143,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             self.n_maps_ = grown.n_maps
             self._set_weights(grown.path, grown.intercept, data.numbers)
             self.C_, self.feature_rates_ = 0.0, None
-            self._look_at_growth(data, grown)
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
             self._set_predictor()
+            self._look_at_growth(data, grown)
         self.timings_ = progress.finish()
         return self
 
@@ -150,8 +156,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         learner.warn_if_not_converged(
             self._STEP_2, solution, "Use a smaller C or a larger max_iter."
         )
-        weights = solution.weights[learner.rows.operator.spread(kept)]
-        self._set_weights(weights, solution.intercept, learner.rows.numbers)
+        operator, numbers = learner.rows.operator, learner.rows.numbers
+        weights = solution.weights
+        if numbers is None:  # numbers have a unit of their own
+            weights = rounded_cells(operator, weights)
+        self._set_weights(weights[operator.spread(kept)], solution.intercept, numbers)
         first = kernel.solution
         self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
         self.objective_ = np.array(

@@ -20,6 +20,7 @@ from mbkl.learn.residuals import HeldOut, Residuals, best_cost, best_share, held
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
+from mbkl.solvers.problem import Solution
 
 # Fewer rows cannot tell how much of either model is best.
 _FEWEST_ROWS_TO_MIX = 200
@@ -36,6 +37,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         self,
         learner: Learner,
         kernel: Kernel,
+        solution: Solution,
         C_kernel: float,
         setting: str,
         data: TrainingRows | None,

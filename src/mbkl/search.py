@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
-from mbkl.estimator import Calibrated, Placed, TrainingRows, estimator, parameter
+from mbkl.estimator import Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
@@ -320,7 +320,7 @@ class Searching(Placed, KernelPredictor):
 
 
 @estimator
-class MBKLClassifierCV(Calibrated, Searching, KernelClassifier):
+class MBKLClassifierCV(Searching, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs

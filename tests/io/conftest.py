@@ -47,7 +47,10 @@ def _classifier(**parameters):
 
 # Name of a model -> its estimator and its rows.
 _PLANS = {
-    "stumps": lambda: (_classifier(maps="stumps", theta="learned"), *_rows()),
+    "stumps": lambda: (
+        _classifier(maps="stumps", theta="learned", calibration=None),
+        *_rows(),
+    ),
     "stumps, 3 classes": lambda: (_classifier(maps="stumps"), *_with_missing()),
     "ferns": lambda: (_classifier(maps=_FERNS), *_rows()),
     "shallow ferns, 3 classes": lambda: (_classifier(maps=Ferns(depth=2)), *_with_missing()),

@@ -73,7 +73,7 @@ def test_ferns_of_all_depths(make_data, max_cells):
         depths = {len(features) for features in model.fern_features_}
         assert len(depths) > 1
         _, values = session(to_onnx(model)).run(None, {"X": X})
-        np.testing.assert_allclose(values[:, 1], model.decision_function(X), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(values, model.predict_proba(X), rtol=1e-6, atol=1e-6)
 
 
 def test_names_of_inputs_and_outputs(fitted):

@@ -30,6 +30,20 @@ def make_sample(n_rows=40, n_features=4, n_classes=2, seed=0, missing=0.0):
     return Sample(X, y, generator.random(n_rows) + 0.5)
 
 
+def test_rows_that_repeat_with_several_classes_count_as_often_as_they_do():
+    """A few different rows, each with both classes: no row is left out with all its equals."""
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(1000, 3)).astype(float)
+    y = (generator.random(1000) < 0.1 + 0.6 * X[:, 0] * X[:, 1]).astype(int)
+    sample = ArrayRows(X).sample(y, np.ones(1000), 500, seed=0)
+    assert sample.y.size <= 16
+    choice = choose_kernel(sample, 2, sample.n_different)
+    cost_of_a_sample = choice.cost * sample.y.size / 1000
+    assert cost_of_a_sample > 0.1
+    once = choose_kernel(Sample(sample.X, sample.y, 7.0 * sample.weights), 2, sample.n_different)
+    assert_close(choice, once)
+
+
 def assert_sound(choice: Choice, n_features: int):
     """Check what must hold for any choice."""
     assert choice.rates.shape == (n_features,)

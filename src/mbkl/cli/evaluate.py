@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mbkl.cli.console import Console
+from mbkl.cli.files import check_picture, save_figure
 from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile
 
 if TYPE_CHECKING:
@@ -29,12 +30,20 @@ def evaluate(
     ] = None,
     test: TestFile = None,
     folds: Folds = 5,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Picture of ROC, precision and recall, and reliability, .png, .svg or .pdf.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure how good predictions are on rows that were not learned from.
 
     By cross-validation; or on a test file; or by trying a model on the file.
 
-    mbkl evaluate people.csv --target income
+    mbkl evaluate people.csv --target income --plot quality.png
 
     mbkl evaluate train.csv -t income --test test.csv
 
@@ -42,11 +51,28 @@ def evaluate(
     """
     if model is not None and test is not None:
         raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
+    if plot is not None:
+        check_picture(plot, data, model, test)
     if model is not None:
         classes, outcomes = _of_a_model(console, model, data, reading.target)
     else:
         classes, outcomes = _of_new_models(console, reading, learning, data, test, folds)
+    if plot is not None:
+        from mbkl.cli.validation import joined
+
+        _draw(joined(outcomes), classes, plot)
     _report(console, classes, outcomes)
+    if plot is not None:
+        console.say(f"picture: {plot}")
+
+
+def _draw(outcome: Outcome, classes: NDArray, path: Path) -> None:
+    from mbkl.plot import QualityDisplay
+
+    if outcome.probabilities is None:
+        raise typer.BadParameter("--plot needs probabilities, and this model has none.")
+    display = QualityDisplay.from_predictions(outcome.labels, outcome.probabilities, classes)
+    save_figure(display.figure_, path)
 
 
 def _of_a_model(

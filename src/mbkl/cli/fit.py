@@ -36,7 +36,7 @@ def fit(
 
     mbkl fit people.csv --target income
 
-    mbkl fit people.csv -t income -o income.mbkl --calibrate --drop id
+    mbkl fit people.csv -t income -o income.mbkl --drop id
 
     mbkl fit train.svm --tune
     """

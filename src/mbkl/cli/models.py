@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
 from mbkl.tabular import Frame, FrameError, TableEncoder, read_frame
+from mbkl.tabular.columns import kinds_of
 
 if TYPE_CHECKING:
     from mbkl import MBKLClassifier
+    from mbkl.explain import InputColumn
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,14 @@ class Trained:
                     f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
                 )
         return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
+
+    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
+        """Return what the features are made of, or None where they are columns themselves."""
+        if self.rules is None or (frame is not None and frame.is_sparse):
+            return None
+        from mbkl.explain.input_columns import columns_of_rules
+
+        return columns_of_rules(self.rules, {} if frame is None else kinds_of(frame.columns))
 
     @property
     def _columns(self) -> list[str]:

@@ -177,7 +177,7 @@ class Learning:
     ] = False
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Learn probabilities too; about three times slower."),
+        typer.Option("--calibrate", help="Probabilities by folds; about three times slower."),
     ] = False
     seed: Annotated[int, typer.Option(help="Of random numbers; the same seed, the same model.")] = 0
     jobs: Annotated[
@@ -194,7 +194,7 @@ class Learning:
             "theta": self.theta,
             "loss": self.loss,
             "class_weight": "balanced" if self.balanced else None,
-            "calibration": "temperature" if self.calibrate else None,
+            "calibration": "temperature" if self.calibrate else "auto",
             "random_state": self.seed,
             "n_jobs": self.jobs,
             **more,

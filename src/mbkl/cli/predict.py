@@ -59,7 +59,7 @@ def predict(
         trained = Trained.load(model)
         if proba and not hasattr(trained.model, "predict_proba"):
             raise ValueError(
-                f"{model}: this model knows no probabilities; learn it with 'mbkl fit --calibrate'."
+                f"{model}: this model knows no probabilities; learn it anew with 'mbkl fit'."
             )
         steps.begin("reading", f"reading {data.name}")
         frame = trained.read(data, console, keep or [])

@@ -57,6 +57,7 @@ def report(
             path,
             X_test=X_test,
             y_test=y_test,
+            columns=trained.columns(frame),
             title=title or f"{model.stem}: {frame.target}",
         )
     console.say(f"{path}: {path.stat().st_size:,} bytes.")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mbkl.cli.console import Console
 from mbkl.cli.models import encoded_for_training, encoder_of
 from mbkl.cli.options import Reading
+from mbkl.explain.quality import probability_figures
 from mbkl.tabular import Frame, FrameError
 
 Split = tuple[Any, NDArray, Any, NDArray]
@@ -164,7 +165,7 @@ def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
         "always_the_most_frequent": float(n_rows.max() / y.size),
     }
     if outcome.probabilities is not None:
-        result["log_loss"] = float(metrics.log_loss(y, outcome.probabilities, labels=classes))
+        result |= probability_figures(y, outcome.probabilities, classes)
     columns = (column.tolist() for column in (classes, *by_class))
     result["classes"] = [
         {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}

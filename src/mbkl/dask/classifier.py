@@ -13,11 +13,12 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
 import mbkl.dask.growth
-from mbkl.classifier import KernelClassifier, has_probabilities
+from mbkl.classifier import KernelClassifier, best_class, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
+from mbkl.dask.rows import RemoteRows
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter
 from mbkl.extras import require
@@ -43,6 +44,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         See `mbkl.MBKLClassifier`; projections are not available.
     negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
         See `mbkl.MBKLClassifier`.
+    calibration : {"auto"} or None, default="auto"
+        See `mbkl.MBKLClassifier`; "temperature" is not available.
     random_state, n_jobs, verbose
         See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
         they have.
@@ -88,6 +91,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         families = [] if self.maps == "auto" else families_of(self.maps)
         if not all(family.reads_blocks for family in families):
             raise ValueError("maps of projections are not available on a cluster; use maps='auto'.")
+        if self.calibration == "temperature":
+            raise ValueError("calibration='temperature' is not available on a cluster; use 'auto'.")
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
@@ -138,6 +143,12 @@ class MBKLClassifier(Costs, KernelClassifier):
         weights, seed = data.weights, data.settings.seed
         return RemoteLabelledRows(crew, operator, data.y, data.n_classes, weights, seed)
 
+    def _how_often(self, scores) -> np.ndarray:
+        if not isinstance(scores, RemoteRows):  # few rows are here
+            return super()._how_often(scores)
+        best = scores.apply(best_class, scores)
+        return (best[:, None] == np.arange(self.classes_.size)).astype(np.int64).sum(axis=0)
+
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.
         return type(self)(**self.get_params(deep=False))
@@ -174,7 +185,7 @@ class MBKLClassifier(Costs, KernelClassifier):
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Return class probabilities; needs loss="logistic"."""
+        """Return class probabilities, lazily for an array or dataframe of Dask."""
         return self._lazily("predict_proba", X, np.float64, self.local_.classes_.size)
 
     def score(self, X, y, sample_weight=None) -> float:

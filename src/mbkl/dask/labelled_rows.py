@@ -79,6 +79,15 @@ class RemoteLabelledRows:
         answers = self.crew.call("first_hashes", *self._hash_names(), n_rows)
         return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
 
+    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return classes and weights of the first rows in the order of their own; here."""
+        rows = self.first(n_rows)
+        return self.y[rows], self.weights[rows]
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows; here."""
+        return self.collected(self.first(min(n_rows, self.n_rows)))
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair; here."""
         if self.n_rows <= n_rows:

@@ -6,7 +6,8 @@ Rows of this file are in memory, or read block by block, and their codes are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +43,33 @@ class Sample:
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
     n_different: int = 0
+
+
+def copies_of(keys: Sequence[Hashable], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many samples each of the merged rows stands for, as far as can be told.
+
+    A weight may be a number of equal samples, or how much a single one matters. Where rows of
+    several classes are equal in everything else, samples repeat: their weights are numbers of
+    samples where they are whole, and otherwise the lightest is one. All other rows count for one.
+
+    Parameters
+    ----------
+    keys : list
+        The same for rows that differ in their class only.
+    weights : ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copies_of(["a", "a", "b"], np.array([4.0, 6.0, 9.0])).tolist()
+    [2.0, 3.0, 1.0]
+    """
+    counts = Counter(keys)
+    is_shared = np.array([counts[key] > 1 for key in keys], dtype=bool)
+    shared = weights[is_shared]
+    are_whole = shared.size > 0 and shared.max() < 2**53 and (shared == np.rint(shared)).all()
+    unit = np.gcd.reduce(shared.astype(np.int64)) if are_whole else shared.min(initial=np.inf)
+    return np.where(is_shared, weights / unit, 1.0)
 
 
 class Rows:

@@ -2,15 +2,21 @@
 
 from mbkl.explain.columns import column_importances
 from mbkl.explain.global_explanation import FeatureGroup, GlobalExplanation, explain_global
+from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.local_explanation import LocalExplanation, explain_local
+from mbkl.explain.quality import Curves, probability_figures, quality_curves
 from mbkl.explain.shapes import FeatureShape
 
 __all__ = [
+    "Curves",
     "FeatureGroup",
     "FeatureShape",
     "GlobalExplanation",
+    "InputColumn",
     "LocalExplanation",
     "column_importances",
     "explain_global",
     "explain_local",
+    "probability_figures",
+    "quality_curves",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,16 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.groups import pair_strengths, set_contributions
+from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
 
 Array = NDArray[np.float64]
+
+# Pairs of rows times ferns times columns that take about a second on two cores; what is done
+# once for all columns takes as long as a few of them.
+_MOST_WORK, _SHARED_WORK = 1e8, 3
+_FEWEST_ROWS = 40
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,10 @@ class GlobalExplanation:
         Rows over which importances are means.
     from_data : bool
         Whether these rows were given, or made up from the thresholds.
+    columns : tuple of InputColumn
+        What the features were made of, where that was given.
+    column_importances : ndarray of shape (n_columns_given, n_columns) or None
+        Mean absolute value of what the features of a column add together.
     """
 
     feature_names: tuple[str, ...]
@@ -76,6 +87,8 @@ class GlobalExplanation:
     pair_strengths: Array
     n_rows: int
     from_data: bool
+    columns: tuple[InputColumn, ...] = ()
+    column_importances: Array | None = None
 
     def __repr__(self) -> str:
         best = self.ranking[:3]
@@ -92,6 +105,38 @@ class GlobalExplanation:
     def ranking(self) -> NDArray[np.intp]:
         """Features from the most to the least important."""
         return np.argsort(-self.importance, kind="stable")
+
+    def by_column(self) -> GlobalExplanation:
+        """Return the explanation with the given columns in place of the features, less shapes.
+
+        How much two columns tell together is the sum over their features.
+        """
+        if self.column_importances is None:
+            return self
+        owner = {one: place for place, own in enumerate(self.columns) for one in own.features}
+        places = list(dict.fromkeys(owner[feature] for feature in self.pair_features.tolist()))
+        belongs = np.array([[owner[f] == p for f in self.pair_features.tolist()] for p in places])
+        belongs = belongs.reshape(len(places), self.pair_features.size)
+        strengths = belongs @ self.pair_strengths @ belongs.T
+        np.fill_diagonal(strengths, 0.0)
+        names = tuple(column.name for column in self.columns)
+        joined: dict[tuple[int, ...], Array] = {}
+        for group in self.groups:
+            key = tuple(sorted({owner[feature] for feature in group.features}))
+            joined[key] = joined.get(key, 0.0) + group.importances
+        groups = [
+            FeatureGroup(key, " & ".join(names[i] for i in key), value)
+            for key, value in joined.items()
+        ]
+        return replace(
+            self,
+            feature_names=names,
+            importances=self.column_importances,
+            shapes=(),
+            groups=tuple(sorted(groups, key=lambda group: -group.importance)),
+            pair_features=np.array(places, dtype=np.intp),
+            pair_strengths=strengths,
+        )
 
     def shape(self, feature: int | str) -> FeatureShape:
         """Return the shape function of a feature, given by number or name."""
@@ -127,7 +172,13 @@ class GlobalExplanation:
 
 
 def explain_global(
-    model, X=None, *, max_rows: int = 200, background_rows: int = 100, pair_features: int = 20
+    model,
+    X=None,
+    *,
+    max_rows: int = 200,
+    background_rows: int = 100,
+    pair_features: int = 20,
+    columns: Sequence[InputColumn] = (),
 ) -> GlobalExplanation:
     """Show what a model has learned.
 
@@ -143,11 +194,17 @@ def explain_global(
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
         Such as the training data. All rows are counted in the shape functions.
     max_rows : int, default=200
-        Rows over which importances are averaged, drawn by a hash of their values.
+        Rows over which importances are averaged, drawn by a hash of their values. Fewer for a
+        model of many ferns or classes, for which so many would take more than a few seconds,
+        but 40 at least; `n_rows` tells.
     background_rows : int, default=100
-        Rows that stand for the absence of features, drawn likewise.
+        Rows that stand for the absence of features, drawn and limited likewise. Shape functions
+        have all of them.
     pair_features : int, default=20
         How many features, the most important ones, are compared pair by pair.
+    columns : sequence of InputColumn
+        What the features were made of, such as the levels of a category; each then has its own
+        importance.
 
     Returns
     -------
@@ -176,10 +233,18 @@ def explain_global(
         X = model._validate_new(X)
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
+    share = _affordable_share(predictor, len(rows), len(background))
+    rows, others = rows[: _at_least(share, len(rows))], background
+    others = others[: _at_least(share, len(others))]
     names, classes = feature_names_of(model), score_classes(model)
-    importances = np.abs(contributions(predictor, rows, background)).mean(axis=0)
+    added_by_features = contributions(predictor, rows, others)
+    importances = np.abs(added_by_features).mean(axis=0)
+    by_column = [
+        np.abs(added_by_features[:, list(column.features)].sum(axis=1)).mean(axis=0)
+        for column in columns
+    ]
     strongest = np.argsort(-importances.mean(axis=1), kind="stable")[:pair_features]
-    sets, added = set_contributions(predictor, rows, background)
+    sets, added = set_contributions(predictor, rows, others)
     groups = [
         FeatureGroup(features, " & ".join(names[i] for i in features), importance)
         for features, importance in zip(sets, np.abs(added).mean(axis=1))
@@ -192,10 +257,23 @@ def explain_global(
         tuple(shapes_of(predictor, background, model.theta_, names, classes, X)),
         tuple(sorted(groups, key=lambda group: -group.importance)),
         strongest,
-        pair_strengths(predictor, rows, background, strongest),
+        pair_strengths(predictor, rows, others, strongest),
         len(rows),
         X is not None,
+        tuple(columns),
+        np.array(by_column) if columns else None,
     )
+
+
+def _affordable_share(predictor, n_rows: int, n_background: int) -> float:
+    """Return which share of both kinds of rows can be compared fern by fern in seconds."""
+    n_ferns = len(predictor.maps.ferns)
+    work = n_rows * n_background * n_ferns * (_SHARED_WORK + predictor.intercept.size)
+    return min((_MOST_WORK / max(work, 1)) ** 0.5, 1.0)
+
+
+def _at_least(share: float, n_rows: int) -> int:
+    return max(int(share * n_rows), min(_FEWEST_ROWS, n_rows))
 
 
 def check_model(model) -> None:

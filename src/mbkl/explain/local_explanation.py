@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
 from mbkl.explain.groups import set_contributions
+from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.shapes import plain
 from mbkl.extras import require
 
@@ -52,6 +54,13 @@ class LocalExplanation:
     def __repr__(self) -> str:
         n_rows, n_features, n_scores = self.contributions.shape
         return f"<LocalExplanation: {n_rows} rows, {n_features} features, {n_scores} scores>"
+
+    def by_column(self, columns: Sequence[InputColumn]) -> LocalExplanation:
+        """Return what the features of each column add together."""
+        added = [self.contributions[:, list(own.features)].sum(axis=1) for own in columns]
+        names = tuple(own.name for own in columns)
+        contributions = np.stack(added, axis=1)
+        return LocalExplanation(names, self.classes, self.baseline, contributions, self.scores)
 
     def to_frame(self):
         """Return a pandas data frame with a line for each row and score."""

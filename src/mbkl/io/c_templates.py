@@ -139,6 +139,30 @@ static inline void ${name}_probabilities(const float *x, float *probabilities)
 }
 """)
 
+SOFTPLUS = Template("""\
+/* What the probability of a class is in proportion to. */
+static inline float ${name}_odds(float score)
+{
+    float scaled = (score + $offset) / $temperature;
+    return (scaled > 0.0f ? scaled : 0.0f) + log1pf(expf(-fabsf(scaled)));
+}
+
+""")
+
+TWO_SOFTPLUS = Template("""\
+/* Probabilities of the classes. */
+static inline void ${name}_probabilities(const float *x, float *probabilities)
+{
+    float score, sum;
+    ${name}_scores(x, &score);
+    probabilities[0] = ${name}_odds(-score);
+    probabilities[1] = ${name}_odds(score);
+    sum = probabilities[0] + probabilities[1];
+    probabilities[0] /= sum;
+    probabilities[1] /= sum;
+}
+""")
+
 # $term is a function of scores[number] and the highest score.
 PROBABILITIES = Template("""\
 /* Probabilities of the classes. */

@@ -37,6 +37,9 @@ class Entries:
         self._values = dict(values)
         self._name = name
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
     def take(self, key: str, *types: type) -> Any:
         """Return an entry of one of the types."""
         if key not in self._values:

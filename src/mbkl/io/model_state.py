@@ -53,13 +53,15 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     if kind != "MBKernel":
         learned.update(C=float(model.C_))
         arrays.update(
-            coefficients=model.coef_.T,
+            coefficients=_single_where_exact(model.coef_.T),
             intercept=model.intercept_,
             objective=model.objective_,
             gap=model.gap_,
         )
     if kind in _CLASSIFIERS:
         learned["temperature"] = float(model.temperature_)
+        if model.offset_ is not None:
+            learned["offset"] = float(model.offset_)
     if kind in _REGRESSORS:
         learned["multi_output"] = bool(model.is_multi_output_)
         learned["grown_share"] = float(model.grown_share_)
@@ -93,6 +95,7 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     model.timings_ = {}
     if kind in _CLASSIFIERS:
         model.temperature_ = learned.positive("temperature")
+        model.offset_ = learned.take("offset", float) if "offset" in learned else None
         n_columns = 1 if model.classes_.size == 2 else model.classes_.size
         _set_predictor(model, n_columns, learned, stored)
     if kind in _REGRESSORS:
@@ -145,6 +148,13 @@ def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> N
     model.predictor_ = TablePredictor(
         model._maps, tables, model.intercept_, model.n_jobs, model.device
     )
+
+
+def _single_where_exact(values: NDArray) -> NDArray:
+    """Return numbers in single precision, where that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
 
 
 # ---------------------------------------------------------------- labels and names

@@ -169,14 +169,29 @@ def _add_outputs(builder: Builder, scores: str, model: KernelClassifier) -> tupl
 
 def _add_probabilities(builder: Builder, scores: str, model: KernelClassifier) -> str:
     """Add what `predict_proba` returns; `scores` has a column for each class."""
+    if model.offset_ is not None:
+        scores = builder.add("Add", scores, builder.constant(np.float64(model.offset_)))
     scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
-    if model.classes_.size == 2:
+    if model.probability_rule == "softplus":
+        separate = _add_softplus(builder, scaled)
+    elif model.classes_.size == 2:
         return builder.add("Sigmoid", scaled)
-    if model.probability_rule == "softmax":
+    elif model.probability_rule == "softmax":
         return builder.add("Softmax", scaled, axis=1)
-    separate = builder.add("Sigmoid", scaled)
+    else:
+        separate = builder.add("Sigmoid", scaled)
     total = builder.add("ReduceSum", separate, builder.constant(np.array([1])), keepdims=1)
     return builder.add("Div", separate, total)
+
+
+def _add_softplus(builder: Builder, values: str) -> str:
+    """Add log(1 + exp(value)), which ONNX Runtime does not have in double precision."""
+    tail = builder.add("Exp", builder.add("Neg", builder.add("Abs", values)))
+    one_more = builder.add("Add", tail, builder.constant(np.float64(1.0)))
+    whole = builder.add("Add", builder.add("Relu", values), builder.add("Log", one_more))
+    # Where the tail is lost beside the one, it is the result.
+    is_low = builder.add("Less", values, builder.constant(np.float64(-15.0)))
+    return builder.add("Where", is_low, tail, whole)
 
 
 def _prefix_unlike(columns: list[Column]) -> str:

@@ -144,8 +144,27 @@ class Learner:
             return self._reweighted(C)
         return self._learned(C, start)
 
-    def learn_classifier(self, kernel: Kernel, C: float, start: Solution | None = None) -> Solution:
+    def learn_classifier(
+        self,
+        kernel: Kernel,
+        C: float,
+        start: Solution | None = None,
+        *,
+        leave_out: bool | str = False,
+        tol: float | None = None,
+    ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        C : float
+        start : Solution or None
+            For another cost or other rows, to start from.
+        leave_out : bool or "always"
+            Whether to tell, where that is cheap, how the first rows are scored by all others.
+        tol : float or None
+            None means that of the settings.
 
         Returns
         -------
@@ -159,9 +178,10 @@ class Learner:
                 C * REFERENCE_ROWS,
                 self.settings.loss,
                 start,
-                self.settings.tol,
+                self.settings.tol if tol is None else tol,
                 self.settings.max_iter,
                 iteration,
+                leave_out,
             )
 
     def weights_of(self, kernel: Kernel) -> Array:

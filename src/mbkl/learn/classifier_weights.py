@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
 from mbkl.engine.arrays import Values, cast, exact_total, index_for, is_numpy, namespace
-from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.losses import LOSSES, smoothing_path
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
 Array = NDArray[np.float64]
+
+_STEP = 2.0**-26
 
 
 def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
@@ -66,6 +69,7 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
+    leave_out: bool | str = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -86,6 +90,8 @@ def learn_classifier_weights(
         Solution for another cost, to start from.
     tol, max_iter, progress
         See `mbkl.solvers.problem`.
+    leave_out : bool or "always"
+        Whether to tell, where that is cheap, how the first rows are scored by all others.
 
     Returns
     -------
@@ -103,13 +109,27 @@ def learn_classifier_weights(
     columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
-    problem = _problem(operator, rows, costs, own_weights, loss)
+    problem = _problem(operator, rows, costs, own_weights, loss, leave_out)
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 
 
+def rounded_cells(operator: Operator, weights: Array) -> Array:
+    """Return the weights with those of cells rounded, so that little has to be stored.
+
+    Cells of ferns are many, and most of their weights tiny: steps of one part in sixty million
+    of the margin move scores by far less than the tolerance of any solver.
+    """
+    return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
+
+
 def _problem(
-    operator: Operator, rows: LabelledRows, costs: Array, kernel_weights: Array, loss: str
+    operator: Operator,
+    rows: LabelledRows,
+    costs: Array,
+    kernel_weights: Array,
+    loss: str,
+    leave_out: bool | str,
 ) -> Problem:
     """Return what to minimise, with the ways that few and many rows allow."""
     n_columns = n_problems_of(rows)
@@ -121,11 +141,15 @@ def _problem(
     def first_rows(n_rows: int) -> FirstRows:
         numbers = rows.first(n_rows)
         part = operator.take(numbers)
-        return FirstRows(part, numbers, part.gram(kernel_weights))
+        copies = partial(copies_of_rows, part, rows.weights[numbers], rows.seed)
+        return FirstRows(part, numbers, part.gram(kernel_weights), copies if leave_out else None)
 
+    copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = margins_of(rows, costs[:, None], loss, operator.to_device)
-    return Problem(operator, margins, penalty, gram, first_rows)
+    left_out = copies if leave_out else None
+    always = leave_out == "always"
+    return Problem(operator, margins, penalty, gram, first_rows, left_out, always)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mbkl.cells.operator import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
-from mbkl.engine.rows import scramble
+from mbkl.engine.rows import copies_of, scramble
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -118,6 +118,20 @@ class LabelledRows:
         numbers = np.argpartition(self.rank, n_rows)[:n_rows]
         return numbers[np.argsort(self.rank[numbers])]
 
+    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
+        """Return classes and weights of the first rows in the order of their own."""
+        numbers = self.first(n_rows) if n_rows < self.n_rows else self._in_order()
+        return self.y[numbers], self.weights[numbers]
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows, in memory, in the order of their own."""
+        some = self.take(self.first(n_rows) if n_rows < self.n_rows else self._in_order())
+        return replace(some, operator=some.operator.collected(), rank=None)
+
+    def _in_order(self) -> NDArray[np.intp]:
+        """Return the numbers of all rows in the order of their own."""
+        return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.
 
@@ -131,6 +145,11 @@ class LabelledRows:
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
+
+
+def copies_of_rows(operator: Operator, weights: Array, seed: int) -> Array:
+    """Return how many samples each of some rows in memory stands for."""
+    return copies_of(row_hashes(operator, seed)[:, 0].tolist(), weights)
 
 
 def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:

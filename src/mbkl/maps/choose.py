@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
-from mbkl.engine.rows import Sample
+from mbkl.engine.rows import Sample, copies_of
 from mbkl.maps.interactions import evidence_of_features
 from mbkl.maps.numbers import Numbers
 from mbkl.solvers.blas import one_blas_thread
@@ -167,7 +167,10 @@ class _SampleLearner:
         # No row counts for less than a thousandth of another: the kernel matrix would
         # lose all others.
         weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
-        self.weights = weights / weights.mean()
+        # A row of several samples is predicted by all others and the rest of its own.
+        positioned = np.hstack([self.ranks, self.ranges])
+        self.copies = copies_of([row.tobytes() for row in positioned], sample.weights)
+        self.weights = weights / weights.mean() * self.copies.mean()
         self.n_features = sample.X.shape[1]
 
     def choose(self) -> Choice:
@@ -188,7 +191,7 @@ class _SampleLearner:
     def first(self, n_rows: int) -> _SampleLearner:
         """Return the same of the first rows alone; their order is random."""
         few = copy(self)
-        for name in ("ranks", "ranges", "labels", "weights"):
+        for name in ("ranks", "ranges", "labels", "weights", "copies"):
             setattr(few, name, getattr(self, name)[:n_rows])
         return few
 
@@ -213,7 +216,7 @@ class _SampleLearner:
         ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
         stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
         total = ferns + stumps
-        cost = min(total / (2.0 * best.ridge), self.largest_cost)
+        cost = min(total / (2.0 * best.ridge), self.largest_cost) * float(self.copies.mean())
         return Choice(rates, depth, stumps / total, cost, best.error)
 
     def distance(self, rates: Array) -> tuple[Array, float]:
@@ -257,7 +260,8 @@ class _SampleLearner:
         inverse = self.inverse(kernel, ridge)
         if not np.isfinite(inverse).all():
             return np.inf
-        residuals = (inverse @ self.labels) / np.diag(inverse)[:, None]
+        others = (1.0 - 1.0 / self.copies) * self.weights / ridge
+        residuals = (inverse @ self.labels) / (others + np.diag(inverse) / self.copies)[:, None]
         losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
 

@@ -1,13 +1,24 @@
 // The sections of the page, filled from the data.
 
+const measuredOn = { new: "new rows", folds: "rows held out in cross-validation", "held out": "rows held out", training: "training rows" };
+const howMeasured = {
+  new: "Measured on new rows, which the model has not seen.",
+  folds: "Measured by cross-validation: each part of the rows is classified by a model that has learned from the others.",
+  "held out": "Measured on a fifth of the rows, by a model that has learned from the others.",
+  training: "Measured on the rows that the model learned from: on new rows it will be lower.",
+};
+
 const sections = {
   summary(section, data) {
     const { accuracy } = data;
+    const { figures } = accuracy;
     const cards = [
-      [percent(accuracy.accuracy), data.isNew ? `accuracy on ${whole(accuracy.rows)} new rows` : "accuracy on the training rows"],
-      [percent(accuracy.largestClass), "of them are of the largest class"],
+      [percent(accuracy.accuracy), `accuracy on ${whole(accuracy.rows)} ${measuredOn[accuracy.how]}`],
+      [percent(accuracy.largestClass), "by always saying the largest class"],
+      ...(figures.auc === undefined ? [] : [[figures.auc.toFixed(3), data.classes.length > 2 ? "AUC, mean of one class against the rest" : "AUC"]]),
+      ...(figures.log_loss === undefined ? [] : [[figures.log_loss.toFixed(3), "log loss"], [figures.brier_score.toFixed(3), "Brier score"]]),
       [whole(data.rows), "training rows"],
-      [whole(data.features), "features"],
+      [whole(data.columns), "columns"],
       [whole(data.classes.length), "classes"],
     ];
     section.append(element("ul", { class: "cards" }, ...cards.map(([value, text]) =>
@@ -15,15 +26,12 @@ const sections = {
     section.append(element("dl", { class: "facts" }, ...data.facts.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
     document.getElementById("lead").textContent = `${percent(accuracy.accuracy)} of ${whole(accuracy.rows)} `
-      + `${data.isNew ? "new" : "training"} rows are classified correctly.`;
+      + `${measuredOn[accuracy.how]} are classified correctly; always saying the largest class is right for ${percent(accuracy.largestClass)}.`;
   },
 
   accuracy(section, data) {
-    const { classes, confusion, confusionClasses } = data.accuracy;
-    if (!data.isNew) {
-      section.append(element("p", { class: "note" },
-        "Measured on the rows that the model learned from: on new rows it will be lower."));
-    }
+    const { classes, confusion, confusionClasses, curves, how } = data.accuracy;
+    section.append(element("p", how === "training" ? { class: "note" } : {}, howMeasured[how]));
     const some = confusionClasses.length < classes.length;
     const totals = confusion.map((line) => line.reduce((a, b) => a + b, 0) || 1);
     section.append(element("div", { class: "columns" },
@@ -44,13 +52,14 @@ const sections = {
           element("tbody", {}, ...classes.map((line) => element("tr", {},
             element("th", { scope: "row" }, line.name), element("td", {}, percent(line.precision)),
             element("td", {}, percent(line.recall)), element("td", {}, whole(line.count))))))))));
+    if (curves.length) qualityCurves(section, curves);
   },
 
   importances(section, data) {
     const found = data.importances;
-    const some = found.names.length < data.features;
+    const some = found.names.length < data.columns;
     const rows = found.names.map((name, i) => ({ name, value: found.values[i],
-      shape: data.shapes.findIndex((shape) => shape.feature === found.features[i]) }));
+      shape: data.shapes.findIndex((shape) => shape.column === found.columns[i]) }));
     const press = (row) => {
       if (row.shape < 0) return;
       const select = document.getElementById("shape-feature");
@@ -58,24 +67,39 @@ const sections = {
       select.dispatchEvent(new Event("change"));
       document.getElementById("shapes").scrollIntoView();
     };
-    section.append(element("p", {}, `By how much a feature changes a score on average, over ${whole(found.rows)} rows`,
-      some ? `: the ${found.names.length} most important of ${whole(data.features)} features.` : ".",
+    section.append(element("p", {}, `By how much a column changes a score on average, over ${whole(found.rows)} rows`,
+      some ? `: the ${found.names.length} most important of ${whole(data.columns)} columns.` : ".",
       data.shapes.length ? " Press one to see what it adds." : ""));
-    section.append(bars(rows, { label: "Importance of the features", press: data.shapes.length ? press : null }));
+    section.append(bars(rows, { label: "Importance of the columns", press: data.shapes.length ? press : null }));
+    const opened = found.levels.map((levels, i) => ({ name: found.names[i], levels })).filter(({ levels }) => levels.length);
+    if (opened.length) {
+      section.append(element("details", {}, element("summary", {}, "Levels of the categories"), ...opened.flatMap(({ name, levels }) =>
+        [element("h3", {}, name), bars(levels, { label: `Importance of the levels of ${name}` })])));
+    }
     const strongest = Math.max(...found.pairs.flat(), 0);
     if (strongest > 0) {
       const text = decimals(strongest, 2);
       section.append(element("h3", {}, "Together"), heatTable(found.pairNames, found.pairNames, found.pairs, {
-        label: "How much two features tell together beyond what each tells alone, in the same units",
+        label: "How much two columns tell together beyond what each tells alone, in the same units",
         corner: "",
         text: (value, i, j) => (i === j ? "" : text(value)),
         strength: (value) => value / strongest,
       }));
     }
+    for (const pair of found.together) {
+      const most = Math.max(...pair.values.flat().map(Math.abs)) || 1;
+      section.append(heatTable(pair.rows, pair.columns, pair.values, {
+        label: `What ${pair.names[0]} (down) and ${pair.names[1]} (across) add together to the score of ${pair.score}, on average over the other columns`,
+        corner: "",
+        text: (value) => value.toFixed(2).replace("-", "−"),
+        strength: (value) => (0.9 * Math.abs(value)) / most,
+        mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
+      }));
+    }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
-        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of features that are asked about together`),
-      bars(found.groups, { label: "Importance of sets of features" })));
+        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of columns that are asked about together`),
+      bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },
 

@@ -50,7 +50,7 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
         return _all_at_once(problem, start, tol, max_iter, progress)
     suits_gram = isinstance(loss, SquaredHinge) or problem.margins.is_numeric
     has_gram = problem.gram is not None and suits_gram
-    if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):
+    if has_gram and (problem.needs_left_out or may_use_gram(problem.n_rows, problem.shape[0])):
         find = _with_root if loss.path else _with_gram
         return find(problem, start, tol, max_iter, progress)
     if _is_dense(problem):
@@ -64,7 +64,8 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
         start = start or _on_a_part(problem, part, progress)
     start = start or Solution.nothing(problem.shape)
     part = part if has_cells else None
-    return _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    solution = _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    return replace(solution, left_out=start.left_out)
 
 
 def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
@@ -122,7 +123,7 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
 def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
     """Solve for a part of the rows: a start for all of them."""
     own = problem.margins.rows(part.numbers)
-    small = Problem(part.operator, own, problem.penalty, lambda: part.gram)
+    small = Problem(part.operator, own, problem.penalty, lambda: part.gram, copies=part.copies)
     find = _with_root if own.loss.path else _with_gram
     return find(small, None, _START_TOL, _START_ITER, progress)
 

@@ -9,16 +9,22 @@ is curved, with curvature D, a Newton step solves
 with alpha' = label * support the signed supports of the scores. On the other rows J alpha is
 alpha', which is zero for the squared hinge: its rows I are the support vectors. A squared error
 is solved in one step. The matrix K serves all columns, all costs and all folds.
+
+The factor of the last step also tells how each row would be scored without it: to leave one of
+the samples out that row i stands for divides what its margin lacks by 1 - h, where h is the
+share of that sample in its own score. As long as the others stay on their side of the margin
+that is exact, and rows that are right by more than the margin change nothing at all.
 """
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 
 from mbkl.engine import limits
@@ -50,6 +56,7 @@ def minimise(
     assert problem.gram is not None
     assert problem.penalty is not None
     gram, margins, operator = problem.gram(), problem.margins, problem.operator
+    copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
     tell = _SharedProgress(progress)
     with one_blas_thread():
@@ -58,7 +65,8 @@ def minimise(
 
         def solve(column: int) -> Solution:
             part = margins.columns(np.array([column]))
-            return _minimise_column(gram, part, begin[:, column], tol, max_iter, tell)
+            own = begin[:, column]
+            return _minimise_column(gram, part, own, tol, max_iter, tell, copies)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -138,11 +146,18 @@ def inverse_of(gram: Array, curvature: Array) -> Array:
 
 
 def _minimise_column(
-    gram, margins: Margins, alpha: Array, tol: float, max_iter: int, tell: _SharedProgress
+    gram,
+    margins: Margins,
+    alpha: Array,
+    tol: float,
+    max_iter: int,
+    tell: _SharedProgress,
+    copies: Array | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet."""
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
+    system = None
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
@@ -150,7 +165,8 @@ def _minimise_column(
         done = solution.is_within(tol)[0] or n_iter == max_iter or tell.interrupted
         if tell(solution) or done:
             break
-        proposal, level = _newton_point(gram, margins, shifted)
+        system = _NewtonSystem.of(gram, margins, shifted)
+        proposal, level = system.solution()
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
         step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
@@ -160,6 +176,9 @@ def _minimise_column(
         scores = scores + step * (new_scores - scores)
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
+    if copies is not None:
+        system = system or _NewtonSystem.of(gram, margins, shifted)
+        solution.left_out = _left_out_scores(system, margins, shifted, copies)
     return solution
 
 
@@ -172,24 +191,64 @@ def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Arra
     return objective, positive_part(objective - dual)
 
 
-def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:
-    """Return where the quadratic model around the scores has its minimum."""
-    curvature = margins.curvature(shifted)[:, 0]
-    rows = np.flatnonzero(curvature)
-    alpha = margins.signed(margins.support(shifted))[:, 0]
-    if not rows.size:
-        return alpha, 0.0
-    target = shifted[rows, 0] + alpha[rows] / curvature[rows]
-    alpha[rows] = 0.0
-    total = alpha.sum()
-    if alpha.any():
-        target -= gram[rows] @ alpha
-    factor = factor_of(gram[np.ix_(rows, rows)], curvature[rows])
-    both = np.column_stack([target, np.ones(rows.size)])
-    solved = cho_solve(factor, both, overwrite_b=True, check_finite=False)
-    level = float((solved[:, 0].sum() + total) / solved[:, 1].sum())
-    alpha[rows] = solved[:, 0] - level * solved[:, 1]
-    return alpha, level
+@dataclass(frozen=True)
+class _NewtonSystem:
+    """The quadratic model around scores, on the rows where the loss is curved."""
+
+    rows: NDArray[np.intp]
+    curvature: Array
+    target: Array
+    others: Array
+    factor: tuple | None
+
+    @classmethod
+    def of(cls, gram, margins: Margins, shifted: Array) -> _NewtonSystem:
+        curvature = margins.curvature(shifted)[:, 0]
+        rows = np.flatnonzero(curvature)
+        curvature = curvature[rows]
+        others = margins.signed(margins.support(shifted))[:, 0]
+        target = shifted[rows, 0] + others[rows] / curvature
+        others[rows] = 0.0
+        if others.any():
+            target -= gram[rows] @ others
+        factor = factor_of(gram[np.ix_(rows, rows)], curvature) if rows.size else None
+        return cls(rows, curvature, target, others, factor)
+
+    def solution(self) -> tuple[Array, float]:
+        """Return where the model has its minimum."""
+        alpha = self.others.copy()
+        if self.factor is None:
+            return alpha, 0.0
+        both = np.column_stack([self.target, np.ones(self.rows.size)])
+        solved = cho_solve(self.factor, both, overwrite_b=True, check_finite=False)
+        level = float((solved[:, 0].sum() + alpha.sum()) / solved[:, 1].sum())
+        alpha[self.rows] = solved[:, 0] - level * solved[:, 1]
+        return alpha, level
+
+    def own_shares(self, n_rows: int) -> Array:
+        """Return which share of the score of each of the first rows is due to itself."""
+        shares = np.zeros(n_rows)
+        n_curved = int(np.searchsorted(self.rows, n_rows))
+        if self.factor is None or not n_curved:
+            return shares
+        lower, _ = self.factor
+        own = np.eye(self.rows.size, n_curved)
+        columns = solve_triangular(lower, own, lower=True, overwrite_b=True, check_finite=False)
+        constant = cho_solve(self.factor, np.ones(self.rows.size), check_finite=False)
+        inverse = (columns**2).sum(axis=0) - constant[:n_curved] ** 2 / constant.sum()
+        shares[self.rows[:n_curved]] = 1.0 - inverse / self.curvature[:n_curved]
+        return np.clip(shares, 0.0, 1.0 - 1e-6)
+
+
+def _left_out_scores(
+    system: _NewtonSystem, margins: Margins, shifted: Array, copies: Array
+) -> Array:
+    """Return the scores of the first rows, each without one of the samples that it stands for."""
+    n_rows = copies.size
+    shares = system.own_shares(n_rows) / copies
+    labels = margins.labels[:n_rows]
+    lacking = 1.0 - labels * shifted[:n_rows]
+    return labels * (1.0 - np.where(lacking > 0, lacking / (1.0 - shares[:, None]), lacking))
 
 
 def _line_search(

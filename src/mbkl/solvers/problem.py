@@ -46,6 +46,11 @@ class Problem:
         Returns Z diag(1 / penalty) Z', for a problem of few rows.
     first_rows : callable or None
         Returns so many rows that are as good as random, for a problem of many.
+    copies : callable or None
+        Returns how many samples each row stands for. Where it is given, solvers with a kernel
+        matrix tell how the first rows are scored by all others.
+    needs_left_out : bool
+        Whether that is what the problem is solved for.
     """
 
     operator: Any
@@ -53,6 +58,8 @@ class Problem:
     penalty: Values = None
     gram: Callable[[], Array] | None = None
     first_rows: Callable[[int], FirstRows] | None = None
+    copies: Callable[[], Array] | None = None
+    needs_left_out: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -109,11 +116,14 @@ class FirstRows:
         Which of all rows they are.
     gram : ndarray of shape (n_rows, n_rows) or None
         Z diag(1 / penalty) Z' of these rows.
+    copies : callable or None
+        Returns how many samples each of them stands for.
     """
 
     operator: Any
     numbers: Any
     gram: Values = None
+    copies: Callable[[], Array] | None = None
 
     def with_gram(self, kernel_weights: Values) -> FirstRows:
         """Return the same with their kernel matrix."""
@@ -133,6 +143,8 @@ class Solution:
         The variables of the dual problem, from a solver that has them.
     slack : ndarray of shape (n_weights, n_columns) or None
         Step 1: what each map lacks to be worth its price; zero where its weight is not.
+    left_out : ndarray of shape (n_first_rows, n_columns) or None
+        Step 2: scores of the first rows, each by a model that has not seen it.
 
     Examples
     --------
@@ -147,6 +159,7 @@ class Solution:
     n_iter: int = 0
     supports: Values = None
     slack: Values = None
+    left_out: Values = None
 
     @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Solution:
@@ -187,16 +200,19 @@ def joined(solutions: list[Solution]) -> Solution:
     >>> joined([one, one]).weights.shape
     (2, 2)
     """
-    first = solutions[0]
+
+    def side_by_side(name: str) -> Values:
+        own = [getattr(each, name) for each in solutions]
+        return None if own[0] is None else np.concatenate(own, axis=1)
+
     return Solution(
         np.concatenate([each.weights for each in solutions], axis=1),
         np.concatenate([each.intercept for each in solutions]),
         np.concatenate([each.objective for each in solutions]),
         np.concatenate([each.gap for each in solutions]),
         max(each.n_iter for each in solutions),
-        None
-        if first.supports is None
-        else np.concatenate([each.supports for each in solutions], axis=1),
+        side_by_side("supports"),
+        left_out=side_by_side("left_out"),
     )
 
 
