@@ -109,7 +109,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         """Grow ferns on all rows, or recall them."""
         maps = "grown" if self.maps == "auto" else self.maps
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
-        (plan,) = plans_of(maps, n_maps, data.rows.shape)
+        (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
         if not has_room_to_grow(self, data.rows, targets.n_classes):
             needed = growth_memory(data.rows.shape, targets.n_classes)

@@ -123,7 +123,7 @@ class Compiled(Twins):
     def bin_ferns(self, X, ferns: Any) -> NDArray:
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
-        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, values)
+        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns), values)
         self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
         return values
 
@@ -243,3 +243,10 @@ def _child_of_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_child_of_fork)
+
+
+def _sets(ferns: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the sets of levels that stumps ask about; none where all have thresholds."""
+    if ferns.sets is None:
+        return np.full(ferns.features.size, -1), np.zeros(0, bool), np.zeros(0, np.int64)
+    return ferns.sets.starts, ferns.sets.members, ferns.sets.n_levels

@@ -187,6 +187,8 @@ class Twins:
         for start in range(0, X.shape[0], step):
             block = slice(start, start + step)
             yes = as_float32(X[block][:, ferns.features]) > ferns.thresholds
+            if ferns.sets is not None:
+                ferns.sets.answer(X[block], ferns.features, yes)
             outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
             values[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
         return values
@@ -333,6 +335,20 @@ def as_float32(values: NDArray) -> NDArray[np.float64]:
     """
     with np.errstate(over="ignore"):
         return values.astype(np.float32).astype(np.float64)
+
+
+def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
+    """Return the cells of level numbers: 0 where one is missing, the last where it is new.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> level_cells(np.array([np.nan, 0.0, 1.0, 2.0, 9.0]), 2)
+    array([0, 1, 2, 3, 3])
+    """
+    missing = np.isnan(values)
+    cells = np.clip(np.where(missing, 0.0, values), 0, n_levels).astype(np.intp) + 1
+    return np.where(missing, 0, cells)
 
 
 def just_above(thresholds: NDArray) -> NDArray[np.float64]:

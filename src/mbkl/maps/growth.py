@@ -58,7 +58,7 @@ class GrownMaps(FernMaps):
 
     def plain(self) -> FernMaps:
         """Return the ferns alone."""
-        return FernMaps(*(getattr(self, each.name) for each in fields(FernMaps)))
+        return FernMaps(**{each.name: getattr(self, each.name) for each in fields(FernMaps)})
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the weights that growth gives to the ferns: squared norms of their tables."""
