@@ -84,8 +84,12 @@ class Column:
         number_of = {None: np.nan}
         for value in set(_present(self.values)):
             number_of[value] = number.get(_plain(value), float(len(levels)))
-        values = _objects(self.values)
-        return np.fromiter((number_of[value] for value in values), np.float64, self.values.size)
+        numbers = (number_of[value] for value in self.objects())
+        return np.fromiter(numbers, np.float64, self.values.size)
+
+    def objects(self) -> list:
+        """Return the values, None where one is missing."""
+        return list(_objects(self.values))
 
     def _check_like(self, levels: list[Level]) -> None:
         """Complain of text where there were numbers, or the other way round."""

@@ -46,6 +46,9 @@ class Entries:
             raise ModelFileError(f"{self._name} has {key!r} of a wrong type.")
         return value
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
     def integer(self, key: str, low: int, high: int) -> int:
         """Return a whole number within bounds."""
         value = self.take(key, int)
