@@ -117,6 +117,7 @@ def test_codes_larger_than_the_memory_allowed(tmp_path):
         (10_000, 2_000, {"zero_weights": True}),
         (50_000, 400, {"dtype": "uint8"}),
         (30_000, 10, {"maps": ["stumps", "ferns"], "n_maps": 1_000}),
+        (60_000, 1_500, {"maps": "grown", "n_maps": 5}),
     ],
 )
 def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, settings):
@@ -165,13 +166,14 @@ def test_too_little_memory_is_refused_with_the_number_needed(make_data):
         model.fit(X[:100], y[:100])
 
 
-def test_more_of_anything_takes_more():
-    model = MBKLClassifier()
-    base = estimate_memory(model, 10_000, 20, 3)
+@pytest.mark.parametrize(("maps", "n_rows"), [(["stumps", "ferns"], 5_000), ("auto", 50_000)])
+def test_more_of_anything_takes_more(maps, n_rows):
+    model = MBKLClassifier(maps=maps)
+    base = estimate_memory(model, n_rows, 20, 3)
     for other in (
-        estimate_memory(model, 20_000, 20, 3),
-        estimate_memory(model, 10_000, 200, 3),
-        estimate_memory(model, 10_000, 20, 6),
+        estimate_memory(model, 2 * n_rows, 20, 3),
+        estimate_memory(model, n_rows, 200, 3),
+        estimate_memory(model, n_rows, 20, 6),
     ):
         assert other.in_memory > base.in_memory
         assert other.streamed > base.streamed
@@ -188,7 +190,7 @@ def test_sizes_that_are_none(size):
     [
         ({"max_memory": "much"}, "max_memory must be"),
         ({"max_memory": -5}, "max_memory"),
-        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows, projections"),
+        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows and projections"),
         ({"max_memory": "1GB", "device": "torch"}, "device='cpu'"),
     ],
 )
@@ -202,7 +204,7 @@ def test_settings_that_do_not_go_together(make_data, settings, message):
 
 def test_sparse_rows_are_refused(make_data):
     X, y = make_data(5_000, 4)
-    with pytest.raises(ValueError, match="sparse rows, projections"):
+    with pytest.raises(ValueError, match="sparse rows and projections"):
         MBKLClassifier(maps="stumps", max_memory="1kB").fit(sparse.csr_array(X), y)
     weights = np.arange(5_000) % 3
     MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)

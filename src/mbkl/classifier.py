@@ -22,7 +22,6 @@ from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, Targets, families_of, plans_of
 from mbkl.maps.growth import GrownMaps
-from mbkl.memory import growth_memory, has_room_to_grow
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
@@ -61,15 +60,20 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
     # Not all classifiers have it as a parameter.
     calibration: ClassVar[str | None] = None
 
-    def _grows(self, rows: Rows) -> bool:
-        """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
-        if self.maps != "auto":
-            plans = self.plans(rows.shape)
-            return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
-        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
-        if has_other_wishes or rows.shape[0] <= limits.ROWS_OF_GROWTH:
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs are given, so that Step 2 has to be taken."""
+        raise NotImplementedError
+
+    def grows(self, shape: tuple[int, int]) -> bool:
+        """Say whether grown ferns are the model: asked for, or by themselves on many rows."""
+        if self.has_costs or self.theta != "ones":
             return False
-        return has_room_to_grow(self, rows, self.classes_.size)
+        if self.maps != "auto":
+            plans = self.plans(shape)
+            return len(plans) == 1 and plans[0].is_grown
+        can_grow = self.loss != "hinge" and self.device == "cpu"
+        return can_grow and shape[0] > limits.ROWS_OF_GROWTH
 
     def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
@@ -95,11 +99,10 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         self.timings_ = progress.finish()
         return self
 
-    def _check_growth(self, rows: Rows, has_costs: bool) -> None:
+    def _check_growth(self, rows: Rows) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
         plans = [] if self.maps == "auto" else self.plans(rows.shape)
-        is_drawn_once = has_costs or not self._grows(rows)
-        if is_drawn_once and self.calibration and any(plan.is_grown for plan in plans):
+        if not self.grows(rows.shape) and self.calibration and any(plan.is_grown for plan in plans):
             raise ValueError(
                 "calibration needs maps that have not seen the labels of held-out rows; with "
                 "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
@@ -111,15 +114,13 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
-        if not has_room_to_grow(self, data.rows, targets.n_classes):
-            needed = growth_memory(data.rows.shape, targets.n_classes)
-            raise ValueError(
-                f"Growing ferns needs rows in memory and about {needed:,} bytes beyond them; "
-                "raise max_memory, or use maps='auto', which then draws ferns."
-            )
         with progress.stage("growth") as iteration:
-            n_codes = data.rows.shape[0] * data.rows.shape[1]
-            rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
+            rows: Rows
+            if self.device == "cpu":
+                rows = self._placed(data.rows, [plan], 1)
+            else:  # a device is for predictions
+                n_codes = data.rows.shape[0] * data.rows.shape[1]
+                rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
@@ -504,8 +505,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
-        self._check_growth(data.rows, has_costs=self.C != "auto")
-        if self.C == "auto" and self._grows(data.rows):
+        self._check_growth(data.rows)
+        if self.grows(data.rows.shape):
             return self._grow(data, progress)
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress)

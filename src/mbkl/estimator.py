@@ -257,6 +257,10 @@ class BinaryMapsEstimator(BaseEstimator):
         self.feature_rates_ = choice.rates
         return choice
 
+    def grows(self, shape: tuple[int, int]) -> bool:
+        """Say whether ferns that are grown on rows of that shape are the whole model."""
+        return False
+
     def plans(self, shape: tuple[int, int], choice: Choice | None = None) -> list[Plan]:
         """Return which maps a fit on rows of that shape draws: chosen ones, or what `maps` says."""
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
@@ -391,6 +395,10 @@ class Costs:
 
     C: Any = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
     C_kernel: float | None = parameter(POSITIVE, None, default=None)
+
+    @property
+    def has_costs(self) -> bool:
+        return self.C != "auto"
 
 
 @estimator

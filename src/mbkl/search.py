@@ -270,14 +270,13 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
         search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
-        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not (
-            isinstance(self.Cs, str) and self._grows(data.rows)
-        ):
+        grows = self.grows(data.rows.shape)
+        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
             raise ValueError(
                 "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
                 "use Cs='auto' with maps='grown' alone, or GridSearchCV around MBKLClassifier."
             )
-        if isinstance(self.Cs, str) and self._grows(data.rows):
+        if grows:
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
         choice = self._choose(data, progress)
@@ -291,6 +290,10 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
         self.cv_results_ = search.results()
         return self._learn(learner.merged, best.C_kernel, best.C, choice)
+
+    @property
+    def has_costs(self) -> bool:
+        return not isinstance(self.Cs, str)
 
     def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
         """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""

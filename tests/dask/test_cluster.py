@@ -319,7 +319,7 @@ def test_other_arrays_are_refused(client, rows):
 
 def test_projections_are_refused(client, rows):
     X, y = rows
-    with pytest.raises(ValueError, match="projections and grown ferns are not available"):
+    with pytest.raises(ValueError, match="projections are not available"):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
 
 

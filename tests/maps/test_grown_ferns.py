@@ -14,9 +14,9 @@ from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.fine_stumps import fine_stumps
+from mbkl.maps.growing_rows import SAMPLE_UNIT
 from mbkl.maps.growth import (
     _RESIDUAL_BITS,
-    _SAMPLE_UNIT,
     GrownMaps,
     Growth,
     HeldOutGains,
@@ -318,7 +318,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
     GrownFerns(sample_rows=most).check()
-    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / _SAMPLE_UNIT < 2**32
+    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert Growth._SAMPLE_BOUNDS[1] <= most
 
 
@@ -442,7 +442,7 @@ def test_tables_are_near_the_scores_that_were_grown():
     X, y = sample(500, n_classes=3)
     ended = []
     maps = grow(X, y, n_maps=9, validation_share=0, progress=lambda state: ended.append(state))
-    np.testing.assert_allclose(scores_of(maps, X), ended[-1]._scores, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores_of(maps, X), ended[-1]._rows._scores, rtol=1e-4, atol=1e-5)
 
 
 # --- Parameters ---

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
+import mbkl.dask.growth
 from mbkl.classifier import KernelClassifier, costs_of, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
@@ -31,8 +32,7 @@ class MBKLClassifier(Costs, KernelClassifier):
     Each worker turns its partitions to codes, one byte for each feature or fern, and keeps
     them. A pass of the solver sends tables to the workers and gets histograms back; what is
     gathered are samples of bounded size. The model is the same, to the bit, as that of
-    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers; but
-    maps="auto" always draws ferns here, while a local fit grows them on more than 10,000 rows.
+    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers.
 
     Parameters
     ----------
@@ -86,10 +86,7 @@ class MBKLClassifier(Costs, KernelClassifier):
         """
         families = [] if self.maps == "auto" else families_of(self.maps)
         if not all(family.reads_blocks for family in families):
-            raise ValueError(
-                "maps of projections and grown ferns are not available on a cluster; "
-                "use maps='auto'."
-            )
+            raise ValueError("maps of projections are not available on a cluster; use maps='auto'.")
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
@@ -122,6 +119,10 @@ class MBKLClassifier(Costs, KernelClassifier):
         self.classes_ = X.classes()
         y, weights = X.labelled(self.classes_)
         data = TrainingRows(X, y, self._class_weighted(y, weights), self._settings())
+        self._check_growth(X)
+        if self.grows(X.shape):
+            self._grow(data, progress)
+            return
         choice = self._choose(data, progress)
         learner = self._draw(data, choice, progress)
         C_kernel, C = costs_of(self, choice, learner)

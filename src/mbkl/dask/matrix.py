@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.dask.store import count_different
+from mbkl.dask.store import count_different, tell_apart
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
@@ -61,6 +61,14 @@ class RemoteMatrix(Rows):
         found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
         low, high, missing = zip(*found, strict=True)
         return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
+
+    def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
+        keys, told = Node(self.crew), Node(self.crew)
+        self.crew.work("hash-rows", "hash_rows", y.compute_now(), seed, keys.key)
+        names = (keys.key, weights.compute_now())
+        answers, _ = self.crew.exchange("tell-apart", "split_equal", names, tell_apart)
+        self.crew.answered("keep-keys", "keep_keys", answers, told.key)
+        return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
         keys = Node(self.crew)

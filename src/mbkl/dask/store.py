@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from mbkl.engine import choose_loops
 from mbkl.engine.bundles import Bundling
 from mbkl.engine.codes import BundledCodes, DenseCodes
-from mbkl.engine.rows import ArrayRows, ranges_of_blocks
+from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
+from mbkl.maps.growing_rows import GrowingRows
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,42 @@ class Store:
         """Return the codes of some rows."""
         return self._objects[codes].values[:, self._objects[rows]]
 
+    # Ferns that grow ---------------------------------------------------------------------------
+
+    def split_equal(self, keys: int, integers: int, n_parts: int) -> list:
+        """Return keys and weights of all rows, in order and divided by key."""
+        own, weights = self._objects[keys], self._objects[integers]
+        order = np.lexsort((weights, own))
+        cuts = np.searchsorted(own[order], _bounds(n_parts))
+        whole = (own[order], weights[order], order)
+        return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+
+    def keep_keys(self, answers: Sequence[tuple], key: int) -> None:
+        """Keep keys that tell equal rows apart."""
+        order = np.concatenate([rows for rows, _ in answers])
+        told = np.empty(order.size, np.uint64)
+        told[order] = np.concatenate([keys for _, keys in answers])
+        self._objects[key] = told
+
+    def grow(self, key: int, codes: int, objective, y: int, weights: int, keys: int, seed: int):
+        """Keep rows to grow ferns on."""
+        own = self._objects
+        rows = GrowingRows(own[codes], objective, own[y], own[weights], own[keys], seed)
+        own[key] = rows
+
+    def growing(self, key: int, method: str, *arguments) -> Any:
+        """Let the rows that ferns grow on take a step."""
+        return getattr(self._objects[key], method)(*arguments)
+
+    def growing_sample(self, key: int, *arguments) -> tuple[NDArray, NDArray]:
+        """Return codes and residuals of a sample."""
+        sample = self._objects[key].sample(*arguments)
+        return sample.codes, sample.residuals
+
+    def keep_training_weights(self, key: int, weights: int) -> None:
+        """Keep the weights, zero for rows that take no part."""
+        self._objects[weights] = self._objects[key].training_weights()
+
     # Equal rows -----------------------------------------------------------------------------
 
     def split_rows(self, sums: int, seed: int, y: int, integers: int, n_parts: int) -> list:
@@ -298,6 +335,20 @@ def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
         for store in range(len(found))
     ]
     return answers, chosen.size
+
+
+def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
+    """Return keys that tell equal rows of several stores apart, for each store.
+
+    Parameters
+    ----------
+    parts : sequence of (keys, weights, rows)
+        One of each store.
+    """
+    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
+    ends = np.cumsum([own[2].size for own in parts])[:-1]
+    told = np.split(told_apart(keys, weights), ends)
+    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
 
 
 def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:

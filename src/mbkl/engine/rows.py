@@ -109,6 +109,10 @@ class Rows:
             keys[rows] += _bits(block) @ factors
         return scramble(keys)
 
+    def keys_apart(self, y, weights, seed: int) -> Any:
+        """Return such numbers of which equal rows have different ones."""
+        return told_apart(self.keys(y, seed), weights)
+
     def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
         """Draw rows by a hash of their values, and merge equal ones of the same class.
 
@@ -430,6 +434,19 @@ def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
     with np.errstate(over="ignore"):
         numbers = scramble(sorted_keys + copy.astype(np.uint64) * _GOLDEN)
     return np.sort(order[np.argsort(numbers, kind="stable")[:n_rows]])
+
+
+def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
+    """Return keys of which equal rows have different ones, whatever their order."""
+    order = np.lexsort((weights, keys))
+    ordered = keys[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    place = np.arange(keys.size)
+    place -= np.maximum.accumulate(np.where(first, place, 0))
+    with np.errstate(over="ignore"):
+        told = keys.copy()
+        told[order] += place.astype(np.uint64) * _GOLDEN
+        return np.where(told == keys, keys, scramble(told))
 
 
 def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:

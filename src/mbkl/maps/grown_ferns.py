@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from mbkl.engine.arrays import exact_total
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
 from mbkl.maps.fine_stumps import fine_stumps
-from mbkl.maps.growth import GrownMaps, Growth, told_apart
+from mbkl.maps.growing_rows import growing_rows
+from mbkl.maps.growth import GrownMaps, Growth
 from mbkl.maps.objectives import OBJECTIVES
 
 # Rows from which on fewer ferns are grown, for their time.
@@ -85,7 +87,7 @@ class GrownFerns(BaseEstimator):
 
     # See `Stumps`.
     copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, False
+    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
         """Return the codes of a row, each of a byte."""
@@ -155,8 +157,10 @@ class GrownFerns(BaseEstimator):
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
-        keys = told_apart(rows.keys(y, seed), weights)
+        keys = rows.keys_apart(y, weights, seed)
         objective = OBJECTIVES[self.objective](n_classes)
-        growth = Growth(self, codes, objective, y, weights, keys, seed)
+        mean = exact_total(weights) / len(weights)
+        growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
+        growth = Growth(self, growing, objective, seed)
         growth.run(n_maps, progress)
         return growth.maps(stumps)

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import exact_sum, exact_total, offsets_of, smallest_code_dtype
-from mbkl.engine.codes import DenseCodes
-from mbkl.engine.rows import scramble
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.maps.ferns import FernMaps
+from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 
@@ -30,13 +29,10 @@ if TYPE_CHECKING:
 
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
 _RESIDUAL_BITS = 14
-# Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
-_SAMPLE_UNIT = 4
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
 _COLUMNS_OF_A_FERN = 8
 # Features that a fern may ask, where there are many: half of them, within these bounds.
 _FEATURES_OF_A_FERN = (32, 64)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -107,18 +103,13 @@ class HeldOutGains:
 
 
 class Growth:
-    """Ferns grown so far, and where they leave the scores of the rows.
+    """Ferns grown so far.
 
     Parameters
     ----------
     family : GrownFerns
-    codes : DenseCodes
-        Of one byte.
+    rows : GrowingRows
     objective : Objective
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-    keys : ndarray of shape (n_rows,)
-        What is random about a row depends on its key alone.
     seed : int
     """
 
@@ -133,39 +124,27 @@ class Growth:
     _WORTH_REFILLING = 0.03
 
     def __init__(
-        self,
-        family: GrownFerns,
-        codes: DenseCodes,
-        objective: Objective,
-        y: NDArray,
-        weights: NDArray[np.float64],
-        keys: NDArray[np.uint64],
-        seed: int,
+        self, family: GrownFerns, rows: GrowingRows, objective: Objective, seed: int
     ) -> None:
         self.family, self.objective = family, objective
-        self._codes, self._loops, self._y, self._keys, self._seed = (
-            codes,
-            codes.loops,
-            y,
-            keys,
-            seed,
-        )
-        n_rows = codes.n_rows
-        self._weights = (weights / (exact_total(weights) / max(n_rows, 1))).astype(np.float32)
-        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(n_rows, 1))
-        self._held_out = _draw(keys, 2 * seed + 1) < np.uint64(share * 2**32)
-        self._held_out &= not self._held_out.all()  # a few rows may all be drawn
-        n_training = n_rows - int(self._held_out.sum())
-        deepest = int(np.log2(max(n_training, 1) / self._ROWS_A_CELL))
+        self._rows, self._seed = rows, seed
+        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
+        self._n_held_out = rows.hold_out(share)
+        if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
+            self._n_held_out = rows.hold_out(0.0)
+        deepest = int(np.log2(max(self._n_training, 1) / self._ROWS_A_CELL))
         depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
         self.ferns: list[Fern] = []
         self.losses: list[float] = []
-        self._epoch: tuple = (None, [])
-        self._begin(self._held_out)
-        self._ridge = family.ridge * self._usual_curvature()
+        self._begin()
+        self._ridge = family.ridge * objective.usual_curvature
+
+    @property
+    def _n_training(self) -> int:
+        return self._rows.n_rows - self._n_held_out
 
     @property
     def _sample_rows(self) -> int:
@@ -188,14 +167,14 @@ class Growth:
         """Grow ferns until the rows that took no part gain no more."""
         self.losses = [self._validation_loss()]
         best = last_progress = 0
-        while len(self.ferns) < n_ferns and self._codes.n_groups:
+        while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
             self._add(self._filled(self._grown(len(self.ferns)), self.gains))
             self.losses.append(self._validation_loss())
             last = len(self.ferns)
-            best = min(best, last, key=self.losses.__getitem__) if self._held_out.any() else last
+            best = min(best, last, key=self.losses.__getitem__) if self._n_held_out else last
             if progress(self):
                 break
-            if not self._held_out.any():
+            if not self._n_held_out:
                 continue
             needed = self._SMALLEST_PROGRESS * (self.losses[0] - self.losses[-1])
             if self.losses[-1] < self.losses[last_progress] - needed:
@@ -204,13 +183,14 @@ class Growth:
                 break
         self.n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
-        if self._held_out.sum() > self._WORTH_REFILLING * self._y.size:
+        if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
 
     def _refill(self) -> None:
         """Fill all tables again, now from all rows."""
         ferns, self.ferns = self.ferns, []
-        self._begin(np.zeros_like(self._held_out))
+        self._n_held_out = self._rows.hold_out(0.0)
+        self._begin()
         for fern in ferns:
             self._add(self._filled(fern))
 
@@ -243,24 +223,20 @@ class Growth:
             self.n_rounds,
         )
 
-    # The stumps of a fern ----------------------------------------------------------------------
-
     def _grown(self, number: int) -> Fern:
         """Choose the stumps of a fern, level by level."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
         features, columns = self._some_features(generator), self._some_columns(generator)
-        candidates = self._candidates(number)
-        rows, residuals = self._sampled(candidates, columns, number)
-        codes = self._loops.take_some(self._codes.values, features, rows)
+        sample, share = self._sampled(number, features, columns)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
-        share = candidates.size / max(self._training_rows.size, 1)
-        ridge = float(self._ridge * share / _SAMPLE_UNIT * self._units[1])
-        n_codes = np.diff(self._codes.offsets)[features]
-        order, starts = np.arange(len(rows)), np.array([0, len(rows)])
+        ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
+        codes, residuals, loops = sample.codes, sample.residuals, sample.loops
+        n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
+        order, starts = np.arange(n_rows), np.array([0, n_rows])
         chosen, cuts = [], []
         for _ in range(self.gains.depth):
-            shifts, moves = _coarseness(n_codes, len(rows) // (len(starts) - 1), generator)
-            gains = self._loops.level_gains(
+            shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
+            gains = loops.level_gains(
                 codes, order, residuals, starts, n_codes, shifts, moves, ridge
             )
             best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
@@ -268,13 +244,13 @@ class Growth:
             cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
             chosen.append(features[best])
             cuts.append(cut)
-            order, residuals, starts = self._loops.divide_cells(
+            order, residuals, starts = loops.divide_cells(
                 codes[best], int(cut), order, residuals, starts
             )
         return Fern(np.array(chosen), np.array(cuts), np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
-        n_features = self._codes.n_groups
+        n_features = self._rows.offsets.size - 1
         count = int(np.clip(n_features // 2, *_FEATURES_OF_A_FERN))
         if count >= n_features:
             return np.arange(n_features)
@@ -286,58 +262,26 @@ class Growth:
             return np.arange(n_columns)
         return np.sort(generator.choice(n_columns, _COLUMNS_OF_A_FERN, replace=False))
 
-    def _candidates(self, number: int) -> NDArray[np.intp]:
-        """Return the rows that the sample of a fern is drawn from: each once in an epoch."""
-        rows = self._training_rows
-        n_shares = round(rows.size / (self._POOL * self._sample_rows))
-        if n_shares <= 1:
-            return rows
-        epoch, share = divmod(number, n_shares)
-        if self._epoch[0] != (epoch, n_shares):
-            draws = _draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
-            shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
-            ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
-            self._epoch = (
-                (epoch, n_shares),
-                np.split(rows[np.argsort(shares, kind="stable")], ends),
-            )
-        return self._epoch[1][share]
-
-    def _sampled(self, rows, columns, number: int) -> tuple[NDArray, NDArray[np.int64]]:
-        """Draw rows in proportion to their residuals, and weigh these accordingly."""
-        packed = self._packed[rows][:, columns].astype(np.int64)
-        gradient, curvature = packed >> 16, packed & 0xFFFF
-        if rows.size > self._sample_rows:
-            # Integers: their sum does not depend on the order of the rows.
-            size = np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
-            chance = size * (self._sample_rows / int(size.sum()))
-            draws = _draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
-            drawn = np.flatnonzero(draws < chance * 2**32)
-            rows, chance = rows[drawn], np.minimum(chance[drawn, None], 1.0)
-            gradient, curvature = gradient[drawn] / chance, curvature[drawn] / chance
-        gradient = np.rint(gradient / _SAMPLE_UNIT).astype(np.int64)
-        return rows, (gradient << 32) + np.rint(curvature / _SAMPLE_UNIT).astype(np.int64)
-
-    # The table of a fern ------------------------------------------------------------------------
+    def _sampled(self, number: int, features, columns) -> tuple[GrowthSample, float]:
+        """Return the rows of one fern, and the share of all rows that they stand for."""
+        wanted = self._sample_rows
+        n_shares = max(round(self._n_training / (self._POOL * wanted)), 1)
+        n_rows, magnitude = self._rows.size_of_share(number, n_shares, columns)
+        chance = wanted / float(magnitude) if n_rows > wanted else None
+        sample = self._rows.sample(number, n_shares, features, columns, chance)
+        return sample, n_rows / max(self._n_training, 1)
 
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
-        n_cells = 2 ** len(fern.features)
-        stumps = (fern.features, fern.cuts)
-        # Rows that take no part have cells of their own, in the second half.
-        self._loops.fern_cells(self._codes.values, *stumps, self._leading, self._cells)
-        sums = self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells) / self._units
+        sums = self._rows.fill(fern.features, fern.cuts) / self._units
+        n_cells = len(sums) // 2
         step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
         return replace(fern, table=(self.family.rate * step).astype(np.float32))
 
-    def _begin(self, held_out: NDArray[np.bool_]) -> None:
+    def _begin(self) -> None:
         """Set the scores to the best constant."""
-        self._leading = held_out.astype(np.uint8)
-        own = self._training_rows = np.flatnonzero(~held_out)
-        self._intercept = self.objective.start(self._y[own], self._weights[own].astype(np.float64))
-        self._scores = np.tile(self._intercept, (self._y.size, 1))
-        self._packed = np.empty(self._scores.shape, dtype=np.int32)
-        self._cells = np.empty(self._y.size, dtype=np.uint16)
+        self._intercept = self._rows.start()
+        self._rows.begin(self._intercept)
         # The second time with units that fit.
         self._largest = np.ones(2)
         self._refresh(None)
@@ -345,60 +289,19 @@ class Growth:
 
     def _add(self, fern: Fern) -> None:
         self.ferns.append(fern)
-        self._refresh(np.concatenate([fern.table, fern.table]))
+        self._refresh(fern.table)
 
     def _refresh(self, table: NDArray[np.float32] | None) -> None:
         """Add a table to the scores, where there is one; compute the residuals anew."""
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
         _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
         self._units = np.ldexp(1.0, _RESIDUAL_BITS - exponents)
-        units = tuple(self._units.astype(np.float32))
-
-        def refresh(start: int, stop: int) -> tuple[float, float]:
-            rows = slice(start, stop)
-            scores, weights = self._scores[rows], self._weights[rows]
-            if table is not None:
-                self._loops.add_table(self._cells[rows], table, scores)
-            gradient, curvature = self.objective.derivatives(scores, self._y[rows])
-            self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
-            heaviest = float(weights.max(initial=0.0))
-            return (
-                float(np.abs(gradient).max(initial=0.0)) * heaviest,
-                float(curvature.max(initial=0.0)) * heaviest,
-            )
-
-        self._largest = np.max(self._loops.over_blocks(refresh, self._y.size), axis=0)
-
-    def _usual_curvature(self) -> float:
-        """Return the curvature of a row and column where all classes are as likely."""
-        nowhere = np.zeros((1, self.objective.n_columns), dtype=np.float32)
-        return float(self.objective.derivatives(nowhere, self._y[:1])[1].mean())
+        self._largest = self._rows.refresh(tuple(self._units.astype(np.float32)), table)
 
     def _validation_loss(self) -> float:
-        rows = np.flatnonzero(self._held_out)
-        if not rows.size:
+        if not self._n_held_out:
             return np.nan
-        losses = self.objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
-        return float(exact_sum(losses.astype(np.float64)[:, None])[0]) / rows.size
-
-
-def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
-    """Return keys of which equal rows have different ones, whatever their order."""
-    order = np.lexsort((weights, keys))
-    ordered = keys[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    place = np.arange(keys.size)
-    place -= np.maximum.accumulate(np.where(first, place, 0))
-    with np.errstate(over="ignore"):
-        told = keys.copy()
-        told[order] += place.astype(np.uint64) * _GOLDEN
-        return np.where(told == keys, keys, scramble(told))
-
-
-def _draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
-    """Return a number below 2^32 for each row, of its key and the salt alone."""
-    with np.errstate(over="ignore"):
-        return scramble(keys + np.uint64(salt) * _GOLDEN) >> np.uint64(32)
+        return self._rows.held_out_loss() / self._n_held_out
 
 
 def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:

@@ -2,6 +2,8 @@
 
 An objective has, for scores of shape (n_rows, n_columns) in single precision,
 
+    n_columns                 of the scores
+    usual_curvature           of a row and column where all classes are as likely
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
@@ -41,6 +43,10 @@ class LogLoss:
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def usual_curvature(self) -> float:
+        return (1 - 1 / self.n_classes) / self.n_classes
 
     def start(self, y, weights):
         own = y[:, None] == np.arange(self.n_classes)
@@ -84,6 +90,8 @@ class HingeLoss:
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
+
+    usual_curvature = 2.0
 
     def start(self, y, weights):
         labels = self._labels(y)
