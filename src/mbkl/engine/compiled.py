@@ -143,8 +143,8 @@ class Compiled(Twins):
         self.share(len(groups), taken.size, growth_loops.take_some, values, groups, rows, taken)
         return taken
 
-    def fern_cells(self, values, features, cuts, leading, cells) -> None:
-        arguments = (values, features, cuts, leading, cells)
+    def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
+        arguments = (values, features, cuts, members, leading, cells)
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:

@@ -211,20 +211,24 @@ class Twins:
         """Return the codes of some rows in some groups."""
         return values[np.ix_(groups, rows)]
 
-    def fern_cells(self, values, features, cuts, leading, cells) -> None:
-        """Write the cell of each row: a leading digit, then which codes are above their cuts.
+    def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
+        """Write the cell of each row: a leading digit, then the answers to its stumps.
 
         Parameters
         ----------
         values : ndarray of shape (n_groups, n_rows)
         features, cuts : ndarray of shape (depth,)
-            Group of each stump, and the last code on its left side.
+            Group of each stump, and the last code on its left side; -1 for one that asks
+            whether the code is in a set.
+        members : ndarray of shape (depth, 256)
+            Which codes are in the set of each stump that has one.
         leading : ndarray of shape (n_rows,)
         cells : ndarray of shape (n_rows,)
         """
         found = leading.astype(np.int64)
-        for feature, cut in zip(features, cuts, strict=True):
-            found = 2 * found + (values[feature] > cut)
+        for feature, cut, own in zip(features, cuts, members, strict=True):
+            codes = values[feature]
+            found = 2 * found + (codes > cut if cut >= 0 else own[codes])
         cells[:] = found
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:

@@ -197,7 +197,9 @@ class Plan:
     def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
         """Return grown maps."""
         y, n_classes, weights = targets.y, targets.n_classes, targets.weights
-        return self.family.grow(rows, y, n_classes, weights, self.n_maps, seed, progress)
+        return self.family.grow(
+            rows, y, n_classes, weights, self.n_maps, seed, progress, self.n_levels
+        )
 
     def n_codes(self, shape: tuple[int, int]) -> int:
         """Return how many codes one pass reads, about."""

@@ -129,15 +129,20 @@ class GrowingRows:
         found = self._loops.over_blocks(refresh, self.n_rows)
         return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
 
-    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
         """Return the sums of gradients and curvatures in the cells of a fern.
+
+        Parameters
+        ----------
+        features, cuts, members : ndarray
+            See `Twins.fern_cells`.
 
         Returns
         -------
         sums : ndarray of shape (2 * n_cells, n_columns, 2)
             Of the rows that take part, then of those that do not.
         """
-        self._codes.fern_cells(features, cuts, self._leading, self._cells)
+        self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 

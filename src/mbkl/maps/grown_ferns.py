@@ -25,8 +25,8 @@ _MANY_ROWS = 500_000
 class GrownFerns(BaseEstimator):
     """Family of ferns that are grown where the loss has most gradient.
 
-    A fern of depth d asks d questions of the form "is feature i above t" of every row, as a
-    random one does, but the questions are chosen by the labels. What the ferns add up to while
+    A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
+    category i among these", of every row, as a random one does, but the questions are chosen by the labels. What the ferns add up to while
     they grow is a model already, and the squared norms of their tables are the weights theta of
     a learned kernel.
 
@@ -139,6 +139,7 @@ class GrownFerns(BaseEstimator):
         n_maps: int,
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
+        n_levels: NDArray[np.int64] | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
 
@@ -154,6 +155,8 @@ class GrownFerns(BaseEstimator):
         seed : int
         progress : callable
             Called once a fern with the `Growth` so far; True ends it.
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
@@ -161,6 +164,7 @@ class GrownFerns(BaseEstimator):
         objective = OBJECTIVES[self.objective](n_classes)
         mean = exact_total(weights) / len(weights)
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
-        growth = Growth(self, growing, objective, seed)
+        counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
+        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
         growth.run(n_maps, progress)
-        return growth.maps(stumps)
+        return growth.maps(stumps, counts)

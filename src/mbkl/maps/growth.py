@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample
+from mbkl.maps.level_order import N_CODES, OrderedLevels
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 
@@ -64,10 +66,21 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Fern:
-    """Stumps on codes, and what each of their cells adds to the scores."""
+    """Stumps on codes, and what each of their cells adds to the scores.
+
+    Parameters
+    ----------
+    features, cuts, members : ndarray
+        See `Twins.fern_cells`.
+    usual : ndarray of shape (depth,)
+        On which side most rows are: levels that were not seen go with them.
+    table : ndarray of shape (n_cells, n_columns)
+    """
 
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    usual: NDArray[np.bool_]
     table: NDArray[np.float32]
 
 
@@ -111,6 +124,8 @@ class Growth:
     rows : GrowingRows
     objective : Objective
     seed : int
+    is_category : ndarray of shape (n_groups,)
+        Which groups of codes are levels.
     """
 
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
@@ -124,10 +139,15 @@ class Growth:
     _WORTH_REFILLING = 0.03
 
     def __init__(
-        self, family: GrownFerns, rows: GrowingRows, objective: Objective, seed: int
+        self,
+        family: GrownFerns,
+        rows: GrowingRows,
+        objective: Objective,
+        seed: int,
+        is_category: NDArray[np.bool_],
     ) -> None:
         self.family, self.objective = family, objective
-        self._rows, self._seed = rows, seed
+        self._rows, self._seed, self._is_category = rows, seed, is_category
         share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
         self._n_held_out = rows.hold_out(share)
         if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
@@ -194,12 +214,15 @@ class Growth:
         for fern in ferns:
             self._add(self._filled(fern))
 
-    def maps(self, stumps: StumpMaps) -> GrownMaps:
+    def maps(self, stumps: StumpMaps, n_levels: NDArray[np.int64]) -> GrownMaps:
         """Return the ferns with thresholds in place of codes; equal cells share a number."""
         first = stumps.edges.offsets
         features = [stumps.features[fern.features] for fern in self.ferns]
         thresholds = [
-            stumps.edges.thresholds[first[fern.features] + fern.cuts] for fern in self.ferns
+            np.where(
+                fern.cuts < 0, np.nan, stumps.edges.thresholds[first[fern.features] + fern.cuts]
+            )
+            for fern in self.ferns
         ]
         tables, numbers = [], []
         for fern in self.ferns:
@@ -221,6 +244,7 @@ class Growth:
             np.concatenate([np.empty((0, n_columns)), *tables]),
             self._intercept.astype(np.float64),
             self.n_rounds,
+            sets=_level_sets(self.ferns, stumps, n_levels),
         )
 
     def _grown(self, number: int) -> Fern:
@@ -233,8 +257,14 @@ class Growth:
         codes, residuals, loops = sample.codes, sample.residuals, sample.loops
         n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
         order, starts = np.arange(n_rows), np.array([0, n_rows])
-        chosen, cuts = [], []
+        categories = np.flatnonzero(self._is_category[features])
+        levels = OrderedLevels(codes, categories, ridge, loops)
+        ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(features), 1))
+        chosen, cuts, members, usual = [], [], [], []
         for _ in range(self.gains.depth):
+            if categories.size:
+                ranks[categories] = levels.ranks(order, residuals, starts)
+                codes = levels.put_in_order(ranks[categories])
             shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
             gains = loops.level_gains(
                 codes, order, residuals, starts, n_codes, shifts, moves, ridge
@@ -243,11 +273,14 @@ class Growth:
             # A cut above the last code divides nothing.
             cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
             chosen.append(features[best])
-            cuts.append(cut)
+            cuts.append(-1 if self._is_category[features[best]] else cut)
+            members.append(ranks[best] > cut)
+            usual.append(2 * np.count_nonzero(codes[best] > cut) > n_rows)
             order, residuals, starts = loops.divide_cells(
                 codes[best], int(cut), order, residuals, starts
             )
-        return Fern(np.array(chosen), np.array(cuts), np.empty((0, 0), np.float32))
+        found = (np.array(chosen), np.array(cuts), np.array(members), np.array(usual))
+        return Fern(*found, np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
@@ -273,7 +306,7 @@ class Growth:
 
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
-        sums = self._rows.fill(fern.features, fern.cuts) / self._units
+        sums = self._rows.fill(fern.features, fern.cuts, fern.members) / self._units
         n_cells = len(sums) // 2
         step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
         return replace(fern, table=(self.family.rate * step).astype(np.float32))
@@ -302,6 +335,27 @@ class Growth:
         if not self._n_held_out:
             return np.nan
         return self._rows.held_out_loss() / self._n_held_out
+
+
+def _level_sets(ferns: list[Fern], stumps: StumpMaps, n_levels) -> LevelSets | None:
+    """Return what stumps on codes of categories ask about their levels."""
+    numbers, sets = [], []
+    for fern in ferns:
+        for group, cut, members, usual in zip(
+            fern.features, fern.cuts, fern.members, fern.usual, strict=True
+        ):
+            numbers.append(len(sets) if cut < 0 else -1)
+            if cut < 0:
+                edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
+                n_own = int(n_levels[stumps.features[group]])
+                cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
+                # Missing values and new levels, where there were none.
+                cells[0] = members[0] if np.isneginf(edges[0]) else usual
+                sets.append(np.append(cells, usual))
+    if not sets:
+        return None
+    offsets = offsets_of(np.array([own.size for own in sets]))
+    return LevelSets(np.array(numbers), np.concatenate(sets), offsets, n_levels)
 
 
 def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:
