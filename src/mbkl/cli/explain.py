@@ -82,7 +82,7 @@ def explain(
 
 def _explain_row(
     trained: Trained, X: Any, row: int, path: str
-) -> tuple[LocalExplanation, NDArray[np.float64]]:
+) -> tuple[LocalExplanation, list[str | float | None]]:
     """Return why a row gets its scores, and the row."""
     import numpy as np
 
@@ -93,7 +93,10 @@ def _explain_row(
     one = X[row - 1 : row]
     values = one.toarray() if hasattr(one, "toarray") else np.asarray(one)
     # As they are written: 0.1, not the float32 number next to it with all its digits.
-    written = np.array([float(str(value)) for value in values[0]])
+    written = [
+        value if value is None or isinstance(value, str) else float(str(value))
+        for value in values[0]
+    ]
     return explain_local(trained.model, one, background=X), written
 
 
@@ -131,7 +134,7 @@ def _show_row(
     console: Console,
     trained: Trained,
     explanation: LocalExplanation,
-    values: NDArray[np.float64],
+    values: list[str | float | None],
     row: int,
     top: int,
 ) -> None:
@@ -151,7 +154,7 @@ def _show_row(
     start, score = sign * explanation.baseline[column], sign * scores[column]
 
     def show() -> None:
-        rows = [[names[i], f"{values[i]:g}", f"{added[i]:+.3f}"] for i in order]
+        rows = [[names[i], _in_words(values[i]), f"{added[i]:+.3f}"] for i in order]
         if order.size < added.size:
             rows.append(["all other features", "", f"{score - start - shown:+.3f}"])
         rows += [["a mean row", "", f"{start:+.3f}"], ["sum", "", f"{score:+.3f}"]]
@@ -159,3 +162,9 @@ def _show_row(
 
     content = {"row": row, "label": label, "values": values, **explanation.to_dict()}
     console.result(content, show)
+
+
+def _in_words(value: str | float | None) -> str:
+    if value is None or value != value:
+        return "missing"
+    return value if isinstance(value, str) else f"{value:g}"

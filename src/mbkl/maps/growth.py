@@ -263,7 +263,7 @@ class Growth:
         chosen, cuts, members, usual = [], [], [], []
         for _ in range(self.gains.depth):
             if categories.size:
-                ranks[categories] = levels.ranks(order, residuals, starts)
+                ranks[categories] = levels.ranks(order, residuals, starts, generator)
                 codes = levels.put_in_order(ranks[categories])
             shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
             gains = loops.level_gains(
