@@ -47,6 +47,9 @@ class RemoteGrowingRows:
     def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
         return np.sum(self._all("fill", *stumps), axis=0)
 
+    def watch(self, levels) -> int:
+        return 0
+
     def held_out_loss(self) -> float:
         return float(sum(self._all("held_out_loss")))
 

@@ -16,6 +16,7 @@ from mbkl.engine.rows import Rows
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
+from mbkl.maps.wide_categories import wide_categories
 from mbkl.maps.objectives import OBJECTIVES
 
 # Rows from which on fewer ferns are grown, for their time.
@@ -166,5 +167,6 @@ class GrownFerns(BaseEstimator):
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
+        growth.watch(wide_categories(counts), rows)
         growth.run(n_maps, progress)
         return growth.maps(stumps, counts)

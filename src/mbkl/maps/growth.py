@@ -11,7 +11,7 @@ the same bits for any number of threads and any order of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
-from mbkl.maps.categories import LevelSets
+from mbkl.engine.rows import Rows
+from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample
 from mbkl.maps.level_order import N_CODES, OrderedLevels
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.wide_categories import WideCategory
 
 if TYPE_CHECKING:
     from mbkl.maps.grown_ferns import GrownFerns
@@ -81,6 +83,14 @@ class Fern:
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
     usual: NDArray[np.bool_]
+    table: NDArray[np.float32]
+
+
+@dataclass
+class LevelStep:
+    """A step of the table of a category with very many levels."""
+
+    number: int
     table: NDArray[np.float32]
 
 
@@ -157,10 +167,18 @@ class Growth:
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
-        self.ferns: list[Fern] = []
+        self.ferns: list[Fern | LevelStep] = []
+        self._wide: list[WideCategory] = []
         self.losses: list[float] = []
         self._begin()
         self._ridge = family.ridge * objective.usual_curvature
+
+    def watch(self, categories: CategoryMaps, rows: Rows) -> None:
+        """Give categories with very many levels tables of their own."""
+        n_wide = self._rows.watch(categories.codes(rows)) if categories.n_groups else 0
+        n_cells, n_columns = categories.n_levels + 2, self.objective.n_columns
+        pairs = zip(categories.features[:n_wide].tolist(), n_cells.tolist(), strict=False)
+        self._wide = [WideCategory(feature, n, n_columns) for feature, n in pairs]
 
     @property
     def _n_training(self) -> int:
@@ -188,7 +206,7 @@ class Growth:
         self.losses = [self._validation_loss()]
         best = last_progress = 0
         while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
-            self._add(self._filled(self._grown(len(self.ferns)), self.gains))
+            self._add(self._next(len(self.ferns)))
             self.losses.append(self._validation_loss())
             last = len(self.ferns)
             best = min(best, last, key=self.losses.__getitem__) if self._n_held_out else last
@@ -211,22 +229,48 @@ class Growth:
         ferns, self.ferns = self.ferns, []
         self._n_held_out = self._rows.hold_out(0.0)
         self._begin()
+        for wide in self._wide:
+            wide.table[:] = 0.0
         for fern in ferns:
-            self._add(self._filled(fern))
+            is_step = isinstance(fern, LevelStep)
+            self._add(self._level_step(fern.number) if is_step else self._filled(fern))
+
+    def _next(self, number: int) -> Fern | LevelStep:
+        """Return the next fern, or in turn a step of a category with very many levels."""
+        turn = number % (len(self._wide) + 1)
+        if turn and self._wide[turn - 1].gain > 0:
+            return self._level_step(turn - 1)
+        return self._filled(self._grown(number), self.gains)
+
+    def _level_step(self, number: int) -> LevelStep:
+        sums = self._rows.fill_levels(number) / self._units
+        n_cells = len(sums) // 2
+        step = self._wide[number].step(sums[:n_cells], sums[n_cells:], self._ridge)
+        self._wide[number].table += step
+        return LevelStep(number, step.astype(np.float32))
 
     def maps(self, stumps: StumpMaps, n_levels: NDArray[np.int64]) -> GrownMaps:
         """Return the ferns with thresholds in place of codes; equal cells share a number."""
         first = stumps.edges.offsets
-        features = [stumps.features[fern.features] for fern in self.ferns]
+        ferns = [fern for fern in self.ferns if isinstance(fern, Fern)]
+        features = [stumps.features[fern.features] for fern in ferns]
         thresholds = [
             np.where(
                 fern.cuts < 0, np.nan, stumps.edges.thresholds[first[fern.features] + fern.cuts]
             )
-            for fern in self.ferns
+            for fern in ferns
         ]
+        sets = [members for fern in ferns for members in _level_sets(fern, stumps, n_levels)]
+        cells = [fern.table for fern in ferns]
+        for wide in self._tables_of_levels():
+            members, table = wide.fern()
+            features.append(np.full(len(members), wide.feature, dtype=np.intp))
+            thresholds.append(np.full(len(members), np.nan))
+            sets.extend(members)
+            cells.append(table.astype(np.float32))
         tables, numbers = [], []
-        for fern in self.ferns:
-            distinct, number = np.unique(fern.table, axis=0, return_inverse=True)
+        for each in cells:
+            distinct, number = np.unique(each, axis=0, return_inverse=True)
             tables.append(distinct.astype(np.float64))
             numbers.append(number.ravel())
         n_columns = self.objective.n_columns
@@ -237,15 +281,24 @@ class Growth:
             np.concatenate([nothing.astype(np.intp), *features]),
             np.concatenate([nothing, *thresholds]),
             offsets_of(np.array([own.size for own in features], dtype=np.int64)),
-            np.ones(len(self.ferns), dtype=np.uint64),
+            np.ones(len(cells), dtype=np.uint64),
             np.array([number.size for number in numbers], dtype=np.int64),
             np.concatenate([nothing.astype(dtype), *numbers]).astype(dtype),
             offsets_of(sizes),
             np.concatenate([np.empty((0, n_columns)), *tables]),
             self._intercept.astype(np.float64),
             self.n_rounds,
-            sets=_level_sets(self.ferns, stumps, n_levels),
+            sets=_joined(sets, np.concatenate([nothing, *thresholds]), n_levels),
         )
+
+    def _tables_of_levels(self) -> list[WideCategory]:
+        """Return the categories with tables of their own, as they were when growth was best."""
+        for wide in self._wide:
+            wide.table[:] = 0.0
+        for step in self.ferns:
+            if isinstance(step, LevelStep):
+                self._wide[step.number].table += step.table
+        return [wide for wide in self._wide if wide.table.any()]
 
     def _grown(self, number: int) -> Fern:
         """Choose the stumps of a fern, level by level."""
@@ -337,25 +390,28 @@ class Growth:
         return self._rows.held_out_loss() / self._n_held_out
 
 
-def _level_sets(ferns: list[Fern], stumps: StumpMaps, n_levels) -> LevelSets | None:
-    """Return what stumps on codes of categories ask about their levels."""
-    numbers, sets = [], []
-    for fern in ferns:
-        for group, cut, members, usual in zip(
-            fern.features, fern.cuts, fern.members, fern.usual, strict=True
-        ):
-            numbers.append(len(sets) if cut < 0 else -1)
-            if cut < 0:
-                edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
-                n_own = int(n_levels[stumps.features[group]])
-                cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
-                # Missing values and new levels, where there were none.
-                cells[0] = members[0] if np.isneginf(edges[0]) else usual
-                sets.append(np.append(cells, usual))
+def _level_sets(fern: Fern, stumps: StumpMaps, n_levels) -> Iterator[NDArray[np.bool_]]:
+    """Yield what stumps on codes of categories ask about the cells of the column."""
+    asking = np.flatnonzero(fern.cuts < 0)
+    for group, members, usual in zip(
+        fern.features[asking], fern.members[asking], fern.usual[asking], strict=True
+    ):
+        edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
+        n_own = int(n_levels[stumps.features[group]])
+        cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
+        # Missing values and new levels, where there were none.
+        cells[0] = members[0] if np.isneginf(edges[0]) else usual
+        yield np.append(cells, usual)
+
+
+def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | None:
+    """Return the sets of the stumps that have no threshold."""
     if not sets:
         return None
+    has_set = np.isnan(thresholds)
+    numbers = np.where(has_set, np.cumsum(has_set) - 1, -1)
     offsets = offsets_of(np.array([own.size for own in sets]))
-    return LevelSets(np.array(numbers), np.concatenate(sets), offsets, n_levels)
+    return LevelSets(numbers, np.concatenate(sets), offsets, n_levels)
 
 
 def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:

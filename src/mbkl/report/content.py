@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from mbkl.explain import FeatureShape, GlobalExplanation
 from mbkl.explain.background import some_rows
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -27,6 +28,8 @@ from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # Steps of a shape function that a screen can show.
 _STEPS = 160
+# Levels of a category that a screen can show, the most frequent ones.
+_LEVELS = 40
 _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
@@ -36,7 +39,7 @@ _PAIRS, _GROUPS = 10, 8
 
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
-    kinds = {"stumps": 0, "ferns": 0, "projections": 0}
+    kinds = {"stumps": 0, "categories": 0, "ferns": 0, "projections": 0}
     for maps in model.predictor_.maps.families:
         kinds[_kind(maps)] += maps.n_maps
     facts = [
@@ -60,6 +63,7 @@ def _kind(maps: Maps) -> str:
 
 
 _kind.register(StumpMaps, lambda maps: "stumps")
+_kind.register(CategoryMaps, lambda maps: "categories")
 _kind.register(FernMaps, lambda maps: "ferns")
 _kind.register(ProjectionMaps, lambda maps: "projections")
 
@@ -133,6 +137,8 @@ def _shape(shape: FeatureShape) -> dict:
     assert shape.bins is not None
     assert shape.density is not None
     assert shape.counts is not None
+    if shape.levels is not None:
+        return _levels(shape, shape.counts)
     low, high = shape.bins[0], shape.bins[-1]
     margin = 0.02 * (high - low)
     low, high = low - margin, high + margin
@@ -156,6 +162,25 @@ def _shape(shape: FeatureShape) -> dict:
         "density": shape.density.tolist(),
         "missing": rounded(shape.values[0]) if has_missing else None,
         "missingCount": int(shape.counts[0]) if has_missing else 0,
+    }
+
+
+def _levels(shape: FeatureShape, counts: NDArray) -> dict:
+    """Return the values of a category's levels, as steps around whole numbers."""
+    assert shape.levels is not None
+    frequent = np.sort(np.argsort(-counts[1:-1], kind="stable")[:_LEVELS])
+    edges = np.arange(frequent.size + 1) - 0.5
+    return {
+        "feature": shape.feature,
+        "name": shape.name,
+        "levels": [str(shape.levels[level]) for level in frequent],
+        "edges": edges.tolist(),
+        "values": rounded(shape.values[1 + frequent].T),
+        "counts": counts[1 + frequent].tolist(),
+        "bins": edges.tolist(),
+        "density": counts[1 + frequent].tolist(),
+        "missing": rounded(shape.values[0]) if counts[0] else None,
+        "missingCount": int(counts[0]),
     }
 
 
@@ -218,10 +243,15 @@ def what_if(
                 "feature": int(feature),
                 "name": explanation.feature_names[feature],
                 **_span(data, used, feature),
+                "levels": _names(model.levels_[feature]),
             }
             for feature in features
         ],
     }
+
+
+def _names(levels: Sequence | None) -> list[str] | None:
+    return None if levels is None else [str(level) for level in levels]
 
 
 def _span(data, used: Mapping[int, FeatureShape], feature: int) -> dict:

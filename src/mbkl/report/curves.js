@@ -25,20 +25,21 @@ function shapeFunctions(section, data) {
   const sums = (values) => columns().map((column) => `${signed(values[column])} to ${names[column]}`).join(", ");
 
   function tell() {
-    const { edges, values, counts, name, missing, missingCount } = shape();
+    const { edges, values, counts, name, levels, missing, missingCount } = shape();
     const [low, high] = [edges[0], edges[edges.length - 1]];
     const value = low + (cursor.value / 200) * (high - low);
     const place = Math.max(edges.findIndex((edge) => edge >= value) - 1, 0);
     const [from, to] = [edges[place], edges[place + 1]].map((edge) => number(edge, 4));
     const range = place === 0 ? `up to ${to}` : place === counts.length - 1 ? `above ${from}` : `from ${from} to ${to}`;
-    const text = `${name} = ${number(value, 4)} adds ${sums(values.map((line) => line[place]))}; ${whole(counts[place])} rows ${range}`;
+    const found = levels ? levels[place] : number(value, 4);
+    const text = `${name} = ${found} adds ${sums(values.map((line) => line[place]))}; ${whole(counts[place])} rows${levels ? "" : ` ${range}`}`;
     cursor.setAttribute("aria-valuetext", text);
     readout.textContent = `${text}.${missing ? ` A missing value (${whole(missingCount)} rows) adds ${sums(missing)}.` : ""}`;
     mark(value, place);
   }
 
   const redraw = drawn(holder, (width) => {
-    const { edges, values, bins, density, name } = shape();
+    const { edges, values, bins, density, name, levels } = shape();
     const height = Math.min(340, Math.max(230, width * 0.45));
     const left = 52, right = width - 8, top = 10, bottom = height - 36, strip = 44;
     const shown = columns().map((column) => values[column]);
@@ -67,7 +68,7 @@ function shapeFunctions(section, data) {
     };
     const chart = svg("svg", { width, height, role: "img", onpointermove: point, onpointerdown: point,
       "aria-label": `${name}: what it adds to the score of ${columns().map((column) => names[column]).join(", ")}` },
-    axisLeft(y, ticks(low - room, high + room, 5), left, right), axisBelow(x, ticks(edges[0], edges[edges.length - 1], Math.max(width / 80, 4)), top, bottom),
+    axisLeft(y, ticks(low - room, high + room, 5), left, right), axisBelow(x, ...marks(edges, levels, width, top, bottom)),
     svg("g", { class: "density" }, ...rows), ...steps, rule, ...dots,
     svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, shorten(name, 60)));
     const legend = columns().length > 1 ? element("p", { class: "legend", "aria-hidden": "true" }, ...columns().map((column) =>
@@ -78,6 +79,14 @@ function shapeFunctions(section, data) {
   group.addEventListener("change", redraw);
   cursor.addEventListener("input", tell);
   redraw();
+}
+
+// Where the axis of a feature has marks, and what they say: numbers, or the names of levels.
+function marks(edges, levels, width, top, bottom) {
+  if (!levels) return [ticks(edges[0], edges[edges.length - 1], Math.max(width / 80, 4)), top, bottom];
+  const step = Math.ceil(levels.length / Math.max(width / 70, 4));
+  const places = levels.map((_, i) => i).filter((i) => i % step === 0);
+  return [places, top, bottom, (place) => shorten(levels[place], 11)];
 }
 
 function searchPath(section, path) {

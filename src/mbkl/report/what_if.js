@@ -40,6 +40,7 @@ function whatIf(section, data) {
   const controls = panel.features.map(slider);
 
   function slider(feature, place) {
+    if (feature.levels) return list(feature, place);
     const id = `move-${place}`;
     const range = element("input", { type: "range", id, min: 0, max: 200, step: 1,
       oninput: () => move(feature.low + (range.value / 200) * (feature.high - feature.low)) });
@@ -58,6 +59,25 @@ function whatIf(section, data) {
       range.value = Number.isNaN(value) ? 0 : Math.round(200 * Math.min(Math.max(share, 0), 1));
       range.setAttribute("aria-valuetext", Number.isNaN(value) ? "missing" : number(value, 4));
       exact.value = Number.isNaN(value) ? "" : Number(value.toPrecision(6));
+      line.classList.toggle("moved", !Object.is(value, rows[chosen][feature.feature]));
+    }
+    return show;
+  }
+
+  // A category: its levels, a missing value, and a level that was not seen in training.
+  function list(feature, place) {
+    const id = `move-${place}`, n = feature.levels.length;
+    const level = element("select", { id, onchange: () => {
+      const chosenLevel = level.selectedIndex;
+      current[feature.feature] = chosenLevel < n ? chosenLevel : chosenLevel === n ? NaN : n;
+      show();
+      update();
+    } }, ...[...feature.levels, "missing", "another"].map((name) => element("option", {}, name)));
+    const line = element("div", { class: "slider" }, element("label", { for: id, title: feature.name }, feature.name), level);
+    (place < 8 ? sliders : more).append(line);
+    function show() {
+      const value = current[feature.feature];
+      level.selectedIndex = Number.isNaN(value) ? n : value < n ? value : n + 1;
       line.classList.toggle("moved", !Object.is(value, rows[chosen][feature.feature]));
     }
     return show;
