@@ -30,7 +30,15 @@ from mbkl.learn.algorithm import Kernel, Learner, Settings
 from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
-from mbkl.levels import chosen_columns, counts_of, is_frame, learn_levels, numbers_as_levels, to_numbers
+from mbkl.levels import (
+    Levels,
+    chosen_columns,
+    counts_of,
+    is_frame,
+    learn_levels,
+    numbers_as_levels,
+    to_numbers,
+)
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
 from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
 from mbkl.memory import rows_within
@@ -138,7 +146,7 @@ class BinaryMapsEstimator(BaseEstimator):
         else:
             validate_data(self, X, skip_check_array=True)
             X, y = check_X_y(numbers, y, estimator=self, **self._accepted())
-        self.levels_ = [None] * self.n_features_in_ if levels is None else levels
+        self.levels_: list[Levels] = levels or [None] * self.n_features_in_
         return X, y
 
     def _validate_blocks(self, X, y) -> np.ndarray:

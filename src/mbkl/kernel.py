@@ -126,7 +126,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         """
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
-        names = [name for maps in self._maps.families for name in maps.column_names(inputs, self.levels_)]
+        names = [
+            name for maps in self._maps.families for name in maps.column_names(inputs, self.levels_)
+        ]
         return np.asarray(names, dtype=object)
 
     def kernel(self, X, Z=None):

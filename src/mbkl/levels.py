@@ -113,12 +113,14 @@ def kind_of(values: NDArray, name: str) -> str | None:
         return "boolean" if values.dtype == bool else "number"
     kinds = {_KINDS.get(type(value), "other") for value in _present(values)}
     if len(kinds) > 1:
-        raise TypeError(f"argument must be a string or a number: column {name} mixes types{_REMEDY}")
+        raise TypeError(
+            f"argument must be a string or a number: column {name} mixes types{_REMEDY}"
+        )
     return kinds.pop() if kinds else None
 
 
 _KINDS = {str: "text", np.str_: "text", bool: "boolean", np.bool_: "boolean"}
-_KINDS |= {kind: "number" for kind in (int, float)}
+_KINDS |= dict.fromkeys((int, float), "number")
 _KINDS |= {np.dtype(code).type: "number" for code in "bBhHiIlLqQefdg"}
 
 

@@ -12,9 +12,6 @@ from mbkl.cli.files import check_picture, save_figure
 from mbkl.cli.options import ModelFile
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mbkl.cli.models import Trained
     from mbkl.explain import GlobalExplanation, LocalExplanation
 

@@ -24,8 +24,7 @@ def take_some(values, groups, rows, taken, start, stop):
 
 @jit
 def fern_cells(values, features, cuts, members, leading, cells, start, stop):
-    """OUT cells[start:stop]: a leading digit, then whether each code is above its cut or in a set.
-    """
+    """OUT cells[start:stop]: a leading digit, then the answers of each row to the stumps."""
     out = cells[start:stop]
     out[:] = leading[start:stop]
     for level in range(features.shape[0]):

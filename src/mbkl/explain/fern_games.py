@@ -193,7 +193,7 @@ class FernTables:
         pieces = slice(*self.bounds[[block.start, block.stop]].tolist())
         first = self.starts[pieces] - self.stumps(block).start
         found = np.add.reduceat(self.outcomes(columns, block), first, axis=0, dtype=np.intp)
-        for piece in pieces.start + np.flatnonzero(self.n_cells[pieces]):
+        for piece in (pieces.start + np.flatnonzero(self.n_cells[pieces])).tolist():
             cells = level_cells(columns[self.features[self.starts[piece]]], self.n_cells[piece] - 2)
             found[piece - pieces.start] = self.steps.of_cells(piece)[cells]
         return found
@@ -386,7 +386,7 @@ def main_effects(
     stumps = np.repeat(is_number, tables.sizes)
     features, thresholds = [tables.features[stumps]], [tables.thresholds[stumps]]
     jumps = [means[inside + 1] - means[inside]]
-    for category in np.flatnonzero(~is_number):
+    for category in np.flatnonzero(~is_number).tolist():
         cuts = level_edges(int(tables.n_cells[category]) - 2)
         features.append(np.full(cuts.size, tables.features[tables.starts[category]]))
         thresholds.append(cuts)

@@ -1,7 +1,7 @@
 """How much two features of a fern tell together.
 
-A feature gives one of few pieces, its steps, whatever the row. So the partial dependences of a feature, and of two of them, are small tables, and
-rows look up in these what the pair adds.
+A feature gives one of few pieces, its steps, whatever the row. So the partial dependences of a
+feature, and of two of them, are small tables, and rows look up in these what the pair adds.
 """
 
 from __future__ import annotations

@@ -152,7 +152,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
     yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
 
 
-def _stumps(maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str) -> Iterator[str]:
+def _stumps(
+    maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str
+) -> Iterator[str]:
     thresholds = maps.edges.thresholds.astype(np.float32)
     yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
     yield templates.STUMPS.substitute(names, value=value, before=before)

@@ -69,9 +69,7 @@ def columns_of_model(
     return columns_of(rules, model.levels_)
 
 
-def columns_of(
-    rules: Sequence[Mapping[str, Any]], levels: Sequence[Levels]
-) -> list[Column]:
+def columns_of(rules: Sequence[Mapping[str, Any]], levels: Sequence[Levels]) -> list[Column]:
     """Return the columns that rules describe.
 
     Parameters
@@ -104,7 +102,9 @@ def columns_of(
             raise ValueError(f"The categories of {name!r} must be different, and only of text.")
         own = levels[n_before] if n_before < len(levels) else None
         if (kind == "text") != (own is not None):
-            raise ValueError(f"{name!r} must be text where the model has a category, and only there.")
+            raise ValueError(
+                f"{name!r} must be text where the model has a category, and only there."
+            )
         columns.append(Column(name, kind, categories if own is None else tuple(own), n_before))
         n_before += columns[-1].n_features
     if n_before != len(levels):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import Levels, MapSet, TablePredictor, counts_of
+from mbkl.io.inside import Levels, MapSet, TablePredictor
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
@@ -46,8 +46,9 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "learned": learned,
     }
     if model.n_levels is not None:
-        known = enumerate(model.levels_)
-        header["levels"] = [[feature, own] for feature, own in known if own is not None]
+        header["levels"] = [
+            [feature, own] for feature, own in enumerate(model.levels_) if own is not None
+        ]
     arrays["theta"] = model.theta_
     if model.feature_rates_ is not None:
         arrays["feature_rates"] = model.feature_rates_

@@ -224,16 +224,19 @@ def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str
 def _add_level_numbers(builder: Builder, column: Column) -> str:
     """Add the number of each level: NaN where it is missing, one beyond the last where new."""
     numbers = [float(place) for place in range(len(column.categories))]
-    new = {"default_float": float(len(numbers)), "domain": ML_DOMAIN}
     if column.is_text:
-        keys, values = ["", *column.categories], [float("nan"), *numbers]
-        return builder.add("LabelEncoder", column.name, keys_strings=keys, values_floats=values, **new)
-    keys = [float(np.float32(level)) for level in column.categories]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
-    found = builder.add("LabelEncoder", column.name, keys_floats=keys, values_floats=numbers, **new)
-    missing = builder.add("IsNaN", column.name)
-    return builder.add("Where", missing, column.name, found)
+        known = {"keys_strings": ["", *column.categories], "values_floats": [np.nan, *numbers]}
+    else:
+        keys = [float(np.float32(level)) for level in column.categories]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
+        known = {"keys_floats": keys, "values_floats": numbers}
+    new = float(len(numbers))
+    attributes: dict[str, Any] = {**known, "default_float": new}
+    found = builder.add("LabelEncoder", column.name, domain=ML_DOMAIN, **attributes)
+    if column.is_text:
+        return found
+    return builder.add("Where", builder.add("IsNaN", column.name), column.name, found)
 
 
 def onnx_inputs(model: KernelClassifier, X) -> dict[str, NDArray]:

@@ -16,8 +16,8 @@ from mbkl.engine.rows import Rows
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
-from mbkl.maps.wide_categories import wide_categories
 from mbkl.maps.objectives import OBJECTIVES
+from mbkl.maps.wide_categories import wide_categories
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -27,9 +27,9 @@ class GrownFerns(BaseEstimator):
     """Family of ferns that are grown where the loss has most gradient.
 
     A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
-    category i among these", of every row, as a random one does, but the questions are chosen by the labels. What the ferns add up to while
-    they grow is a model already, and the squared norms of their tables are the weights theta of
-    a learned kernel.
+    category i among these", of every row, as a random one does, but the questions are chosen by
+    the labels. What the ferns add up to while they grow is a model already, and the squared norms
+    of their tables are the weights theta of a learned kernel.
 
     Parameters
     ----------

@@ -232,8 +232,10 @@ class Growth:
         for wide in self._wide:
             wide.table[:] = 0.0
         for fern in ferns:
-            is_step = isinstance(fern, LevelStep)
-            self._add(self._level_step(fern.number) if is_step else self._filled(fern))
+            if isinstance(fern, LevelStep):
+                self._add(self._level_step(fern.number))
+            else:
+                self._add(self._filled(fern))
 
     def _next(self, number: int) -> Fern | LevelStep:
         """Return the next fern, or in turn a step of a category with very many levels."""
@@ -373,7 +375,7 @@ class Growth:
         self._refresh(None)
         self._refresh(None)
 
-    def _add(self, fern: Fern) -> None:
+    def _add(self, fern: Fern | LevelStep) -> None:
         self.ferns.append(fern)
         self._refresh(fern.table)
 

@@ -171,8 +171,8 @@ class Projections(BaseEstimator):
         """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
         if n_levels is not None:
             raise ValueError(
-                "Projections need numbers, and X has categories: use maps='auto', or encode them by "
-                "mbkl.tabular.TableEncoder."
+                "Projections need numbers, and X has categories: use maps='auto', or encode them "
+                "by mbkl.tabular.TableEncoder."
             )
         n_projections = self._check(n_maps)
         X = rows.X
