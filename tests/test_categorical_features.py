@@ -149,7 +149,7 @@ def test_level_numbers_in_files_and_within_memory(tmp_path):
     inside = model.fit(numbers[["town", "age"]], y).decision_function(numbers[["town", "age"]])
     np.testing.assert_array_equal(outside, inside)
     frame.assign(y=y).drop(columns="size").to_parquet(tmp_path / "text.parquet", index=False)
-    with pytest.raises(ValueError, match="'town' .* holds .*string, no numbers.*categorical"):
+    with pytest.raises(ValueError, match=r"'town' .* holds .*string, no numbers.*categorical"):
         read_parquet(tmp_path / "text.parquet", "y")
 
 

@@ -27,7 +27,11 @@ FRAME = pd.DataFrame(
     }
 )
 LEVELS = [None, ["Bonn", "Rome"], [False, True], [False, True], ["S", "L"], None, [1, 2]]
-NUMBERS = [[31, 1, 1, 1, 0, 1, 1], [52, np.nan, 0, np.nan, 1, np.nan, 0], [8, 0, 1, 0, np.nan, 3, 1]]
+NUMBERS = [
+    [31, 1, 1, 1, 0, 1, 1],
+    [52, np.nan, 0, np.nan, 1, np.nan, 0],
+    [8, 0, 1, 0, np.nan, 3, 1],
+]
 
 
 def test_columns_of_pandas():

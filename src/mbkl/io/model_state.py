@@ -135,7 +135,7 @@ def _unpack_levels(stored: list, n_features: int) -> list[Levels]:
     levels: list[Levels] = [None] * n_features
     for pair in stored:
         match pair:
-            case [int(feature), list(own)] if 0 <= feature < n_features:
+            case [int(feature), list(own)] if 0 <= feature < n_features and feature is not True:
                 kinds = {type(level) for level in own}
                 is_alike = kinds <= {int, float} or len(kinds) == 1
                 if not is_alike or not kinds <= {str, int, float, bool}:

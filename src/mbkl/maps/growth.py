@@ -313,7 +313,7 @@ class Growth:
         n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
         order, starts = np.arange(n_rows), np.array([0, n_rows])
         categories = np.flatnonzero(self._is_category[features])
-        levels = OrderedLevels(codes, categories, ridge, loops)
+        levels = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(features), 1))
         chosen, cuts, members, usual = [], [], [], []
         for _ in range(self.gains.depth):

@@ -31,6 +31,8 @@ class OrderedLevels:
     codes : ndarray of shape (n_features, n_rows)
     categories : ndarray of shape (n_categories,)
         Which of the features are categories.
+    n_codes : ndarray of shape (n_features,)
+        Codes in use.
     ridge : float
         Added to the curvature of each level, so that a rare one is in the middle.
     loops : Twins or Compiled
@@ -38,6 +40,7 @@ class OrderedLevels:
 
     codes: NDArray[np.uint8]
     categories: NDArray[np.intp]
+    n_codes: NDArray[np.int64]
     ridge: float
     loops: Twins
 
@@ -59,8 +62,11 @@ class OrderedLevels:
         steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
         steps *= generator.random((self.categories.size, N_CODES, 1)) < _TOLD_APART
         ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
-        for own, step, mass in zip(ranks, steps, sums[:, :, 1], strict=True):
-            own[np.argsort(_along(step, mass), kind="stable")] = np.arange(N_CODES)
+        n_codes = self.n_codes[self.categories]
+        for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
+            places = _along(step, mass)
+            places[used:] = np.inf
+            own[np.argsort(places, kind="stable")] = np.arange(N_CODES)
         return ranks
 
     def put_in_order(self, ranks: NDArray[np.uint8]) -> NDArray[np.uint8]:
