@@ -335,7 +335,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
     Parameters
     ----------
-    maps : "auto", {"stumps", "ferns", "grown", "projections"}, family or list, default="auto"
+    maps : "auto", {"stumps", "categories", "ferns", "grown", "projections"}, family or list, default="auto"
         Family of binary maps: a name, an instance of `Stumps`, `Ferns`, `GrownFerns` or
         `Projections`, or a list of these for a joint model with one theta over all.
         "auto" is described above.
@@ -378,6 +378,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
+    categorical_features : "from_dtype", list of names, indices or booleans, or None, \
+            default="from_dtype"
+        Which columns are categories, with a cell for every level, for missing values and for new
+        levels. "from_dtype" takes text, category and boolean columns of a frame, None none.
     calibration : {"temperature"} or None, default=None
         "temperature" makes `predict_proba` available: scores are divided by one
         number, learned on held-out parts of the training data. It cannot change
@@ -423,6 +427,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X has string names.
+    levels_ : list of (list or None)
+        Levels of each column that is a category; None for numbers.
     n_maps_ : int
         Number of maps kept, those with positive theta.
     theta_ : ndarray of shape (n_maps_,)
@@ -491,8 +497,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Missing values are NaN and have a cell of their own.
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+            Missing values are NaN (or None in a frame) and have a cell of their own.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or None

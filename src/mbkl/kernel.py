@@ -27,7 +27,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         See `MBKLClassifier`.
     C_kernel : float, default=1.0
         Cost of Step 1; see `MBKLClassifier`.
-    class_weight, tol, max_iter, random_state, n_jobs, verbose
+    class_weight, categorical_features, tol, max_iter, random_state, n_jobs, verbose
         See `MBKLClassifier`.
     sparse_output : bool, default=True
         Whether `transform` returns a CSR matrix; a dense array otherwise, as
