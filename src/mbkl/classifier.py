@@ -335,9 +335,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
     Parameters
     ----------
-    maps : "auto", {"stumps", "categories", "ferns", "grown", "projections"}, family or list, default="auto"
-        Family of binary maps: a name, an instance of `Stumps`, `Ferns`, `GrownFerns` or
-        `Projections`, or a list of these for a joint model with one theta over all.
+    maps : "auto", {"stumps", "categories", "ferns", "grown", "projections"}, family or list, \
+            default="auto"
+        Family of binary maps: a name, an instance of `Stumps`, `Categories`, `Ferns`,
+        `GrownFerns` or `Projections`, or a list of these for a joint model with one theta over all.
         "auto" is described above.
     n_maps : int or "auto", default="auto"
         Number of random maps drawn, of each family. "auto" is 64 stumps a feature, at

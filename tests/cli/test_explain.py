@@ -1,6 +1,7 @@
 """`mbkl explain`."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mbkl.explain import explain_global, explain_local
@@ -35,7 +36,7 @@ def test_one_row(mbkl, model_file, people_csv, people):
     found = mbkl.json("explain", model_file, people_csv, "--row", "5")
     np.testing.assert_allclose(found["contributions"], expected.contributions)
     assert found["label"] == model.predict(X[4:5])[0]
-    assert found["values"] == [None if np.isnan(v) else v for v in X.iloc[4]]
+    assert found["values"] == [None if pd.isna(value) else value for value in X.iloc[4]]
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 4])

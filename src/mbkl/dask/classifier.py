@@ -42,6 +42,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         See `mbkl.MBKLClassifier`; projections are not available.
     negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
         See `mbkl.MBKLClassifier`.
+    categorical_features : list of names, indices or booleans, or None, default="from_dtype"
+        Columns of level numbers: whole numbers from 0. There is no text on a cluster.
     random_state, n_jobs, verbose
         See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
         they have.
@@ -222,7 +224,7 @@ def _check_numbers(X) -> None:
     for name, kind in getattr(X, "dtypes", {}).items():
         if getattr(kind, "kind", "O") not in "biuf":
             raise ValueError(
-                f"Column {name!r} of X holds {kind}; on a cluster use level numbers, such as "
+                f"Column {name!r} of X holds {kind}, no numbers; on a cluster use level numbers, such as "
                 f"X[{name!r}].cat.codes, and name the column in categorical_features."
             )
 

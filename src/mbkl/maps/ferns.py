@@ -265,7 +265,7 @@ class Ferns(BaseEstimator):
                     "negative and not all zero."
                 )
 
-    def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels) -> FernMaps:
+    def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None) -> FernMaps:
         """Draw all ferns, with cells as they come."""
         generator = np.random.Generator(np.random.Philox([seed, 2]))
         uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
