@@ -349,5 +349,5 @@ def test_categories_are_level_numbers(client):
 def test_text_is_refused_with_a_remedy(client):
     dask_frames = pytest.importorskip("dask.dataframe")
     frame = dask_frames.from_pandas(pd.DataFrame({"town": ["a", "b"] * 5}), npartitions=2)
-    with pytest.raises(ValueError, match="Column 'town' of X holds .*categorical_features"):
+    with pytest.raises(ValueError, match=r"Column 'town' of X holds .*categorical_features"):
         MBKLClassifier().fit(frame, da.from_array(np.arange(10) % 2, 5))

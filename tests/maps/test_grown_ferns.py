@@ -20,6 +20,7 @@ from mbkl.maps.growth import (
     GrownMaps,
     Growth,
     HeldOutGains,
+    Promises,
     _newton_steps,
 )
 
@@ -334,8 +335,31 @@ def test_growth_that_is_told_to_end_keeps_what_it_has(validation_share):
     X, y = sample(500)
     ended = grow(X, y, progress=lambda state: state.n_iter == 5, validation_share=validation_share)
     assert (ended.n_maps, ended.n_rounds) == (5, 5)
-    whole = grow(X, y, n_maps=5, validation_share=validation_share)
-    assert bits(ended) == bits(whole)
+    whole = grow(X, y, validation_share=validation_share)
+    assert whole.n_maps > 5
+    for name in ("features", "thresholds"):
+        own = getattr(ended, name)
+        np.testing.assert_array_equal(own, getattr(whole, name)[: own.size])
+
+
+def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
+    X, y = sample(500)
+    rates = []
+    grow(X, y, n_maps=10, validation_share=0, progress=lambda state: rates.append(state._rate))
+    np.testing.assert_allclose(rates, [0.1] * 5 + [0.2] + [0.3] * 4)
+
+
+def test_features_that_gain_more_are_asked_more_often():
+    promises, generator = Promises(100), np.random.default_rng(0)
+    features = np.arange(100)
+    for _ in range(100):
+        asked = promises.draw(features, generator)
+        assert len(np.unique(asked)) == 32
+        promises.note(asked, np.where(asked < 10, 1.0, 0.01))
+    assert (promises.draw(features, generator) < 10).sum() >= 8
+    few = np.arange(8)
+    np.testing.assert_array_equal(promises.draw(few, generator), few)
+    promises.note(few, np.zeros(8))  # nothing gained tells nothing
 
 
 def test_growth_says_where_it_stands():

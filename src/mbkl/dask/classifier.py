@@ -224,8 +224,8 @@ def _check_numbers(X) -> None:
     for name, kind in getattr(X, "dtypes", {}).items():
         if getattr(kind, "kind", "O") not in "biuf":
             raise ValueError(
-                f"Column {name!r} of X holds {kind}, no numbers; on a cluster use level numbers, such as "
-                f"X[{name!r}].cat.codes, and name the column in categorical_features."
+                f"Column {name!r} of X holds {kind}, no numbers; on a cluster use level numbers, "
+                f"such as X[{name!r}].cat.codes, and name the column in categorical_features."
             )
 
 

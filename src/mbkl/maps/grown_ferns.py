@@ -40,7 +40,8 @@ class GrownFerns(BaseEstimator):
     n_ferns : int or "auto", default="auto"
         Largest number of ferns; "auto" is 500, and 300 from 500,000 rows on.
     rate : float, default=0.1
-        Share of a Newton step that each fern takes.
+        Share of a Newton step that each fern takes; up to three times as much if growth is still
+        going on after half of all ferns.
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
         "auto" is eight for each cell, at least 16,000 and at most 130,000.

@@ -125,6 +125,39 @@ class HeldOutGains:
         return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
 
 
+class Promises:
+    """What a stump on each feature has gained lately, as a share of the best one: a fading mean.
+
+    Half of the features are asked for a stump, and those that promise more more often: nearly
+    what all would give, in half the time.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)
+
+    def __init__(self, n_features: int) -> None:
+        self._shares = np.ones(n_features)
+
+    def draw(self, features: NDArray[np.intp], generator) -> NDArray[np.intp]:
+        """Return the places of some of these features."""
+        count = int(np.clip(len(features) // 2, *self._BOUNDS))
+        if count >= len(features):
+            return np.arange(len(features))
+        chance = self._shares[features] + self._SMALLEST
+        chance /= chance.sum()
+        return np.sort(generator.choice(len(features), count, replace=False, p=chance))
+
+    def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
+        """Note what the best stump of each feature adds to what was gained without it."""
+        best = gains.max()
+        if best > 0:
+            share = np.maximum(gains, 0.0) / best
+            self._shares[features] += (1 - self._FADING) * (share - self._shares[features])
+
+
 class Growth:
     """Ferns grown so far.
 
@@ -145,6 +178,9 @@ class Growth:
     _POOL = 4
     # Progress below this share of all progress is none.
     _SMALLEST_PROGRESS = 1e-3
+    # Growth that is still going on after this share of all ferns takes larger steps from then on,
+    # up to so many times as large: it would not come to its end.
+    _LATE, _LARGER = (0.5, 0.7), 3.0
     # Validation rows below this share of all rows are not worth filling all tables again.
     _WORTH_REFILLING = 0.03
 
@@ -167,6 +203,7 @@ class Growth:
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
+        self._promises = Promises(rows.offsets.size - 1)
         self.ferns: list[Fern | LevelStep] = []
         self._wide: list[WideCategory] = []
         self.losses: list[float] = []
@@ -203,6 +240,7 @@ class Growth:
 
     def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> None:
         """Grow ferns until the rows that took no part gain no more."""
+        self._n_ferns = n_ferns
         self.losses = [self._validation_loss()]
         best = last_progress = 0
         while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
@@ -315,16 +353,19 @@ class Growth:
         categories = np.flatnonzero(self._is_category[features])
         levels = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(features), 1))
-        chosen, cuts, members, usual = [], [], [], []
+        chosen, cuts, members, usual, gained = [], [], [], [], 0.0
         for _ in range(self.gains.depth):
             if categories.size:
                 ranks[categories] = levels.ranks(order, residuals, starts, generator)
                 codes = levels.put_in_order(ranks[categories])
+            asked = self._promises.draw(features, generator)
             shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
-            gains = loops.level_gains(
-                codes, order, residuals, starts, n_codes, shifts, moves, ridge
-            )
+            coding = (n_codes[asked], shifts[asked], moves[asked])
+            gains = loops.level_gains(codes[asked], order, residuals, starts, *coding, ridge)
+            self._promises.note(features[asked], gains.max(axis=1) - gained)
+            gained = gains.max()
             best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            best = asked[best]
             # A cut above the last code divides nothing.
             cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
             chosen.append(features[best])
@@ -339,10 +380,7 @@ class Growth:
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
-        least, most = _FEATURES_OF_A_FERN
-        # A category counts as a feature for each level (measured on adult: AUC .9287, not .9283).
-        n_alike = np.where(self._is_category, np.diff(self._rows.offsets), 1).sum()
-        count = min(max(n_features // 2, 2), most) if n_alike >= 2 * least else least
+        count = int(np.clip(n_features // 2, *_FEATURES_OF_A_FERN))
         if count >= n_features:
             return np.arange(n_features)
         return np.sort(generator.choice(n_features, count, replace=False))
@@ -367,7 +405,13 @@ class Growth:
         sums = self._rows.fill(fern.features, fern.cuts, fern.members) / self._units
         n_cells = len(sums) // 2
         step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
-        return replace(fern, table=(self.family.rate * step).astype(np.float32))
+        return replace(fern, table=(self._rate * step).astype(np.float32))
+
+    @property
+    def _rate(self) -> float:
+        """Share of a Newton step that the next fern takes."""
+        larger = np.interp(len(self.ferns) / self._n_ferns, self._LATE, (1.0, self._LARGER))
+        return self.family.rate * float(larger)
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
