@@ -149,7 +149,9 @@ class GrowingRows:
 
     def watch(self, levels: Codes) -> int:
         """Take codes of categories with more levels than a byte has; return how many these are."""
-        is_here = isinstance(levels, DenseCodes) and 2 * levels.n_cells <= 2**16
+        # Cells of rows that take part, and of those that do not, are numbered in two bytes.
+        most = int(np.diff(levels.offsets).max(initial=0))
+        is_here = isinstance(levels, DenseCodes) and 2 * most <= 2**16
         self._levels = levels if is_here else None
         return levels.n_groups if is_here else 0
 
