@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import Rows, rows_at_once
-from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
-from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.engine.rows import Rows
+from mbkl.estimator import Calibrated, Costs, OfClasses, Placed, TrainingRows, estimator
+from mbkl.kernel_predictor import KernelPredictor, costs_of
+from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import Temperature, calibrate
-from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
-from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet, Targets, families_of, plans_of
+from mbkl.learn.progress import with_callbacks
+from mbkl.maps.families import families_of
 from mbkl.maps.growth import GrownMaps
-from mbkl.predictor import TablePredictor
-from mbkl.solvers.problem import Solution
-
-_NOTHING_GROWN = (
-    "No fern tells the classes apart on rows that took no part in growing it, and the model is "
-    "constant. Look whether any feature varies; with few rows, use random ferns, maps='ferns'."
-)
 
 
 def has_probabilities(model) -> bool:
@@ -54,50 +42,31 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 
 
 @estimator
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
+class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     """What all classifiers do once costs are known: learn, and predict."""
 
     # Not all classifiers have it as a parameter.
     calibration: ClassVar[str | None] = None
 
-    @property
-    def has_costs(self) -> bool:
-        """Whether costs are given, so that Step 2 has to be taken."""
-        raise NotImplementedError
+    def _look_at_held_out(
+        self,
+        learner: Learner,
+        kernel: Kernel,
+        C_kernel: float,
+        setting: str,
+        data: TrainingRows | None,
+    ) -> None:
+        """Learn the temperature of probabilities, where it is asked for."""
+        self.temperature_, C, progress = 1.0, self.C_, learner.progress
+        if self.calibration is None:
+            return
+        with progress.stage("calibration"):
+            self.temperature_ = progress.recall(
+                f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
+            ).value
 
-    def grows(self, shape: tuple[int, int]) -> bool:
-        """Say whether grown ferns are the model: asked for, or by themselves on many rows."""
-        if self.has_costs or self.theta != "ones":
-            return False
-        if self.maps != "auto":
-            plans = self.plans(shape)
-            return len(plans) == 1 and plans[0].is_grown
-        can_grow = self.loss != "hinge" and self.device == "cpu"
-        return can_grow and shape[0] > limits.ROWS_OF_GROWTH
-
-    def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
-        """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
-        progress = learner.progress
-        # With more time a search may choose otherwise.
-        setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
-        kernel = progress.recall(
-            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
-        )
-        solution = progress.recall(
-            f"classifier weights, {setting}",
-            Solution,
-            lambda: learner.learn_classifier(kernel, C),
-        )
-        self.C_, self.temperature_ = C, 1.0
-        if self.calibration is not None:
-            with progress.stage("calibration"):
-                self.temperature_ = progress.recall(
-                    f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
-                ).value
-        with progress.stage("tables"):
-            self._collapse(learner, kernel, solution)
-        self.timings_ = progress.finish()
-        return self
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+        self.temperature_ = 1.0
 
     def _check_growth(self, rows: Rows) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
@@ -107,83 +76,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
                 "calibration needs maps that have not seen the labels of held-out rows; with "
                 "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
             )
-
-    def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
-        """Grow ferns on all rows, or recall them."""
-        maps = "grown" if self.maps == "auto" else self.maps
-        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
-        (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
-        targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
-        with progress.stage("growth") as iteration:
-            rows: Rows
-            if self.device == "cpu":
-                rows = self._placed(data.rows, [plan], 1)
-            else:  # a device is for predictions
-                n_codes = data.rows.shape[0] * data.rows.shape[1]
-                rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
-            return progress.recall(
-                name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
-            )
-
-    def _grow(self, data: TrainingRows, progress: Progress):
-        """Grow ferns: what they add up to is the model, the limit of small costs."""
-        grown = self._grown(data, progress)
-        if not grown.n_maps:
-            warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
-        elif reason := progress.reason_to_stop():
-            message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        with progress.stage("tables"):
-            norms = grown.prior()
-            self._maps = MapSet((grown.plain(),))
-            self.theta_ = norms / norms.sum() if norms.any() else norms
-            self.n_maps_ = grown.n_maps
-            self.coef_, self.intercept_ = grown.path.T, grown.intercept
-            self.C_, self.temperature_, self.feature_rates_ = 0.0, 1.0, None
-            self.n_iter_ = max(grown.n_rounds, 1)
-            self.objective_ = self.gap_ = np.full(2, np.nan)
-            self._set_predictor()
-        self.timings_ = progress.finish()
-        return self
-
-    def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
-        """Turn weights to tables, and set the learned attributes."""
-        kept = self._keep(learner, kernel)
-        learner.warn_if_not_converged(
-            "Step 2 (classifier weights)", solution, "Use a smaller C or a larger max_iter."
-        )
-        self.coef_ = solution.weights[learner.rows.operator.spread(kept)].T
-        self.intercept_ = solution.intercept
-        first = kernel.solution
-        self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
-        self.objective_ = np.array(
-            [first.objective.sum() if first else np.nan, solution.objective.sum()]
-        )
-        self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
-        self._set_predictor()
-
-    def _set_predictor(self) -> None:
-        tables = self._maps.tables(self.coef_.T)
-        self.predictor_ = TablePredictor(
-            self._maps, tables, self.intercept_, self.n_jobs, self.device
-        )
-
-    @property
-    def table_features_(self):
-        """Feature of each table, -1 where it joins several."""
-        check_is_fitted(self)
-        return self._maps.group_features
-
-    @property
-    def tables_(self):
-        """Table of each used feature: what each of its cells adds to the scores."""
-        check_is_fitted(self)
-        pairs = zip(self._maps.families, self.predictor_.tables, strict=True)
-        return [
-            table
-            for maps, tables in pairs
-            for table in np.split(tables, maps.cells.offsets[1:-1])[: maps.n_groups]
-        ]
 
     def decision_function(self, X):
         """Return the scores of the classes.
@@ -253,67 +145,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
         return probabilities
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """How much of the scores' variance each input column brings; they sum to one."""
-        check_is_fitted(self)
-        from mbkl.explain import column_importances
-
-        return column_importances(self)
-
-    def explain_global(self, X=None, **options):
-        """Show what the model has learned: importances, shape functions, interactions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Such as the training data; None means rows made up from the thresholds.
-        **options
-            See `mbkl.explain.explain_global`.
-
-        Returns
-        -------
-        explanation : GlobalExplanation
-        """
-        from mbkl.explain import explain_global
-
-        return explain_global(self, X, **options)
-
-    def explain_local(self, X, **options):
-        """Divide the scores of rows among the features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            See `mbkl.explain.explain_local`, above all `background`.
-
-        Returns
-        -------
-        explanation : LocalExplanation
-        """
-        from mbkl.explain import explain_local
-
-        return explain_local(self, X, **options)
-
-    def _scores(self, X) -> np.ndarray:
-        X = self._validate_new(X)
-        if not hasattr(X, "blocks"):
-            return self.predictor_.scores(X)
-        blocks = X.blocks(rows_at_once(X.shape[1]))
-        nothing = np.empty((0, self.intercept_.size))
-        return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
-
-
-def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
-    """Return the cost that suits the chosen maps: for a row what it was in the sample."""
-    if choice is None:
-        return 1.0
-    return choice.cost * learner.merged.rows.n_rows / REFERENCE_ROWS
-
 
 @estimator
-class MBKLClassifier(Costs, Placed, KernelClassifier):
+class MBKLClassifier(Costs, Calibrated, Placed, KernelClassifier):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -519,10 +353,3 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         learner = self._draw(data, choice, progress)
         C_kernel, C = costs_of(self, choice, learner)
         return self._learn(learner.merged, C_kernel, C, choice)
-
-
-def costs_of(model: Costs, choice: Choice | None, learner: Learner) -> tuple[float, float]:
-    """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
-    if model.C == "auto":
-        return model.C_kernel or 1.0, cost_of_choice(choice, learner)
-    return model.C_kernel or min(float(model.C), 1.0), float(model.C)

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _check_y,
     check_array,
     check_is_fitted,
     check_X_y,
@@ -41,6 +42,7 @@ from mbkl.levels import (
 )
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
 from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
+from mbkl.maps.numbers import Numbers
 from mbkl.memory import rows_within
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
@@ -72,12 +74,33 @@ def estimator(kind: type) -> type:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows of positive weight, with classes as numbers."""
+    """Rows of positive weight, with y as the number of a class or the level of numbers."""
 
     rows: Rows
     y: Values
     weights: Values
     settings: Settings
+    n_classes: int
+    numbers: Numbers | None = None
+    # Where these are some of many rows: all of them, and which of them these are.
+    whole: TrainingRows | None = None
+    chosen: np.ndarray | None = None
+
+    @property
+    def targets(self) -> Targets:
+        return Targets(self.y, self.n_classes, self.weights, self.numbers)
+
+    @property
+    def n_problems(self) -> int:
+        """Columns of the scores."""
+        if self.numbers is not None:
+            return self.numbers.n_columns
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def some(self, chosen: np.ndarray) -> TrainingRows:
+        """Return some of the rows, whose numbers increase."""
+        own = {"y": self.y[chosen], "weights": self.weights[chosen]}
+        return replace(self, rows=self.rows.some(chosen), **own, whole=self, chosen=chosen)
 
 
 @estimator
@@ -92,12 +115,7 @@ class BinaryMapsEstimator(BaseEstimator):
         StrOptions({"learned", "ones", "reweighted", "alignment"}), default="ones"
     )
     init_rule: str = parameter(StrOptions({"balanced", "median"}), default="balanced")
-    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
     max_pairs: int = parameter(Interval(Integral, 2, None, closed="left"), default=50_000)
-    loss: str = parameter(
-        StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
-    )
-    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
     categorical_features: Any = parameter(
         "array-like", StrOptions({"from_dtype"}), None, default="from_dtype"
     )
@@ -108,6 +126,9 @@ class BinaryMapsEstimator(BaseEstimator):
     verbose: int = parameter("verbose", default=0)
 
     # Not all estimators have these as parameters.
+    negatives_per_positive = 2
+    if TYPE_CHECKING:
+        loss: ClassVar[str]
     theta_power: ClassVar[float] = 0.5
     device: ClassVar[str] = "cpu"
     max_memory: ClassVar[Any] = None
@@ -131,8 +152,8 @@ class BinaryMapsEstimator(BaseEstimator):
             y = self._validate_blocks(X, y)
         else:
             X, y = self._validate_matrix(to_host(X), to_host(y))
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, y[:, None], dtype=np.float64)
+        self._check_targets(y)
+        weights = _check_sample_weight(sample_weight, y.reshape(len(y), -1), dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
         return X, y, weights
@@ -141,17 +162,21 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return a frame or matrix as numbers, and the labels; sets `levels_`."""
         names = [str(name) for name in X.columns] if is_frame(X) else None
         numbers, levels = learn_levels(X, self.categorical_features, names)
+        options = {**self._accepted(), **self._accepted_targets}
         if levels is None:
-            X, y = validate_data(self, X, y, **self._accepted())
+            X, y = validate_data(self, X, y, **options)
         else:
             validate_data(self, X, skip_check_array=True)
-            X, y = check_X_y(numbers, y, estimator=self, **self._accepted())
+            X, y = check_X_y(numbers, y, estimator=self, **options)
         self.levels_: list[Levels] = levels or [None] * self.n_features_in_
         return X, y
 
     def _validate_blocks(self, X, y) -> np.ndarray:
         """Check labels of rows that are read block by block, and checked then."""
-        y = column_or_1d(y, warn=True)
+        if self._accepted_targets:
+            y = _check_y(y, **self._accepted_targets)
+        else:
+            y = column_or_1d(y, warn=True)
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y):,} labels, but X has {X.shape[0]:,} rows.")
         if not len(y):
@@ -167,6 +192,17 @@ class BinaryMapsEstimator(BaseEstimator):
         is_category = chosen_columns(self.categorical_features, rows.shape[1], names)
         ranges = rows.column_ranges() if is_category.any() else ()
         self.levels_ = numbers_as_levels(ranges, is_category)
+
+    # What of y is checked by scikit-learn, beyond its length.
+    _accepted_targets: ClassVar[dict] = {}
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        """Complain of targets that nothing can be learned from."""
+        raise NotImplementedError
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        """Return y as whole numbers, with what belongs to it: fields of `TrainingRows`."""
+        raise NotImplementedError
 
     def _validate_new(self, X):
         """Return rows to predict or transform as an array, or as they are to be read."""
@@ -200,38 +236,17 @@ class BinaryMapsEstimator(BaseEstimator):
         return Progress(self, open_checkpoint(self, *arrays))
 
     def _training_rows(self, X, y, weights, progress: Progress) -> TrainingRows:
-        """Return the rows of positive weight, with class numbers for labels; sets `classes_`."""
+        """Return the rows of positive weight, with whole numbers for targets."""
         rows, present = as_rows(X), weights > 0
         if not present.all():
             chosen = np.flatnonzero(present)
             copies = self.max_memory is None or not rows.reads_blocks
             rows = rows.some(chosen) if copies else SomeRows(rows, chosen)
             y, weights = y[present], weights[present]
-        self.classes_, y = np.unique(y, return_inverse=True)
+        numbered = self._numbered(y, weights)
         # Without a fixed seed, a fit that goes on has to use the one it began with.
         settings = progress.recall("settings", Settings, self._settings)
-        return TrainingRows(rows, y, self._class_weighted(y, weights), settings)
-
-    def _class_weighted(self, y, weights):
-        """Return the weights times those of the classes."""
-        classes = self.classes_
-        if classes.size < 2:
-            found = f"one class, {classes[0]}" if classes.size else "no class"
-            raise ValueError(
-                "Training needs rows of at least two classes with positive weight, "
-                f"but y has {found}."
-            )
-        if self.class_weight is None:
-            return weights
-        if self.class_weight == "balanced":
-            own_class = y[:, None] == np.arange(classes.size)
-            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
-            factors = totals.sum() / (totals.size * totals)
-        else:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        if not (factors > 0).all():
-            raise ValueError("class_weight must be positive for every class in y.")
-        return weights * look_up(factors, y)
+        return TrainingRows(rows, settings=settings, **numbered)
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -255,7 +270,8 @@ class BinaryMapsEstimator(BaseEstimator):
         def choose() -> Choice:
             wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
             sample = data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
-            return choose_kernel(sample, self.classes_.size, sample.n_different, self.n_levels)
+            numbers, n_levels = data.numbers, self.n_levels
+            return choose_kernel(sample, data.n_classes, sample.n_different, numbers, n_levels)
 
         self.feature_rates_ = None
         if self.maps != "auto":
@@ -285,9 +301,8 @@ class BinaryMapsEstimator(BaseEstimator):
         """Draw the maps, code the rows, and return what learns from them; sets `_maps`."""
         plans = self.plans(data.rows.shape, choice)
         with progress.stage("binary maps") as iteration:
-            rows = self._placed(data.rows, plans, n_fits)
-            targets = Targets(data.y, self.classes_.size, data.weights)
-            drawn = draw_all(plans, rows, targets, data.settings.seed, iteration)
+            rows = self._placed(data, plans, n_fits)
+            drawn = draw_all(plans, rows, data.targets, data.settings.seed, iteration)
             self._maps, operator, prior = drawn
             rows.release()
         if not self._maps.n_maps:
@@ -299,14 +314,14 @@ class BinaryMapsEstimator(BaseEstimator):
         labelled = self._labelled(operator, data)
         return Learner(labelled, prior, data.settings, progress)
 
-    def _placed(self, rows: Rows, plans: list[Plan], n_fits: int) -> Rows:
+    def _placed(self, data: TrainingRows, plans: list[Plan], n_fits: int) -> Rows:
         """Return the rows with their codes where they are to be: here, in files, on a device."""
-        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
+        rows = data.rows
         n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
-        loops = choose_loops(n_codes * n_columns * n_fits, self.n_jobs)
+        loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
         is_limited = self.max_memory is not None or rows.in_files
         if self.device == "cpu" and is_limited:
-            return rows_within(self, rows, plans, self.classes_.size, loops)
+            return rows_within(self, rows, plans, data.n_problems, loops)
         if self.device == "cpu":
             return replace(rows.in_memory(), loops=loops)
         if is_limited:
@@ -317,7 +332,8 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
         """Return the codes with labels and weights."""
-        return LabelledRows(operator, data.y, self.classes_.size, data.weights, data.settings.seed)
+        seed, numbers = data.settings.seed, data.numbers
+        return LabelledRows(operator, data.y, data.n_classes, data.weights, seed, numbers=numbers)
 
     # What is learned ---------------------------------------------------------------------------
 
@@ -390,11 +406,17 @@ def _needs_copy(X) -> bool:
 class Placed:
     """Parameters of fits on this machine: where and how long, and what is kept of them."""
 
-    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
     checkpoint: Any = parameter(str, PathLike, None, default=None)
     device: str = parameter(StrOptions(DEVICES), default="cpu")
     max_memory: Any = parameter(Interval(Real, 1, None, closed="left"), str, None, default=None)
     cache_folder: Any = parameter(str, PathLike, None, default=None)
+
+
+@estimator
+class Calibrated:
+    """Parameter of classifiers whose probabilities are learned on held-out rows."""
+
+    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
 
 
 @estimator
@@ -410,8 +432,82 @@ class Costs:
 
 
 @estimator
-class Classifying(BinaryMapsEstimator):
-    """Parameters that all classifiers have beyond the kernel's."""
+class OfClasses(BinaryMapsEstimator):
+    """Parameters of estimators that tell classes apart, and what they make of y."""
+
+    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
+    loss: str = parameter(  # type: ignore[misc]
+        StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
+    )
+    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        check_classification_targets(y)
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        self.classes_, y = np.unique(y, return_inverse=True)
+        weights = self._class_weighted(y, weights)
+        return {"y": y, "weights": weights, "n_classes": self.classes_.size}
+
+    def _class_weighted(self, y, weights):
+        """Return the weights times those of the classes."""
+        classes = self.classes_
+        if classes.size < 2:
+            found = f"one class, {classes[0]}" if classes.size else "no class"
+            raise ValueError(
+                "Training needs rows of at least two classes with positive weight, "
+                f"but y has {found}."
+            )
+        if self.class_weight is None:
+            return weights
+        if self.class_weight == "balanced":
+            own_class = y[:, None] == np.arange(classes.size)
+            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
+            factors = totals.sum() / (totals.size * totals)
+        else:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not (factors > 0).all():
+            raise ValueError("class_weight must be positive for every class in y.")
+        return weights * look_up(factors, y)
+
+
+@estimator
+class OfNumbers(BinaryMapsEstimator):
+    """Parameters of estimators that predict numbers, and what they make of y."""
+
+    loss: str = parameter(  # type: ignore[misc]
+        StrOptions({"squared_error", "absolute_error", "quantile", "poisson"}),
+        default="squared_error",
+    )
+    quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)
+
+    _accepted_targets: ClassVar[dict] = {"multi_output": True, "y_numeric": True}
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        if self.loss == "poisson" and (y < 0).any():
+            raise ValueError(
+                "loss='poisson' needs y of at least zero, but some entries are negative; use "
+                "loss='squared_error'."
+            )
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        self.n_outputs_ = 1 if y.ndim == 1 else y.shape[1]
+        self.is_multi_output_ = y.ndim > 1
+        return numbered(y, weights, self.loss, self.quantile)
+
+
+def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[str, Any]:
+    """Return numbers as levels, with what belongs to them: fields of `TrainingRows`."""
+    if not len(y):
+        raise ValueError("Training needs rows with positive weight, but there are none.")
+    numbers, levels = Numbers.of(y, weights, loss, quantile)
+    n_levels = len(numbers.values)
+    return {"y": levels, "weights": weights, "n_classes": n_levels, "numbers": numbers}
+
+
+@estimator
+class Predicting(BinaryMapsEstimator):
+    """Parameters that classifiers and regressors have beyond the kernel's."""
 
     theta_power: float = parameter(Options(Real, {0, 0.5, 1}), default=0.5)  # type: ignore[misc]
     max_time: float | None = parameter(POSITIVE, None, default=None)

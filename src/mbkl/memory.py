@@ -17,6 +17,7 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps.families import Plan
 from mbkl.maps.fine_stumps import rows_of_thresholds
+from mbkl.solvers.losses import LOSSES
 
 if TYPE_CHECKING:
     from mbkl.estimator import BinaryMapsEstimator
@@ -65,11 +66,12 @@ def estimate_memory(
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : classifier or regressor
         Its maps and their number matter, and whether it is fitted does not.
     n_rows, n_features : int
         Shape of X.
     n_classes : int, default=2
+        One more than there are targets, for a regressor.
 
     Returns
     -------
@@ -82,7 +84,15 @@ def estimate_memory(
     >>> estimate.in_memory > 1_000_000_000 > estimate.streamed
     True
     """
-    n_problems = 1 if n_classes == 2 else n_classes
+    has_classes = model.loss in LOSSES
+    n_problems = n_classes if n_classes > 2 and has_classes else n_classes - 1
+    return _estimate_problems(model, (n_rows, n_features), n_problems)
+
+
+def _estimate_problems(
+    model: BinaryMapsEstimator, shape: tuple[int, int], n_problems: int
+) -> MemoryEstimate:
+    n_rows, n_features = shape
     if model.grows((n_rows, n_features)):
         rest = n_rows * (_GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems)
         rest += _THRESHOLD_BYTES * n_features * min(n_rows, rows_of_thresholds(n_features))
@@ -92,7 +102,7 @@ def estimate_memory(
     cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
     rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
     rest += cells * _CELL_BYTES * n_problems
-    if model.loss == "squared_hinge" and cells > limits.FEW_ROWS_GRAM:
+    if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
         at_once = min(effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs), n_problems)
         rest += (_MATRICES + at_once) * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
     return _estimate(codes, rest)
@@ -124,7 +134,7 @@ def parse_bytes(size: int | float | str) -> int:
 
 
 def rows_within(
-    model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_classes: int, loops: Twins
+    model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_problems: int, loops: Twins
 ) -> Rows:
     """Return rows whose codes are in memory, or in files where memory is too small.
 
@@ -135,11 +145,12 @@ def rows_within(
     rows : Rows
     plans : list of Plan
         Maps to draw.
-    n_classes : int
+    n_problems : int
+        Columns of the scores.
     loops : Twins or Compiled
     """
     limit = None if model.max_memory is None else parse_bytes(model.max_memory)
-    estimate = estimate_memory(model, *rows.shape, n_classes)
+    estimate = _estimate_problems(model, rows.shape, n_problems)
     needed = estimate.in_memory + (0 if rows.in_files else rows.bytes_to_copy)
     fits = limit is None or needed <= limit
     is_small = rows.shape[0] <= limits.FEW_ROWS_GRAM

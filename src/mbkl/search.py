@@ -1,4 +1,4 @@
-"""MBKLClassifierCV: the cost chosen by cross-validation on a warm-started path."""
+"""MBKLClassifierCV, MBKLRegressorCV: the cost chosen by cross-validation on a warm-started path."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.base import _fit_context, is_classifier
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class, cost_of_choice
+from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
-from mbkl.estimator import Placed, TrainingRows, estimator, parameter
+from mbkl.estimator import Calibrated, Placed, TrainingRows, estimator, parameter
+from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.residuals import mean_loss
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import DEEPEST
-from mbkl.predictor import rows_to_predict
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 from mbkl.solvers.problem import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -34,6 +35,7 @@ _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
+Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
 
 
@@ -77,6 +79,7 @@ class Search:
     weights : ndarray
         Of the rows in the scores.
     scorer : callable
+        Of y, scores and weights.
     cautious : bool
         Whether the first candidate, which is suggested by other means, is left only for
         one that clearly beats it.
@@ -84,7 +87,7 @@ class Search:
 
     folds: list
     weights: np.ndarray
-    scorer: Callable
+    scorer: Scorer
     cautious: bool = False
     entries: list[Entry] = field(default_factory=list)
 
@@ -126,9 +129,8 @@ class Search:
                     kernel = part.learn_kernel(C_kernel, kernel)
                 solution = part.learn_classifier(kernel, C, solution)
             last_C_kernel = C_kernel
-            guess = best_class(held_out.scores(solution))
-            weights = self.weights[outside]
-            path.scores[position] = self.scorer(held_out.rows.y, guess, sample_weight=weights)
+            scores, weights = held_out.scores(solution), self.weights[outside]
+            path.scores[position] = self.scorer(held_out.rows.y, scores, weights)
             path.n_maps[position] = (kernel.theta > 0).sum()
         return path
 
@@ -168,7 +170,158 @@ class Search:
 
 
 @estimator
-class MBKLClassifierCV(Placed, KernelClassifier):
+class Searching(Placed, KernelPredictor):
+    """What the search for costs is for classifiers and regressors alike."""
+
+    Cs: Any = parameter("array-like", StrOptions({"auto"}), default="auto")
+    C_kernels: Any = parameter("array-like", StrOptions({"tied"}), None, default=None)
+    cv: Any = parameter("cv_object", default=5)
+
+    # The estimator of one cost.
+    _PLAIN: ClassVar[type[KernelPredictor]]
+    _SAMPLE_ROWS: ClassVar[int] = 1_000
+    _FERN_FACTOR: ClassVar[int] = 2
+
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        """Return a function of y, scores and weights, better where it is larger."""
+        raise NotImplementedError
+
+    def _search(self, X, y, sample_weight, groups):
+        """Choose the costs by cross-validation and fit all data with them."""
+        self._candidates(1.0)  # to complain of bad costs before any work
+        X, y, weights = self._validate_rows(X, y, sample_weight)
+        # Rows in files are not for everyone to read; what matters is how many there are.
+        some = np.empty((len(y), 0)) if hasattr(X, "blocks") else X
+        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(some, y, groups))
+        progress = self._progress(X, y, weights, *chain(*splits))
+        data = self._training_rows(X, y, weights, progress)
+        folds = [_positions(split, weights > 0) for split in splits]
+        folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
+        if not folds:
+            raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
+        # Class weights are for learning; the scores are those of the samples as they are.
+        search = Search(folds, weights[weights > 0], self._scorer(data))
+        grows = self.grows(data.rows.shape)
+        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
+            raise ValueError(
+                "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
+                "use Cs='auto' with maps='grown' alone, or GridSearchCV around "
+                f"{self._PLAIN.__name__}."
+            )
+        if grows:
+            self._score_growth(data, progress, search)
+            return self._grow(data, progress)
+        few = self._to_draw_for(data)
+        if few is not data and few.chosen is not None:
+            data, search = few, search.on(few.chosen)
+        choice = self._choose(data, progress)
+        if choice is not None and isinstance(self.Cs, str):
+            learner, choice = self._search_automatically(data, choice, progress, search)
+            best = search.best(choice.depth)
+        else:
+            learner = self._drawn(data, choice, progress, len(folds))
+            search.run(learner, self._candidates(1.0))
+            best = search.best()
+        self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
+        self.cv_results_ = search.results()
+        return self._learn(learner.merged, best.C_kernel, best.C, choice, data)
+
+    @property
+    def has_costs(self) -> bool:
+        return not isinstance(self.Cs, str)
+
+    def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
+        """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
+        scores: list[float] = []
+        n_maps: list[int] = []
+        for fold, (inside, outside) in enumerate(search.folds):
+            if scores and progress.used() > _SEARCH_TIME:
+                break
+            grown = self._grown(data.some(inside), progress, f"growth, fold {fold}")
+            guess = self._grown_scores(grown, data.some(outside))
+            scores.append(search.scorer(data.y[outside], guess, search.weights[outside]))
+            n_maps.append(grown.n_maps)
+        search.entries = [Entry(1.0, 0.0, np.nan, np.array(scores), np.array(n_maps))]
+        self.C_kernel_, self.best_score_ = 1.0, search.best().mean
+        self.cv_results_ = search.results()
+
+    def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
+        """Draw maps, with a kernel matrix for all folds to share."""
+        n_fits = 1 + n_folds * len(self._candidates(1.0))
+        return self._draw(data, choice, progress, n_fits).with_gram()
+
+    def _search_automatically(
+        self, data: TrainingRows, choice: Choice, progress: Progress, search: Search
+    ) -> tuple[Learner, Choice]:
+        """Try depths of ferns, then costs, on some of many rows; return what is best."""
+        search.cautious = True
+        chosen = first_by_hash(data.rows, data.y, limits.ROWS_OF_A_SEARCH, data.settings.seed)
+        few_folds = search.on(chosen)
+        if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
+            chosen = np.arange(data.y.size)
+            few_folds = search.on(chosen)
+        few = data.some(chosen)
+        few = replace(few, rows=few.rows.in_memory())
+        tried: list[tuple] = []
+        relative = 0.0  # what is suggested, in terms of what the choice says
+        for factor in _DEPTH_FACTORS:
+            if tried and progress.used() > _SEARCH_TIME:
+                break
+            other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
+            learner = self._drawn(few, other, progress, len(few_folds.folds))
+            C = cost_of_choice(other, learner)
+            relative = relative or self._suggested_cost(other, learner) / C
+            C *= relative
+            few_folds.run(learner, [self._suggested(C)], other.depth)
+            tried.append((other, learner, self._maps, C))
+        choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
+        costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
+        few_folds.run(learner, costs, choice.depth)
+        growth = 1.0
+        if chosen.size < data.y.size:
+            before = cost_of_choice(choice, learner)
+            learner = self._drawn(data, choice, progress, 0)
+            # The cost of a row is the same for any number of them.
+            growth = cost_of_choice(choice, learner) / before
+        search.entries = [replace(entry, C=growth * entry.C) for entry in few_folds.entries]
+        return learner, choice
+
+    def _suggested(self, C: float) -> tuple[float, float]:
+        """Return the (C_kernel, C) with which depths are tried."""
+        return self._candidates(C)[0][0], C
+
+    def _candidates(self, suggested: float) -> list[tuple[float, float]]:
+        """Return all (C_kernel, C), in the order in which a path visits them."""
+        if not isinstance(self.Cs, str):
+            Cs = _check_costs("Cs", self.Cs)
+        elif self.maps == "auto":
+            Cs = [factor * suggested for factor in _FACTORS]
+        else:
+            Cs = list(_GRID)
+        if isinstance(self.C_kernels, str):
+            return [(C, C) for C in Cs]
+        C_kernels = _C_KERNELS if self.C_kernels is None else self.C_kernels
+        if self.theta in ("ones", "alignment"):
+            C_kernels = C_kernels[:1]  # these do not depend on it
+        return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
+
+    @property
+    def best_estimator_(self) -> KernelPredictor:
+        """The model fitted on all data, as an estimator of one cost."""
+        shared = set(self._PLAIN._get_param_names()) & set(self._get_param_names())
+        shared -= {"checkpoint"}  # that of the search
+        parameters = {name: getattr(self, name) for name in shared}
+        # Grown ferns have no cost.
+        model = self._PLAIN(**parameters, C=self.C_ or "auto", C_kernel=self.C_kernel_)
+        own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
+        for name, value in vars(self).items():
+            if name not in own and not name.startswith("_skl"):
+                setattr(model, name, value)
+        return model
+
+
+@estimator
+class MBKLClassifierCV(Calibrated, Searching, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
@@ -233,13 +386,13 @@ class MBKLClassifierCV(Placed, KernelClassifier):
     MBKLClassifier(...)
     """
 
-    Cs: Any = parameter("array-like", StrOptions({"auto"}), default="auto")
-    C_kernels: Any = parameter("array-like", StrOptions({"tied"}), None, default=None)
-    cv: Any = parameter("cv_object", default=5)
     scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
-    _SAMPLE_ROWS: ClassVar[int] = 1_000
-    _FERN_FACTOR: ClassVar[int] = 2
+    _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
+
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        measure = _SCORERS[self.scoring]
+        return lambda y, scores, weights: measure(y, best_class(scores), sample_weight=weights)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -259,141 +412,94 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         -------
         self : MBKLClassifierCV
         """
-        self._candidates(1.0)  # to complain of bad costs before any work
-        X, y, weights = self._validate_rows(X, y, sample_weight)
-        # Rows in files are not for everyone to read; what matters is how many there are.
-        some = np.empty((y.size, 0)) if hasattr(X, "blocks") else X
-        splits = list(check_cv(self.cv, y, classifier=True).split(some, y, groups))
-        progress = self._progress(X, y, weights, *chain(*splits))
-        data = self._training_rows(X, y, weights, progress)
-        folds = [_positions(split, weights > 0) for split in splits]
-        folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
-        if not folds:
-            raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
-        # Class weights are for learning; the scores are those of the samples as they are.
-        search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
-        grows = self.grows(data.rows.shape)
-        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
-            raise ValueError(
-                "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
-                "use Cs='auto' with maps='grown' alone, or GridSearchCV around MBKLClassifier."
+        return self._search(X, y, sample_weight, groups)
+
+
+@estimator
+class MBKLRegressorCV(Searching, KernelRegressor):
+    """MBKLRegressor with C (and C_kernel) chosen by cross-validation.
+
+    The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
+    first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.
+
+    Parameters
+    ----------
+    Cs, C_kernels
+        See `MBKLClassifierCV`.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds.
+    scoring : {"auto", "r2", "loss"}, default="auto"
+        What to maximise: R2, or minus the mean loss, where the targets are as large as the loss of
+        the best constant being of the order of one. "auto" is R2 for the squared error. Ties go to
+        the smaller cost, or to what a sample suggests.
+    loss, quantile, maps, n_maps, theta, init_rule, theta_power, max_pairs
+        See `MBKLRegressor`.
+    max_time : float or None, default=None
+        See `MBKLClassifier`; the search ends when half of it is used.
+    categorical_features, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
+        See `MBKLRegressor`.
+    max_memory, cache_folder
+        See `MBKLRegressor`.
+
+    Attributes
+    ----------
+    C_, C_kernel_ : float
+        The costs chosen.
+    best_score_ : float
+        Mean score of the folds at these costs, before grown ferns are mixed in.
+    cv_results_ : dict of ndarray
+        See `MBKLClassifierCV`.
+    best_estimator_ : MBKLRegressor
+        The model fitted on all data; this object has its attributes and methods too.
+
+    See Also
+    --------
+    MBKLRegressor : For the other attributes.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLRegressorCV
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MBKLRegressorCV(maps="stumps", Cs=(0.01, 0.1), cv=3, random_state=0).fit(X, y)
+    >>> model.C_ in (0.01, 0.1)
+    True
+    >>> model.best_estimator_
+    MBKLRegressor(...)
+    """
+
+    scoring: str = parameter(StrOptions({"auto", "r2", "loss"}), default="auto")
+
+    _PLAIN: ClassVar[type[KernelPredictor]] = MBKLRegressor
+
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        numbers = data.numbers
+        assert numbers is not None
+        if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
+            return lambda y, scores, weights: r2_score(
+                numbers.values[y], self._linked(scores), sample_weight=weights
             )
-        if grows:
-            self._score_growth(data, progress, search)
-            return self._grow(data, progress)
-        choice = self._choose(data, progress)
-        if choice is not None and isinstance(self.Cs, str):
-            learner, choice = self._search_automatically(data, choice, progress, search)
-            best = search.best(choice.depth)
-        else:
-            learner = self._drawn(data, choice, progress, len(folds))
-            search.run(learner, self._candidates(1.0))
-            best = search.best()
-        self.C_kernel_, self.best_score_ = best.C_kernel, best.mean
-        self.cv_results_ = search.results()
-        return self._learn(learner.merged, best.C_kernel, best.C, choice)
+        return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
 
-    @property
-    def has_costs(self) -> bool:
-        return not isinstance(self.Cs, str)
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the costs by cross-validation and fit all data with them.
 
-    def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
-        """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
-        scores: list[float] = []
-        n_maps: list[int] = []
-        for fold, (inside, outside) in enumerate(search.folds):
-            if scores and progress.used() > _SEARCH_TIME:
-                break
-            own = replace(
-                data,
-                rows=data.rows.some(inside),
-                y=data.y[inside],
-                weights=data.weights[inside],
-            )
-            grown = self._grown(own, progress, f"growth, fold {fold}")
-            rows = rows_to_predict(
-                data.rows.some(outside).in_memory().X, MapSet((grown,)), self.n_jobs
-            )
-            guess = best_class(grown.score(rows, grown.path) + grown.intercept)
-            weights = search.weights[outside]
-            scores.append(search.scorer(data.y[outside], guess, sample_weight=weights))
-            n_maps.append(grown.n_maps)
-        search.entries = [Entry(1.0, 0.0, np.nan, np.array(scores), np.array(n_maps))]
-        self.C_kernel_, self.best_score_ = 1.0, search.best().mean
-        self.cv_results_ = search.results()
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,) or None
+            Also weighs the scores of the folds.
+        groups : array-like of shape (n_samples,) or None
+            For a `cv` that keeps groups together, such as GroupKFold.
 
-    def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
-        """Draw maps, with a kernel matrix for all folds to share."""
-        n_fits = 1 + n_folds * len(self._candidates(1.0))
-        return self._draw(data, choice, progress, n_fits).with_gram()
-
-    def _search_automatically(
-        self, data: TrainingRows, choice: Choice, progress: Progress, search: Search
-    ) -> tuple[Learner, Choice]:
-        """Try depths of ferns, then costs, on some of many rows; return what is best."""
-        search.cautious = True
-        chosen = first_by_hash(data.rows, data.y, limits.ROWS_OF_A_SEARCH, data.settings.seed)
-        few_folds = search.on(chosen)
-        if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
-            chosen = np.arange(data.y.size)
-            few_folds = search.on(chosen)
-        few = replace(
-            data,
-            rows=data.rows.some(chosen).in_memory(),
-            y=data.y[chosen],
-            weights=data.weights[chosen],
-        )
-        tried: list[tuple] = []
-        for factor in _DEPTH_FACTORS:
-            if tried and progress.used() > _SEARCH_TIME:
-                break
-            other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
-            learner = self._drawn(few, other, progress, len(few_folds.folds))
-            C = cost_of_choice(other, learner)
-            few_folds.run(learner, [self._suggested(C)], other.depth)
-            tried.append((other, learner, self._maps, C))
-        choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
-        costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        few_folds.run(learner, costs, choice.depth)
-        if chosen.size < data.y.size:
-            learner = self._drawn(data, choice, progress, 0)
-        # The cost of a row is the same for any number of them.
-        growth = cost_of_choice(choice, learner) / C
-        search.entries = [replace(entry, C=growth * entry.C) for entry in few_folds.entries]
-        return learner, choice
-
-    def _suggested(self, C: float) -> tuple[float, float]:
-        """Return the (C_kernel, C) with which depths are tried."""
-        return self._candidates(C)[0][0], C
-
-    def _candidates(self, suggested: float) -> list[tuple[float, float]]:
-        """Return all (C_kernel, C), in the order in which a path visits them."""
-        if not isinstance(self.Cs, str):
-            Cs = _check_costs("Cs", self.Cs)
-        elif self.maps == "auto":
-            Cs = [factor * suggested for factor in _FACTORS]
-        else:
-            Cs = list(_GRID)
-        if isinstance(self.C_kernels, str):
-            return [(C, C) for C in Cs]
-        C_kernels = _C_KERNELS if self.C_kernels is None else self.C_kernels
-        if self.theta in ("ones", "alignment"):
-            C_kernels = C_kernels[:1]  # these do not depend on it
-        return [(C_kernel, C) for C_kernel in _check_costs("C_kernels", C_kernels) for C in Cs]
-
-    @property
-    def best_estimator_(self) -> MBKLClassifier:
-        """The model fitted on all data, as an MBKLClassifier."""
-        shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
-        shared -= {"checkpoint"}  # that of the search
-        parameters = {name: getattr(self, name) for name in shared}
-        # Grown ferns have no cost.
-        model = MBKLClassifier(**parameters, C=self.C_ or "auto", C_kernel=self.C_kernel_)
-        own = {*self._get_param_names(), "C_kernel_", "best_score_", "cv_results_"}
-        for name, value in vars(self).items():
-            if name not in own and not name.startswith("_skl"):
-                setattr(model, name, value)
-        return model
+        Returns
+        -------
+        self : MBKLRegressorCV
+        """
+        return self._search(X, y, sample_weight, groups)
 
 
 def _check_costs(name: str, costs) -> list[float]:

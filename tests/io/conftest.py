@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV, MBKLRegressor, MBKLRegressorCV
 from mbkl.io import load, save
 from mbkl.maps import Ferns, Projections, Stumps
 
@@ -28,6 +28,11 @@ def _with_missing():
     X, y = _rows(3)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     return X, y
+
+
+def _with_numbers():
+    X, _ = _with_missing()
+    return X, np.nan_to_num(X[:, 0] * 2 + X[:, 1]) + 0.25
 
 
 def _named():
@@ -79,9 +84,29 @@ _PLANS = {
         _rows()[0],
         np.array(["a", "b"], dtype=object)[_rows()[1]],
     ),
+    "regression": lambda: (MBKLRegressor(n_maps=40, random_state=0), *_with_numbers()),
+    "counts, 2 targets": lambda: (
+        MBKLRegressor(maps="stumps", n_maps=40, loss="poisson", random_state=0),
+        _with_numbers()[0],
+        np.abs(np.column_stack([_with_numbers()[1]] * 2)),
+    ),
+    "grown regression": lambda: (
+        MBKLRegressor(maps="grown", n_maps=5, random_state=0),
+        *_with_numbers(),
+    ),
+    "regression, cross-validation": lambda: (
+        MBKLRegressorCV(Cs=(0.1, 1.0), cv=3, maps="stumps", n_maps=40, random_state=0),
+        *_with_numbers(),
+    ),
+    "kernel of numbers": lambda: (
+        MBKernel(maps="stumps", n_maps=40, random_state=0),
+        *_with_numbers(),
+    ),
 }
 NAMES = tuple(_PLANS)
-CLASSIFIERS = tuple(name for name in NAMES if name != "kernel")
+CLASSIFIERS = tuple(
+    name for name in NAMES if "kernel" not in name and "regr" not in name and "counts" not in name
+)
 
 
 @pytest.fixture(scope="session")

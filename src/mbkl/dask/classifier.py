@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 import mbkl.classifier
 import mbkl.dask.growth
-from mbkl.classifier import KernelClassifier, costs_of, has_probabilities
+from mbkl.classifier import KernelClassifier, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.matrix import RemoteMatrix
@@ -21,6 +21,7 @@ from mbkl.dask.partitions import spread
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter
 from mbkl.extras import require
+from mbkl.kernel_predictor import costs_of
 from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
 
@@ -122,7 +123,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         self._set_levels_of_blocks(X)
         self.classes_ = X.classes()
         y, weights = X.labelled(self.classes_)
-        data = TrainingRows(X, y, self._class_weighted(y, weights), self._settings())
+        weights = self._class_weighted(y, weights)
+        data = TrainingRows(X, y, weights, self._settings(), self.classes_.size)
         self._check_growth(X)
         if self.grows(X.shape):
             self._grow(data, progress)
@@ -132,13 +134,13 @@ class MBKLClassifier(Costs, KernelClassifier):
         C_kernel, C = costs_of(self, choice, learner)
         self._learn(learner.merged, C_kernel, C, choice)
 
-    def _placed(self, rows, plans, n_fits: int):
-        return rows
+    def _placed(self, data: TrainingRows, plans, n_fits: int):
+        return data.rows
 
     def _labelled(self, operator, data: TrainingRows):
         crew = data.rows.crew  # type: ignore[attr-defined]
         weights, seed = data.weights, data.settings.seed
-        return RemoteLabelledRows(crew, operator, data.y, self.classes_.size, weights, seed)
+        return RemoteLabelledRows(crew, operator, data.y, data.n_classes, weights, seed)
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.

@@ -53,6 +53,10 @@ class RemoteGrowingRows:
     def held_out_loss(self) -> float:
         return float(sum(self._all("held_out_loss")))
 
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        scores, y = zip(*self._all("held_out_scores"), strict=True)
+        return np.concatenate(scores), np.concatenate(y)
+
     def size_of_share(self, number: int, n_shares: int, columns) -> NDArray[np.int64]:
         return np.sum(self._all("size_of_share", number, n_shares, columns), axis=0)
 

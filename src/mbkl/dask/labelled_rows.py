@@ -41,6 +41,7 @@ class RemoteLabelledRows:
     seed: int
     sums: RemoteRows | None = None
     gram: SharedGram | None = None
+    numbers: None = None
 
     @property
     def n_rows(self) -> int:

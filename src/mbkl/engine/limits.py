@@ -42,6 +42,8 @@ FEW_ROWS_OF_FERNS = 200
 # kernel matrix of the rows, which serves all classes, costs and folds.
 # `python -m benchmarks.speed.growth`
 FEW_ROWS_GRAM = 4_000
+# The same for losses of numbers that take several steps, and whose cost is searched for.
+FEW_ROWS_OTHER_LOSSES = 1_500
 # A search over maps and costs looks at so many rows: as many as the kernel matrix is fast for.
 ROWS_OF_A_SEARCH = FEW_ROWS_GRAM
 # Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
@@ -86,3 +88,6 @@ WORTH_LEAVING_OUT = 0.4
 
 # Rows above which maps="auto" grows ferns in place of random ones (python -m benchmarks.suite).
 ROWS_OF_GROWTH = 10_000
+# The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
+# say, and these are drawn for as many rows as the kernel matrix is fast for.
+ROWS_OF_GROWTH_FOR_NUMBERS = 20_000

@@ -199,11 +199,13 @@ def explain_global(
 
 
 def check_model(model) -> None:
-    """Complain unless the model is a fitted classifier of this package."""
-    from mbkl.classifier import KernelClassifier
+    """Complain unless the model is a fitted classifier or regressor of this package."""
+    from mbkl.kernel_predictor import KernelPredictor
 
-    if not isinstance(model, KernelClassifier):
-        raise TypeError(f"model must be an MBKLClassifier, got {type(model).__name__}.")
+    if not isinstance(model, KernelPredictor):
+        raise TypeError(
+            f"model must be an MBKLClassifier or MBKLRegressor, got {type(model).__name__}."
+        )
     check_is_fitted(model)
 
 
@@ -213,6 +215,9 @@ def feature_names_of(model) -> tuple[str, ...]:
 
 
 def score_classes(model) -> tuple:
-    """Return the class of each score: with two classes, the second alone."""
+    """Return the class of each score, with two classes the second alone; or the targets."""
+    if not hasattr(model, "classes_"):
+        n_outputs = model.n_outputs_
+        return ("y",) if n_outputs == 1 else tuple(f"y{number}" for number in range(n_outputs))
     classes = tuple(model.classes_.tolist())
     return classes[1:] if len(classes) == 2 else classes

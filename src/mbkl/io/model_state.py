@@ -21,7 +21,9 @@ from mbkl.io.inside import Levels, MapSet, TablePredictor
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
-_ESTIMATORS = ("MBKLClassifier", "MBKLClassifierCV", "MBKernel")
+_CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
+_REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
+_ESTIMATORS = (*_CLASSIFIERS, *_REGRESSORS, "MBKernel")
 _MOST_FEATURES = 2**31
 _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
@@ -36,10 +38,10 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     maps, arrays = pack_maps(model._maps)
     names = getattr(model, "feature_names_in_", None)
     learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
-    header = {
+    header: dict[str, Any] = {
         "estimator": kind,
         "parameters": pack_parameters(model),
-        "classes": _pack_classes(model.classes_),
+        "classes": _pack_classes(model.classes_) if hasattr(model, "classes_") else None,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
         "maps": maps,
@@ -53,14 +55,21 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     if model.feature_rates_ is not None:
         arrays["feature_rates"] = model.feature_rates_
     if kind != "MBKernel":
-        learned.update(C=float(model.C_), temperature=float(model.temperature_))
+        learned.update(C=float(model.C_))
         arrays.update(
             coefficients=model.coef_.T,
             intercept=model.intercept_,
             objective=model.objective_,
             gap=model.gap_,
         )
-    if kind == "MBKLClassifierCV":
+    if kind in _CLASSIFIERS:
+        learned["temperature"] = float(model.temperature_)
+    if kind in _REGRESSORS:
+        learned["multi_output"] = bool(model.is_multi_output_)
+        learned["grown_share"] = float(model.grown_share_)
+        learned["n_held_out"] = float(model.n_held_out_)
+        arrays["residuals"] = model.residuals_
+    if kind.endswith("CV"):
         learned["C_kernel"] = float(model.C_kernel_)
         arrays.update(_pack_search(model))
     return header, arrays
@@ -74,7 +83,11 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
     model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
     learned = Entries(entries.take("learned", dict), "The entry 'learned'")
-    model.classes_ = _unpack_classes(Entries(entries.take("classes", dict), "The classes"))
+    classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
+    if classes is not None and kind not in _REGRESSORS:
+        model.classes_ = _unpack_classes(Entries(classes, "The classes"))
+    if kind == "MBKernel":
+        model._has_numbers = classes is None
     model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
     names = entries.take("feature_names", list, type(None))
     if names is not None:
@@ -86,9 +99,13 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
-    if kind != "MBKernel":
-        _set_classifier(model, learned, stored)
-    if kind == "MBKLClassifierCV":
+    if kind in _CLASSIFIERS:
+        model.temperature_ = learned.positive("temperature")
+        n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+        _set_predictor(model, n_columns, learned, stored)
+    if kind in _REGRESSORS:
+        _set_regressor(model, learned, stored)
+    if kind.endswith("CV"):
         model.C_kernel_ = learned.positive("C_kernel")
         _set_search(model, stored)
     for taken in (learned, entries, stored):
@@ -107,8 +124,20 @@ def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
         model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
 
 
-def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
-    n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
+    model.residuals_ = arrays.reals("residuals", (None, None))
+    if not model.residuals_.size or (np.diff(model.residuals_, axis=0) < 0).any():
+        arrays.complain("residuals", "no values, or such that do not increase")
+    model.is_multi_output_ = learned.take("multi_output", bool)
+    model.n_outputs_ = model.residuals_.shape[1]
+    if model.n_outputs_ > 1 and not model.is_multi_output_:
+        arrays.complain("residuals", "several columns for one target")
+    model.grown_share_ = learned.not_negative("grown_share")
+    model.n_held_out_ = learned.not_negative("n_held_out")
+    _set_predictor(model, model.n_outputs_, learned, arrays)
+
+
+def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
     cells = [own.cells for own in model._maps.families]
     n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
     weights = arrays.reals("coefficients", (n_weights, n_columns))
@@ -117,7 +146,6 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     model.objective_ = arrays.take("objective", "f", (2,))
     model.gap_ = arrays.take("gap", "f", (2,))
     model.C_ = learned.not_negative("C")
-    model.temperature_ = learned.positive("temperature")
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):
@@ -221,4 +249,4 @@ def _set_search(model, arrays: Arrays) -> None:
         Entry(float(C_kernel[n]), float(C[n]), float(depth[n]), scores[:, n], n_maps[[n]])
         for n in range(n_candidates)
     ]
-    model.cv_results_ = Search([], np.empty(0), max, entries=entries).results()
+    model.cv_results_ = Search([], np.empty(0), lambda *_: np.nan, entries=entries).results()

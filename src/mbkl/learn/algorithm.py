@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mbkl.engine.arrays import to_host
 from mbkl.learn.classifier_weights import learn_classifier_weights
-from mbkl.learn.initial_guess import Shares, class_shares, initial_signs
+from mbkl.learn.initial_guess import Shares, initial_signs, shares_of
 from mbkl.learn.kernel_weights import KernelProblem
 from mbkl.learn.labelled_rows import LabelledRows, SharedGram
 from mbkl.solvers.choose import may_use_gram
@@ -34,6 +34,14 @@ _REWEIGHTING_PASSES = 2
 _DROP_BELOW = 0.05
 
 
+_LOSS_OF_STEP_1 = {
+    "hinge": "squared_hinge",
+    "absolute_error": "squared_error",
+    "quantile": "squared_error",
+    "poisson": "squared_error",
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     """Options of the estimators that the steps need; see `MBKLClassifier`."""
@@ -51,7 +59,7 @@ class Settings:
     @property
     def kernel_loss(self) -> str:
         """Loss of Step 1: smooth, as liblinear's in the experiments of the paper."""
-        return "squared_hinge" if self.loss == "hinge" else self.loss
+        return _LOSS_OF_STEP_1.get(self.loss, self.loss)
 
 
 @dataclass
@@ -110,7 +118,7 @@ class Learner:
 
         @cache
         def whole() -> Array:
-            return operator.gram(self._kernel_weights(self.learn_kernel(1.0)))
+            return operator.gram(self.weights_of(self.learn_kernel(1.0)))
 
         shared = SharedGram(whole, np.arange(operator.n_rows))
         return replace(self, rows=replace(self.rows, gram=shared))
@@ -147,7 +155,7 @@ class Learner:
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
                 self.rows,
-                self._kernel_weights(kernel),
+                self.weights_of(kernel),
                 C * REFERENCE_ROWS,
                 self.settings.loss,
                 start,
@@ -156,7 +164,7 @@ class Learner:
                 iteration,
             )
 
-    def _kernel_weights(self, kernel: Kernel) -> Array:
+    def weights_of(self, kernel: Kernel) -> Array:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""
         power = 2.0 * self.settings.theta_power
         kept = kernel.theta > 0
@@ -174,7 +182,7 @@ class Learner:
     @cached_property
     def shares(self) -> Shares:
         """Shares of the classes on the sides and in the cells of the maps."""
-        return class_shares(self.rows)
+        return shares_of(self.rows)
 
     @cached_property
     def signs(self) -> Array:
@@ -265,7 +273,7 @@ def _why_constant(C: float, smallest: float) -> str:
     """Say why Step 1 learns nothing, and what to do."""
     if np.isinf(smallest):
         return (
-            "Step 0 finds no map that tells the classes apart, and the model is constant. "
+            "Step 0 finds no map that tells the rows apart, and the model is constant. "
             "Try init_rule='balanced', quantile thresholds or theta='ones'."
         )
     return (

@@ -44,7 +44,10 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
     scores, rows = [], []
     for fold in range(_N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        if not outside.size or np.unique(labelled.y[inside]).size < labelled.n_classes:
+        some_class_is_out = labelled.numbers is None and (
+            np.unique(labelled.y[inside]).size < labelled.n_classes
+        )
+        if not (inside.size and outside.size) or some_class_is_out:
             continue
         part = learner.take(inside).merged
         with warnings.catch_warnings():
@@ -62,12 +65,15 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
 def hash_folds(labelled: LabelledRows) -> NDArray[np.intp]:
     """Divide the rows of each class into folds of equal weight by a hash of their codes.
 
+    Rows with numbers are divided all together.
+
     Equal rows go to the same fold, so a weight of two is the same as two rows.
     """
     hashes = row_hashes(labelled.operator, labelled.seed + 1)[:, 0]
     folds = np.empty(labelled.y.size, dtype=np.intp)
-    for label in range(labelled.n_classes):
-        rows = np.flatnonzero(labelled.y == label)
+    kinds = labelled.y if labelled.numbers is None else np.zeros_like(labelled.y)
+    for kind in range(int(kinds.max(initial=0)) + 1):
+        rows = np.flatnonzero(kinds == kind)
         order = rows[np.argsort(hashes[rows], kind="stable")]
         before = np.concatenate([[0.0], np.cumsum(labelled.weights[order])])
         first_equal = np.searchsorted(hashes[order], hashes[order], side="left")

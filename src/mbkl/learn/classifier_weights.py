@@ -1,4 +1,4 @@
-"""Step 2: one-vs-rest SVMs with the learned kernel."""
+"""Step 2: one-vs-rest SVMs, or regressions, with the learned kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
-from mbkl.engine.arrays import Values, exact_total, index_for, is_numpy, namespace
+from mbkl.engine.arrays import Values, cast, exact_total, index_for, is_numpy, namespace
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.losses import LOSSES, smoothing_path
@@ -31,6 +31,30 @@ def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     targets = index_for(np.array([1]) if n_classes == 2 else np.arange(n_classes), y)
     labels = xp.where(y[:, None] == targets, 1, -1)
     return labels.astype(np.int8) if is_numpy(labels) else labels.to(xp.int8)
+
+
+def n_problems_of(rows: LabelledRows) -> int:
+    """Return how many problems are solved side by side."""
+    if rows.numbers is not None:
+        return rows.numbers.n_columns
+    return 1 if rows.n_classes == 2 else rows.n_classes
+
+
+def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
+    """Return the losses of rows of known class, or with numbers.
+
+    Parameters
+    ----------
+    rows : LabelledRows
+    costs : ndarray of shape (n_rows, 1)
+    loss : str
+    place : callable
+        Brings an array to where the costs are.
+    """
+    if rows.numbers is None:
+        return Margins(one_vs_rest_labels(place(rows.y), rows.n_classes), costs, LOSSES[loss])
+    numbers = cast(place(rows.numbers.values[rows.y]), costs)
+    return Margins.of_numbers(numbers, costs, loss, rows.numbers.quantile)
 
 
 def learn_classifier_weights(
@@ -57,6 +81,7 @@ def learn_classifier_weights(
     cost : float
         Of all rows together.
     loss : {"squared_hinge", "hinge", "logistic"}
+        Or one of numbers, see `Margins.of_numbers`.
     start : Solution or None
         Solution for another cost, to start from.
     tol, max_iter, progress
@@ -87,8 +112,8 @@ def _problem(
     operator: Operator, rows: LabelledRows, costs: Array, kernel_weights: Array, loss: str
 ) -> Problem:
     """Return what to minimise, with the ways that few and many rows allow."""
-    labels = one_vs_rest_labels(operator.to_device(rows.y), rows.n_classes)
-    costs = operator.to_device(costs, operator.row_dtype(labels.shape[1]))
+    n_columns = n_problems_of(rows)
+    costs = operator.to_device(costs, operator.row_dtype(n_columns))
 
     def gram() -> Array:
         return operator.gram(kernel_weights) if rows.gram is None else rows.gram.matrix()
@@ -99,7 +124,7 @@ def _problem(
         return FirstRows(part, numbers, part.gram(kernel_weights))
 
     penalty = operator.to_device(operator.penalty(kernel_weights))
-    margins = Margins(labels, costs[:, None], LOSSES[loss])
+    margins = margins_of(rows, costs[:, None], loss, operator.to_device)
     return Problem(operator, margins, penalty, gram, first_rows)
 
 
@@ -112,10 +137,10 @@ def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution
 
 def _constant(rows: LabelledRows, costs: Array, loss: str) -> Solution:
     """Return the classifier without any map: an intercept per class."""
-    labels = one_vs_rest_labels(rows.y, rows.n_classes)
-    margins = Margins(labels, costs[:, None], smoothing_path(LOSSES[loss])[-1])
-    scores = 0.0 * labels
-    intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
+    margins = margins_of(rows, costs[:, None], loss)
+    margins = replace(margins, loss=smoothing_path(margins.loss)[-1])
+    scores = 0.0 * margins.labels
+    intercept = margins.best_intercept(scores, np.zeros(margins.labels.shape[1]))
     objective = margins.exact_value(scores + intercept)
-    weights = np.zeros((rows.operator.n_columns, labels.shape[1]))
+    weights = np.zeros((rows.operator.n_columns, margins.labels.shape[1]))
     return Solution(weights, intercept, objective, np.zeros_like(objective))

@@ -19,6 +19,7 @@ from mbkl.cells.operator import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
 from mbkl.engine.rows import scramble
+from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class LabelledRows:
     y : ndarray of shape (n_rows,)
         Class of each row.
     n_classes : int
+        Of numbers, how many different ones there are.
     weights : ndarray of shape (n_rows,)
         Positive.
     seed : int
@@ -62,6 +64,10 @@ class LabelledRows:
         Place of each row in the order of their own, where they are not in it.
     gram : SharedGram or None
         The kernel matrix of the rows, where it is known or shared.
+    numbers : Numbers or None
+        What y stands for, where it is no class.
+    origins : ndarray of shape (n_rows,) or None
+        Of few merged rows, one of those that each stands for.
     """
 
     operator: Operator
@@ -71,6 +77,8 @@ class LabelledRows:
     seed: int
     rank: NDArray[np.intp] | None = None
     gram: SharedGram | None = None
+    numbers: Numbers | None = None
+    origins: NDArray[np.intp] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -96,7 +104,8 @@ class LabelledRows:
         weights = mass * unit
         if rows.size <= limits.FEW_ROWS_GRAM:
             few = self.take(rows)
-            return replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            return replace(few, origins=rows)
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
@@ -117,7 +126,8 @@ class LabelledRows:
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
             hashes = row_hashes(self.operator, self.seed)[:, 0]
-            rows = subsample(hashes, self.y, self.n_classes, n_rows)
+            of_a_kind = self.y if self.numbers is None else np.zeros_like(self.y)
+            rows = subsample(hashes, of_a_kind, int(of_a_kind.max()) + 1, n_rows)
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))

@@ -2,9 +2,9 @@
 
 With infinitely many maps the kernel of stumps is 1 - D and that of Poisson ferns
 exp(-depth * D), where D(x, z) is the chance that a random stump parts x and z. On a
-few hundred rows such a kernel is a small matrix, and a ridge regression on the labels
-tells in closed form how well each row is predicted by all others. That is cheap enough
-to learn from the data, before any map is drawn,
+few hundred rows such a kernel is a small matrix, and a ridge regression on the labels (or
+numbers) tells in closed form how well each row is predicted by all others. That is cheap
+enough to learn from the data, before any map is drawn,
 
 - how often each feature should be drawn (its rate), in proportion to how much the
   learned function changes along it,
@@ -23,6 +23,7 @@ from scipy.spatial.distance import cdist
 
 from mbkl.engine.rows import Sample
 from mbkl.maps.interactions import interaction_evidence
+from mbkl.maps.numbers import Numbers
 from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -70,7 +71,8 @@ class Choice:
     cost : float
         Cost of one row, for kernel weights that sum to one.
     error : float
-        Mean squared hinge loss of the rows of the sample, each predicted by the others.
+        Mean squared hinge loss (or squared error) of the rows of the sample, each predicted by
+        the others.
     n_rows : int
         Number of different rows that the sample stands for.
     """
@@ -103,7 +105,13 @@ class _Candidate:
         return ferns + self.stump_share / 2.0
 
 
-def choose_kernel(sample: Sample, n_classes: int, n_rows: int, n_levels=None) -> Choice:
+def choose_kernel(
+    sample: Sample,
+    n_classes: int,
+    n_rows: int,
+    numbers: Numbers | None = None,
+    n_levels: NDArray[np.int64] | None = None,
+) -> Choice:
     """Learn rates, depth, share and cost on a sample.
 
     Parameters
@@ -112,6 +120,8 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int, n_levels=None) ->
     n_classes : int
     n_rows : int
         Number of rows that the sample stands for.
+    numbers : Numbers or None
+        What y stands for, where it is no class.
     n_levels : ndarray of shape (n_features,) or None
         Levels of each column, 0 for numbers.
 
@@ -125,7 +135,10 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int, n_levels=None) ->
     True
     """
     with one_blas_thread():
-        learner = _SampleLearner(sample, n_classes, n_levels)
+        if numbers is None:
+            learner = _SampleLearner(sample, n_classes, n_levels)
+        else:
+            learner = _SampleOfNumbers(sample, numbers, n_levels)
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
@@ -146,14 +159,19 @@ def rows_to_compare(n_features: int, wanted: int) -> int:
 class _SampleLearner:
     """Ridge regressions on the labels of a sample."""
 
+    largest_cost = _LARGEST_COST
+
     def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
+        self._begin(sample, n_levels)
+        targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+        self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
+
+    def _begin(self, sample: Sample, n_levels) -> None:
         self.tolerance = 0.0
         self.ranks, self.ranges = positions(sample)
         self.is_category = np.zeros(sample.X.shape[1], bool) if n_levels is None else n_levels > 0
         # Missing values of a category are equal, and no level.
         self.levels = np.nan_to_num(sample.X[:, self.is_category], nan=-1.0).T
-        targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-        self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
         # No row counts for less than a thousandth of another: the kernel matrix would
         # lose all others.
         weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
@@ -189,7 +207,7 @@ class _SampleLearner:
         ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
         stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
         total = ferns + stumps
-        cost = min(total / (2.0 * best.ridge), _LARGEST_COST)
+        cost = min(total / (2.0 * best.ridge), self.largest_cost)
         return Choice(rates, depth, stumps / total, cost, best.error)
 
     def distance(self, rates: Array) -> tuple[Array, float]:
@@ -232,14 +250,17 @@ class _SampleLearner:
         return replace(candidate, ridge=_RIDGES[place], error=error(place))
 
     def error(self, kernel: Array, ridge: float) -> float:
-        """Return the mean squared hinge loss of rows predicted by all others."""
+        """Return the mean loss of rows predicted by all others."""
         inverse = self.inverse(kernel, ridge)
         if not np.isfinite(inverse).all():
             return np.inf
         residuals = (inverse @ self.labels) / np.diag(inverse)[:, None]
-        # label * (label - prediction) = 1 - label * prediction.
-        losses = np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
+        losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
+
+    def losses(self, residuals: Array) -> Array:
+        """Return squared hinge losses: label * (label - prediction) = 1 - label * prediction."""
+        return np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
 
     def inverse(self, kernel: Array, ridge: float) -> Array:
         """Return the inverse of the kernel plus a constant (the intercept) and the ridge."""
@@ -282,6 +303,23 @@ class _SampleLearner:
         if not total > 0:
             return np.full(self.n_features, equal)
         return (1.0 - _SMALLEST_RATE) * rates / total + _SMALLEST_RATE * equal
+
+
+class _SampleOfNumbers(_SampleLearner):
+    """Ridge regressions on the numbers of a sample."""
+
+    largest_cost = np.inf
+
+    def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
+        self._begin(sample, n_levels)
+        values = numbers.values[sample.y]
+        share = self.weights / self.weights.sum()
+        centred = values - share @ values
+        deviation = np.sqrt(share @ centred**2)
+        self.labels = centred / np.where(deviation > 0, deviation, 1.0)
+
+    def losses(self, residuals: Array) -> Array:
+        return np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL) ** 2
 
 
 def positions(sample: Sample) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from mbkl.maps.choose import PARTED_LEVELS, Choice
 from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
 from mbkl.maps.grown_ferns import GrownFerns
 from mbkl.maps.growth import GrownMaps
+from mbkl.maps.numbers import Numbers
 from mbkl.maps.projections import ProjectionMaps, Projections
 from mbkl.maps.stumps import StumpMaps, Stumps
 
@@ -153,14 +154,16 @@ class Targets:
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
-        Class of each row.
+        Class of each row, or level of `numbers`.
     n_classes : int
     weights : ndarray of shape (n_rows,)
+    numbers : Numbers or None
     """
 
     y: Any
     n_classes: int
     weights: Any
+    numbers: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,15 @@ class Plan:
         """Return grown maps."""
         y, n_classes, weights = targets.y, targets.n_classes, targets.weights
         return self.family.grow(
-            rows, y, n_classes, weights, self.n_maps, seed, progress, self.n_levels
+            rows,
+            y,
+            n_classes,
+            weights,
+            self.n_maps,
+            seed,
+            progress,
+            targets.numbers,
+            self.n_levels,
         )
 
     def n_codes(self, shape: tuple[int, int]) -> int:

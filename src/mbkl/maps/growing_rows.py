@@ -172,6 +172,11 @@ class GrowingRows:
         integers = np.rint(losses.astype(np.float64) / _UNIT_OF_LOSS).astype(np.int64)
         return float(integers.sum()) * _UNIT_OF_LOSS
 
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        """Return scores and y of the rows that take no part, where y are numbers."""
+        rows = np.flatnonzero(self._held_out if self._objective.is_numeric else [])
+        return self._scores[rows], self._y[rows]
+
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)

@@ -16,7 +16,8 @@ from mbkl.engine.rows import Rows
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
-from mbkl.maps.objectives import OBJECTIVES
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import OBJECTIVES, objective_of
 from mbkl.maps.wide_categories import wide_categories
 
 # Rows from which on fewer ferns are grown, for their time.
@@ -48,7 +49,7 @@ class GrownFerns(BaseEstimator):
     ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
-        Loss that ferns are grown to lower.
+        Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
     validation_share : float, default=0.1
         Share of the rows that decide when growth ends (at most 50,000); then these count too.
     patience : int, default=40
@@ -141,6 +142,7 @@ class GrownFerns(BaseEstimator):
         n_maps: int,
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
+        numbers: Numbers | None = None,
         n_levels: NDArray[np.int64] | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
@@ -157,13 +159,15 @@ class GrownFerns(BaseEstimator):
         seed : int
         progress : callable
             Called once a fern with the `Growth` so far; True ends it.
+        numbers : Numbers or None
+            What y stands for, where it is no class.
         n_levels : ndarray of shape (n_features,) or None
             Levels of each column, 0 for numbers.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
         keys = rows.keys_apart(y, weights, seed)
-        objective = OBJECTIVES[self.objective](n_classes)
+        objective = objective_of(self.objective, n_classes, numbers)
         mean = exact_total(weights) / len(weights)
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels

@@ -50,11 +50,16 @@ class GrownMaps(FernMaps):
     intercept : ndarray of shape (n_columns,)
     n_rounds : int
         Ferns that were tried.
+    held_out_scores : ndarray of shape (n_held_out, n_columns)
+    held_out_y : ndarray of shape (n_held_out,)
+        Of rows that took no part, before they did; they are for numbers.
     """
 
     path: NDArray[np.float64]
     intercept: NDArray[np.float64]
     n_rounds: int
+    held_out_scores: NDArray[np.float32]
+    held_out_y: NDArray
 
     def plain(self) -> FernMaps:
         """Return the ferns alone."""
@@ -259,6 +264,7 @@ class Growth:
                 break
         self.n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
+        self._held_out = self._rows.held_out_scores()
         if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
 
@@ -328,6 +334,7 @@ class Growth:
             np.concatenate([np.empty((0, n_columns)), *tables]),
             self._intercept.astype(np.float64),
             self.n_rounds,
+            *self._held_out,
             sets=_joined(sets, np.concatenate([nothing, *thresholds]), n_levels),
         )
 

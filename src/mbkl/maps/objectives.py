@@ -3,6 +3,7 @@
 An objective has, for scores of shape (n_rows, n_columns) in single precision,
 
     n_columns                 of the scores
+    is_numeric                whether y are levels of numbers, not classes
     usual_curvature           of a row and column where all classes are as likely
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
@@ -12,12 +13,14 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from mbkl.engine.arrays import exact_sum
+from mbkl.maps.numbers import Numbers, weighted_quantiles
 
 Single = NDArray[np.float32]
 
@@ -39,6 +42,8 @@ class LogLoss:
     """
 
     n_classes: int
+
+    is_numeric = False
 
     @property
     def n_columns(self) -> int:
@@ -87,6 +92,8 @@ class HingeLoss:
 
     n_classes: int
 
+    is_numeric = False
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
@@ -110,8 +117,118 @@ class HingeLoss:
         return np.where(y[:, None] == targets, np.float32(1), np.float32(-1))
 
 
-Objective = LogLoss | HingeLoss
-OBJECTIVES: dict[str, type[Objective]] = {
+@dataclass(frozen=True)
+class _OfNumbers:
+    """What the losses of numbers share.
+
+    Parameters
+    ----------
+    numbers : Numbers
+        The targets of each level of y.
+    """
+
+    numbers: Numbers
+
+    is_numeric = True
+    # Of a row at the best constant, about.
+    usual_curvature = 1.0
+
+    @property
+    def n_columns(self) -> int:
+        return self.numbers.n_columns
+
+    @cached_property
+    def _values(self) -> Single:
+        return self.numbers.values.astype(np.float32)
+
+    def _targets(self, y) -> Single:
+        return self._values[y]
+
+    def start(self, y, weights):
+        means = exact_sum(self.numbers.values[y] * weights[:, None]) / exact_sum(weights[:, None])
+        return means.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class SquaredErrorLoss(_OfNumbers):
+    """Half the squared error, a column for each target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers, y = Numbers.of(np.array([1.0, -1.0]), np.ones(2), "squared_error")
+    >>> SquaredErrorLoss(numbers).derivatives(np.zeros((2, 1), np.float32), y)[0].ravel().tolist()
+    [-1.0, 1.0]
+    """
+
+    # Residuals are rounded to a share of the largest: a few far ones must not blur all others.
+    _LARGEST = 30.0
+
+    def derivatives(self, scores, y):
+        residuals = np.clip(scores - self._targets(y), -self._LARGEST, self._LARGEST)
+        return residuals, np.ones_like(scores)
+
+    def value(self, scores, y):
+        return ((scores - self._targets(y)) ** 2).sum(axis=1) / 2
+
+
+@dataclass(frozen=True)
+class QuantileLoss(_OfNumbers):
+    """Pinball loss with its corner rounded off; that of 0.5 is half the absolute error."""
+
+    # Half the width of what is rounded off, the mean distance from the median being one.
+    _WIDTH = np.float32(0.1)
+    usual_curvature = 0.5
+
+    def start(self, y, weights):
+        level = np.array([self.numbers.level])
+        return weighted_quantiles(self.numbers.values[y], weights, level)[0].astype(np.float32)
+
+    def derivatives(self, scores, y):
+        over = scores - self._targets(y)
+        slope = np.clip(over / self._WIDTH, -1, 1) / 2 + np.float32(0.5 - self.numbers.level)
+        # The curvature of the smallest parabola above the loss that touches it here.
+        return slope, np.float32(0.5) / np.maximum(np.abs(over), self._WIDTH)
+
+    def value(self, scores, y):
+        over = scores - self._targets(y)
+        level = np.float32(self.numbers.level)
+        return np.where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class PoissonLoss(_OfNumbers):
+    """Poisson deviance of counts, of which the scores are the logarithms of the means."""
+
+    _LARGEST_SCORE = np.float32(30.0)
+
+    def start(self, y, weights):
+        return np.log(np.maximum(super().start(y, weights), np.float32(1e-9)))
+
+    def derivatives(self, scores, y):
+        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
+        return means - self._targets(y), means
+
+    def value(self, scores, y):
+        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
+        return (means - self._targets(y) * scores).sum(axis=1)
+
+
+Objective = LogLoss | HingeLoss | SquaredErrorLoss | QuantileLoss | PoissonLoss
+OBJECTIVES: dict[str, type[LogLoss | HingeLoss]] = {
     "log_loss": LogLoss,
     "squared_hinge": HingeLoss,
 }
+_OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | PoissonLoss]] = {
+    "squared_error": SquaredErrorLoss,
+    "absolute_error": QuantileLoss,
+    "quantile": QuantileLoss,
+    "poisson": PoissonLoss,
+}
+
+
+def objective_of(name: str, n_classes: int, numbers: Numbers | None) -> Objective:
+    """Return what ferns are grown to lower: that of a name for classes, the loss of numbers."""
+    if numbers is not None:
+        return _OBJECTIVES_OF_NUMBERS[numbers.loss](numbers)
+    return OBJECTIVES[name](n_classes)

@@ -4,10 +4,11 @@ The weights of the maps are combinations of the rows, w = Z' alpha / penalty, so
 the scores are K alpha + b with K = Z diag(1 / penalty) Z'. On the rows I where the loss
 is curved, with curvature D, a Newton step solves
 
-    (K_II + 1 / D) alpha_I + b = scores_I + label * support / D,    sum(alpha) = 0,
+    (K_II + 1 / D) alpha_I + b = scores_I + alpha' / D - K_IJ alpha'_J,    sum(alpha) = 0,
 
-and alpha is zero elsewhere: for the squared hinge these are the support vectors. The
-matrix K serves all columns, all costs and all folds.
+with alpha' = label * support the signed supports of the scores. On the other rows J alpha is
+alpha', which is zero for the squared hinge: its rows I are the support vectors. A squared error
+is solved in one step. The matrix K serves all columns, all costs and all folds.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 from mbkl.engine import limits
 from mbkl.solvers.blas import one_blas_thread
-from mbkl.solvers.losses import positive_part
+from mbkl.solvers.losses import SquaredError, positive_part
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on, joined
 
@@ -92,9 +94,10 @@ def _common_start(gram: Array, margins: Margins) -> Array:
     """
     n_rows = len(gram)
     start = np.zeros(margins.labels.shape)
-    first = slice(0, n_rows if n_rows < limits.WORTH_A_COMMON_PART else n_rows // 3)
-    margins = Margins(margins.labels[first], margins.costs[first], margins.loss)
-    start[first] = _first_step(gram[first, first], margins)
+    # A squared error is solved by it.
+    is_all = n_rows < limits.WORTH_A_COMMON_PART or isinstance(margins.loss, SquaredError)
+    first = slice(0, n_rows if is_all else n_rows // 3)
+    start[first] = _first_step(gram[first, first], margins.rows(first))
     return start
 
 
@@ -104,7 +107,7 @@ def _first_step(gram: Array, margins: Margins) -> Array:
     curvature = margins.curvature(shifted)
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
         return nothing
-    targets = shifted + margins.labels * margins.support(shifted) / curvature
+    targets = shifted + margins.signed(margins.support(shifted)) / curvature
     factor = factor_of(gram.copy(), curvature[:, 0])
     solved = cho_solve(factor, np.column_stack([targets, np.ones(len(gram))]), check_finite=False)
     constant = solved[:, -1:]
@@ -117,6 +120,21 @@ def factor_of(matrix: Array, curvature: Array):
     largest = float(matrix.diagonal().max(initial=1.0))
     matrix[np.diag_indices_from(matrix)] += 1.0 / curvature + _RIDGE * largest
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def inverse_of(gram: Array, curvature: Array) -> Array:
+    """Return what gives the combinations of the rows for targets of a squared error.
+
+    That is the inverse of the matrix plus 1 / curvature, with the intercept eliminated. The target
+    of a row less its prediction by all others is its entry of inverse @ targets, divided by that
+    of the diagonal.
+    """
+    factor, _ = factor_of(gram.copy(), curvature)
+    lower, failed = dpotri(factor, lower=1, overwrite_c=1)
+    assert not failed
+    inverse = np.tril(lower) + np.tril(lower, -1).T
+    constant = inverse.sum(axis=1)
+    return inverse - constant[:, None] * (constant / constant.sum())
 
 
 def _minimise_column(
@@ -149,7 +167,7 @@ def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Arra
     """Return objective and duality gap."""
     objective = 0.5 * float(alpha @ scores) + margins.exact_value(shifted)
     support = margins.support(shifted)
-    pulled = (margins.labels * support)[:, 0]
+    pulled = margins.signed(support)[:, 0]
     dual = margins.dual_value(support) - 0.5 * float(pulled @ (gram @ pulled))
     return objective, positive_part(objective - dual)
 
@@ -158,15 +176,18 @@ def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:
     """Return where the quadratic model around the scores has its minimum."""
     curvature = margins.curvature(shifted)[:, 0]
     rows = np.flatnonzero(curvature)
-    alpha = np.zeros(len(gram))
+    alpha = margins.signed(margins.support(shifted))[:, 0]
     if not rows.size:
         return alpha, 0.0
-    support = (margins.labels * margins.support(shifted))[rows, 0]
-    target = shifted[rows, 0] + support / curvature[rows]
+    target = shifted[rows, 0] + alpha[rows] / curvature[rows]
+    alpha[rows] = 0.0
+    total = alpha.sum()
+    if alpha.any():
+        target -= gram[rows] @ alpha
     factor = factor_of(gram[np.ix_(rows, rows)], curvature[rows])
     both = np.column_stack([target, np.ones(rows.size)])
     solved = cho_solve(factor, both, overwrite_b=True, check_finite=False)
-    level = float(solved[:, 0].sum() / solved[:, 1].sum())
+    level = float((solved[:, 0].sum() + total) / solved[:, 1].sum())
     alpha[rows] = solved[:, 0] - level * solved[:, 1]
     return alpha, level
 

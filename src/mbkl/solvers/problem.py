@@ -30,14 +30,15 @@ Array = NDArray[np.float64]
 class Problem:
     """What to minimise over weights w and a free intercept b, for each column of labels.
 
-    The objective is price(w) + sum over rows of cost * loss(label * (Z w + b)).
+    The objective is price(w) + sum over rows of cost * loss(label * (Z w + b)), for classes; see
+    `Margins` for numbers.
 
     Parameters
     ----------
     operator : object with forward, adjoint and more
         The matrix Z of all maps on all rows, which need not be formed.
     margins : Margins
-        Labels, costs and loss of the rows.
+        Labels (or targets), costs and loss of the rows.
     penalty : ndarray of shape (n_weights,) or None
         Step 2: the price is 1/2 sum penalty w^2. None is Step 1, of one column: the price
         is sum w, and no weight may be negative.
@@ -76,13 +77,13 @@ class Problem:
         weights, scores, intercept : ndarray
             The scores are those of the weights, without intercept.
         supports : ndarray of shape (n_rows, n_columns) or None
-            Those of a solver that has its own, where both labels have the same total;
+            Those of a solver that has its own, of which the signed ones add up to zero;
             None takes those of the scores, at the best intercept.
         """
         margins = self.margins
         shifted = scores + cast(intercept, scores)
         supports = margins.support(shifted) if supports is None else supports
-        pull = self.operator.adjoint(margins.labels * supports)
+        pull = self.operator.adjoint(margins.signed(supports))
         # Any supports that are feasible for the dual problem bound the optimum from below.
         if self.penalty is None:
             # They are where no map pulls by more than its price of one: shrunk, they are.
