@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV, MBKLRegressor
 from mbkl.maps import Categories, GrownFerns
 
 TOWNS = ["Bonn", "Oslo", "Rome", "Wien"]
@@ -172,3 +172,13 @@ def test_a_checkpoint_goes_on_with_categories(tmp_path):
     first = MBKLClassifier(**options).fit(frame, y)
     again = MBKLClassifier(**options).fit(frame, y)
     np.testing.assert_array_equal(again.decision_function(frame), first.decision_function(frame))
+
+
+@pytest.mark.parametrize("maps", ["auto", "stumps", "grown"])
+def test_numbers_are_learned_from_categories(maps):
+    frame, _ = make_frame(600)
+    effect = frame["town"].map(dict(zip(TOWNS, (0.0, 3.0, -2.0, 1.0), strict=True)))
+    y = effect + 0.1 * frame["age"]
+    model = MBKLRegressor(maps=maps, random_state=0).fit(frame[:400], y[:400])
+    assert model.score(frame[400:], y[400:]) > 0.9
+    assert np.isfinite(model.predict(frame[:2].assign(town=["Paris", None]))).all()

@@ -332,7 +332,7 @@ def test_categories_that_tell_are_drawn_more_often():
     generator = np.random.default_rng(0)
     X = np.column_stack([generator.integers(6, size=(300, 2)), generator.normal(size=(300, 2))])
     y = np.isin(X[:, 0], [1, 4, 5]).astype(int)
-    choice = choose_kernel(Sample(X, y, np.ones(300)), 2, 300, np.array([6, 6, 0, 0]))
+    choice = choose_kernel(Sample(X, y, np.ones(300)), 2, 300, n_levels=np.array([6, 6, 0, 0]))
     assert choice.rates.argmax() == 0
     assert choice.rates[0] > 0.6
 
