@@ -148,6 +148,10 @@ def test_level_numbers_in_files_and_within_memory(tmp_path):
     outside = model.fit(X, labels).decision_function(numbers[["town", "age"]])
     inside = model.fit(numbers[["town", "age"]], y).decision_function(numbers[["town", "age"]])
     np.testing.assert_array_equal(outside, inside)
+    assert (model.fit(X, labels).predict(X) == y).mean() > 0.4
+    named = MBKLClassifier(n_maps=10).fit(frame[["town", "age"]], y)
+    with pytest.raises(ValueError, match="hold level numbers, but the model has levels such as 'B"):
+        named.predict(X)
     frame.assign(y=y).drop(columns="size").to_parquet(tmp_path / "text.parquet", index=False)
     with pytest.raises(ValueError, match=r"'town' .* holds .*string, no numbers.*categorical"):
         read_parquet(tmp_path / "text.parquet", "y")

@@ -33,6 +33,7 @@ from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.levels import (
     Levels,
+    check_level_numbers,
     chosen_columns,
     counts_of,
     is_frame,
@@ -210,6 +211,7 @@ class BinaryMapsEstimator(BaseEstimator):
         if hasattr(X, "blocks"):
             _check_feature_names(self, getattr(X, "names", X), reset=False)
             _check_n_features(self, X, reset=False)
+            check_level_numbers(self.levels_)
             return X
         X = to_host(X)
         if self.n_levels is None and not is_frame(X):

@@ -389,6 +389,16 @@ def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Lev
     return levels
 
 
+def check_level_numbers(levels: Sequence[Levels]) -> None:
+    """Complain of levels that rows which are read by blocks cannot hold: they have numbers."""
+    for own in levels:
+        if own is not None and own != list(range(len(own))):
+            raise ValueError(
+                f"Rows that are read by blocks hold level numbers, but the model has levels such "
+                f"as {own[0]!r}; predict a frame, or learn from level numbers."
+            )
+
+
 def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
     """Return how many levels each column has, 0 for numbers; None if there are no categories.
 
