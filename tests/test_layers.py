@@ -15,7 +15,7 @@ SOURCE = Path(mbkl.__file__).parent
 ORDER = ["extras", "engine", "cells", "solvers", "maps", "learn", "estimators", "surfaces"]
 # Modules that are one room together, in an order of their own.
 ESTIMATORS = [
-    {"memory", "predictor"},
+    {"levels", "memory", "predictor"},
     {"estimator"},
     {"kernel_predictor"},
     {"classifier", "regressor"},

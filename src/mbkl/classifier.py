@@ -208,9 +208,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
     Parameters
     ----------
-    maps : "auto", {"stumps", "ferns", "grown", "projections"}, family or list, default="auto"
-        Family of binary maps: a name, an instance of `Stumps`, `Ferns`, `GrownFerns` or
-        `Projections`, or a list of these for a joint model with one theta over all.
+    maps : "auto", {"stumps", "categories", "ferns", "grown", "projections"}, family or list, \
+            default="auto"
+        Family of binary maps: a name, an instance of `Stumps`, `Categories`, `Ferns`,
+        `GrownFerns` or `Projections`, or a list of these for a joint model with one theta over all.
         "auto" is described above.
     n_maps : int or "auto", default="auto"
         Number of random maps drawn, of each family. "auto" is 64 stumps a feature, at
@@ -251,6 +252,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
+    categorical_features : "from_dtype", list of names, indices or booleans, or None, \
+            default="from_dtype"
+        Which columns are categories, with a cell for every level, for missing values and for new
+        levels. "from_dtype" takes text, category and boolean columns of a frame, None none.
     calibration : {"auto", "temperature"} or None, default="auto"
         How scores become probabilities, which never changes the class that is most probable.
         "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
@@ -301,6 +306,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X has string names.
+    levels_ : list of (list or None)
+        Levels of each column that is a category; None for numbers.
     n_maps_ : int
         Number of maps kept, those with positive theta.
     theta_ : ndarray of shape (n_maps_,)
@@ -369,8 +376,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Missing values are NaN and have a cell of their own.
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+            Missing values are NaN (or None in a frame) and have a cell of their own.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or None

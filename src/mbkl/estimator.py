@@ -18,7 +18,9 @@ from sklearn.utils.validation import (
     _check_n_features,
     _check_sample_weight,
     _check_y,
+    check_array,
     check_is_fitted,
+    check_X_y,
     validate_data,
 )
 
@@ -29,6 +31,16 @@ from mbkl.learn.algorithm import Kernel, Learner, Settings
 from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
+from mbkl.levels import (
+    Levels,
+    check_level_numbers,
+    chosen_columns,
+    counts_of,
+    is_frame,
+    learn_levels,
+    numbers_as_levels,
+    to_numbers,
+)
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
 from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
 from mbkl.maps.numbers import Numbers
@@ -105,6 +117,9 @@ class BinaryMapsEstimator(BaseEstimator):
     )
     init_rule: str = parameter(StrOptions({"balanced", "median"}), default="balanced")
     max_pairs: int = parameter(Interval(Integral, 2, None, closed="left"), default=50_000)
+    categorical_features: Any = parameter(
+        "array-like", StrOptions({"from_dtype"}), None, default="from_dtype"
+    )
     tol: float = parameter(POSITIVE, default=1e-3)
     max_iter: int = parameter(AT_LEAST_ONE, default=200)
     random_state: Any = parameter("random_state", default=None)
@@ -137,13 +152,25 @@ class BinaryMapsEstimator(BaseEstimator):
         if hasattr(X, "blocks"):
             y = self._validate_blocks(X, y)
         else:
-            options = {**self._accepted(), **self._accepted_targets}
-            X, y = validate_data(self, to_host(X), to_host(y), **options)
+            X, y = self._validate_matrix(to_host(X), to_host(y))
         self._check_targets(y)
         weights = _check_sample_weight(sample_weight, y.reshape(len(y), -1), dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
         return X, y, weights
+
+    def _validate_matrix(self, X, y) -> tuple[Any, np.ndarray]:
+        """Return a frame or matrix as numbers, and the labels; sets `levels_`."""
+        names = [str(name) for name in X.columns] if is_frame(X) else None
+        numbers, levels = learn_levels(X, self.categorical_features, names)
+        options = {**self._accepted(), **self._accepted_targets}
+        if levels is None:
+            X, y = validate_data(self, X, y, **options)
+        else:
+            validate_data(self, X, skip_check_array=True)
+            X, y = check_X_y(numbers, y, estimator=self, **options)
+        self.levels_: list[Levels] = levels or [None] * self.n_features_in_
+        return X, y
 
     def _validate_blocks(self, X, y) -> np.ndarray:
         """Check labels of rows that are read block by block, and checked then."""
@@ -157,7 +184,15 @@ class BinaryMapsEstimator(BaseEstimator):
             raise ValueError("X has no rows; at least one is needed.")
         _check_feature_names(self, getattr(X, "names", X), reset=True)
         self.n_features_in_ = X.shape[1]
+        self._set_levels_of_blocks(as_rows(X))
         return y
+
+    def _set_levels_of_blocks(self, rows: Rows) -> None:
+        """Set `levels_` of rows that are read by blocks, whose categories are level numbers."""
+        names = getattr(self, "feature_names_in_", None)
+        is_category = chosen_columns(self.categorical_features, rows.shape[1], names)
+        ranges = rows.column_ranges() if is_category.any() else ()
+        self.levels_ = numbers_as_levels(ranges, is_category)
 
     # What of y is checked by scikit-learn, beyond its length.
     _accepted_targets: ClassVar[dict] = {}
@@ -173,11 +208,21 @@ class BinaryMapsEstimator(BaseEstimator):
     def _validate_new(self, X):
         """Return rows to predict or transform as an array, or as they are to be read."""
         check_is_fitted(self)
-        if not hasattr(X, "blocks"):
-            return validate_data(self, to_host(X), reset=False, **self._accepted())
-        _check_feature_names(self, getattr(X, "names", X), reset=False)
-        _check_n_features(self, X, reset=False)
-        return X
+        if hasattr(X, "blocks"):
+            _check_feature_names(self, getattr(X, "names", X), reset=False)
+            _check_n_features(self, X, reset=False)
+            check_level_numbers(self.levels_)
+            return X
+        X = to_host(X)
+        if self.n_levels is None and not is_frame(X):
+            return validate_data(self, X, reset=False, **self._accepted())
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return check_array(to_numbers(X, self.levels_), estimator=self, **self._accepted())
+
+    @property
+    def n_levels(self) -> np.ndarray | None:
+        """How many levels each input column has, 0 for numbers; None without categories."""
+        return counts_of(getattr(self, "levels_", ()))
 
     def _accepted(self) -> dict:
         """Return which rows are taken as they are, for `validate_data`."""
@@ -227,7 +272,8 @@ class BinaryMapsEstimator(BaseEstimator):
         def choose() -> Choice:
             wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
             sample = data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
-            return choose_kernel(sample, data.n_classes, sample.n_different, data.numbers)
+            numbers, n_levels = data.numbers, self.n_levels
+            return choose_kernel(sample, data.n_classes, sample.n_different, numbers, n_levels)
 
         self.feature_rates_ = None
         if self.maps != "auto":
@@ -245,10 +291,11 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return which maps a fit on rows of that shape draws: chosen ones, or what `maps` says."""
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         if self.maps != "auto":
-            return plans_of(self.maps, n_maps, shape)
+            return plans_of(self.maps, n_maps, shape, self.n_levels)
         if choice is None:  # what is not chosen is how many there are
             choice = Choice(np.ones(shape[1]), 1.0, 0.5, 1.0, 0.0, shape[0])
-        return plans_of_choice(choice, n_maps, (choice.n_rows, shape[1]), self._FERN_FACTOR)
+        shape = (choice.n_rows, shape[1])
+        return plans_of_choice(choice, n_maps, shape, self._FERN_FACTOR, self.n_levels)
 
     def _draw(
         self, data: TrainingRows, choice: Choice | None, progress: Progress, n_fits: int = 1

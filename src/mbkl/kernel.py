@@ -37,7 +37,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         What y is: classes, or numbers (as in `MBKLRegressor`, with the squared error in place of
         `loss`; then several columns are allowed). "auto" takes y for numbers where some are not
         whole.
-    class_weight, tol, max_iter, random_state, n_jobs, verbose
+    class_weight, categorical_features, tol, max_iter, random_state, n_jobs, verbose
         See `MBKLClassifier`.
     sparse_output : bool, default=True
         Whether `transform` returns a CSR matrix; a dense array otherwise, as
@@ -158,7 +158,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         """
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
-        names = [name for maps in self._maps.families for name in maps.column_names(inputs)]
+        names = [
+            name for maps in self._maps.families for name in maps.column_names(inputs, self.levels_)
+        ]
         return np.asarray(names, dtype=object)
 
     def kernel(self, X, Z=None):

@@ -106,7 +106,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Grow ferns on all rows, or recall them."""
         maps = "grown" if self.maps == "auto" else self.maps
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
-        (plan,) = plans_of(maps, n_maps, data.rows.shape)
+        (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = data.targets, data.settings.seed
         with progress.stage("growth") as iteration:
             rows: Rows

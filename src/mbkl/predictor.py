@@ -55,7 +55,8 @@ class TablePredictor:
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features), or sparse matrix
-            float32 or float64, on a device also bytes; not checked.
+            float32 or float64, on a device also bytes; not checked. A category is the number of
+            its level.
         """
         return self.maps.score(self._rows(X), self.tables) + self.intercept
 

@@ -239,7 +239,7 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
         Cost of Step 1, likewise; see `MBKLClassifier`.
     max_pairs : int, default=50_000
         Largest number of pairs (sample, target) in Step 1.
-    tol, max_iter, max_time, checkpoint, random_state, n_jobs, verbose, device
+    categorical_features, tol, max_iter, max_time, checkpoint, random_state, n_jobs, verbose, device
         See `MBKLClassifier`.
     max_memory, cache_folder
         See `MBKLClassifier`.

@@ -348,7 +348,9 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         See `MBKLClassifier`.
     max_time : float or None, default=None
         See `MBKLClassifier`; the search ends when half of it is used.
-    class_weight, calibration, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
+    class_weight, categorical_features, calibration, tol, max_iter, checkpoint, random_state
+        See `MBKLClassifier`.
+    n_jobs, verbose, device
         See `MBKLClassifier`.
     max_memory, cache_folder
         See `MBKLClassifier`.
@@ -433,7 +435,9 @@ class MBKLRegressorCV(Searching, KernelRegressor):
         See `MBKLRegressor`.
     max_time : float or None, default=None
         See `MBKLClassifier`; the search ends when half of it is used.
-    tol, max_iter, checkpoint, random_state, n_jobs, verbose, device, max_memory, cache_folder
+    categorical_features, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
+        See `MBKLRegressor`.
+    max_memory, cache_folder
         See `MBKLRegressor`.
 
     Attributes

@@ -180,6 +180,6 @@ def test_dropped_and_text_columns(mbkl, people, tmp_path):
     arguments = ["-t", "income", "--drop", "street", "--drop", "key", "--text", "code"]
     mbkl("fit", "p.csv", *arguments, *SMALL)
     rules = {rule["name"]: rule["kind"] for rule in mbkl.json("info", "p.mbkl")["rules"]}
-    assert rules["code"] == "one-hot"
+    assert rules["code"] == "text"
     assert "street" not in rules
     assert pd.read_csv("p.csv")["code"].dtype.kind == "i"

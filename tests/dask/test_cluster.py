@@ -334,3 +334,20 @@ def test_no_cluster():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "There is no cluster" in done.stdout
+
+
+def test_categories_are_level_numbers(client):
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.integers(5, size=300), generator.normal(size=300)])
+    y = np.isin(X[:, 0], [1, 3]) ^ (X[:, 1] > 1)
+    options = {"n_maps": 60, "random_state": 0, "categorical_features": [0]}
+    remote = MBKLClassifier(**options).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
+    local = mbkl.MBKLClassifier(**options).fit(X, y)
+    np.testing.assert_array_equal(remote.decision_function(X), local.decision_function(X))
+
+
+def test_text_is_refused_with_a_remedy(client):
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = dask_frames.from_pandas(pd.DataFrame({"town": ["a", "b"] * 5}), npartitions=2)
+    with pytest.raises(ValueError, match=r"Column 'town' of X holds .*categorical_features"):
+        MBKLClassifier().fit(frame, da.from_array(np.arange(10) % 2, 5))

@@ -340,3 +340,20 @@ def test_many_features_allow_fewer_rows():
 
 def test_the_choice_knows_how_many_rows_it_is_for():
     assert choose_quietly(make_sample(100), n_rows=5_000).n_rows == 5_000
+
+
+def test_categories_that_tell_are_drawn_more_often():
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.integers(6, size=(300, 2)), generator.normal(size=(300, 2))])
+    y = np.isin(X[:, 0], [1, 4, 5]).astype(int)
+    choice = choose_kernel(Sample(X, y, np.ones(300)), 2, 300, n_levels=np.array([6, 6, 0, 0]))
+    assert choice.rates.argmax() == 0
+    assert choice.rates[0] > 0.6
+
+
+def test_two_levels_are_parted_half_of_the_time():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [np.nan, 1.0], [np.nan, 1.0]])
+    learner = _SampleLearner(Sample(X, np.arange(4) % 2, np.ones(4)), 2, np.array([2, 0]))
+    distance, mean = learner.distance(np.array([0.6, 0.4]))
+    np.testing.assert_allclose(mean * distance[0], [0.0, 0.3, 0.7, 0.7])
+    np.testing.assert_allclose(distance[2, 3], 0.0)

@@ -48,6 +48,34 @@ def test_scores_equal_those_of_python(browser, make_data, tmp_path, name, n_clas
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize("maps", ["auto", "grown"])
+def test_levels_of_categories(browser, tmp_path, maps):
+    generator = np.random.default_rng(0)
+    town, age = generator.choice(["Bonn", "Rome", None], 120), generator.normal(size=120)
+    frame = pd.DataFrame({"town": town, "age": age})
+    y = (frame["town"] == "Rome") ^ (frame["age"] > 0)
+    model = MBKLClassifier(maps=maps, n_maps=60, random_state=0).fit(frame, y)
+    browser.open(write_report(model, frame, y, tmp_path / "report.html"))
+    texts = browser.run(
+        "[...document.querySelectorAll('#what-if-row option')].map((o) => o.dataset.scores)"
+    )
+    np.testing.assert_allclose(np.array(texts, float), model.decision_function(frame), atol=1e-9)
+    options = browser.run(
+        "[...document.querySelectorAll('.slider select option')].map((o) => o.text)"
+    )
+    assert options == ["Bonn", "Rome", "missing", "another"]
+    browser.run(
+        "const list = document.querySelector('.slider select');"
+        "list.selectedIndex = 3; list.dispatchEvent(new Event('change'));"
+    )
+    score = browser.run(
+        "Number([...document.querySelectorAll('.outcome li')].at(-1).dataset.score)"
+    )
+    row = frame[:1].assign(town="Oslo")
+    np.testing.assert_allclose(score, model.decision_function(row)[0], atol=1e-9)
+    assert browser.complaints() == []
+
+
 def test_moving_a_feature_moves_the_scores(browser, wine):
     path, model, X = wine
     browser.open(path)

@@ -111,7 +111,8 @@ def _try_all(
     n_jobs = effective_n_jobs(learning.jobs or -1)
     contestants: dict[str, Callable[[], Any]] = {_OURS: learning.estimator}
     for name in rivals or _quick_rivals(splits.frame, console):
-        contestants[name] = _rival(name, splits.frame.is_sparse, learning.seed, n_jobs)
+        rival = _rival(name, splits.frame.is_sparse, learning.seed, n_jobs)
+        contestants[name] = rival if splits.frame.is_sparse else _encoding(rival)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in contestants}
     turns = [(number, name) for number in range(splits.n_splits) for name in contestants]
     with console.steps(**{f"{name}, {number + 1}": 1 for number, name in turns}) as steps:
@@ -169,6 +170,15 @@ def _rival(name: str, sparse: bool, seed: int, n_jobs: int) -> Callable[[], Any]
         "gradient-boosting": lambda: HistGradientBoostingClassifier(random_state=seed),
         "lightgbm": lambda: _lightgbm(seed, n_jobs),
     }[name]
+
+
+def _encoding(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that makes a classifier which takes text too, as columns of numbers."""
+    from sklearn.pipeline import make_pipeline
+
+    from mbkl.tabular import TableEncoder
+
+    return lambda: make_pipeline(TableEncoder(), make())
 
 
 def _scaled(classifier: Any, sparse: bool) -> Any:

@@ -95,22 +95,22 @@ def _columns_of(trained: Trained, X: Any) -> Sequence[InputColumn]:
     from mbkl.explain.global_explanation import feature_names_of
     from mbkl.explain.input_columns import columns_of_features
 
+    model = trained.model
     rows = None if X is None or hasattr(X, "toarray") else np.asarray(X)
-    return columns_of_features(feature_names_of(trained.model), rows)
+    return columns_of_features(feature_names_of(model), model.levels_, rows)
 
 
 def _explain_row(
     trained: Trained, X: Any, row: int, path: str, columns: Sequence[InputColumn]
 ) -> tuple[LocalExplanation, list[str]]:
     """Return why a row gets its scores, by column, and what the columns are in words."""
-    import numpy as np
-
     from mbkl.explain import explain_local
 
     if row > X.shape[0]:
         raise ValueError(f"{path}: no row {row}; the last one is {X.shape[0]}.")
     one = X[row - 1 : row]
-    values = one.toarray() if hasattr(one, "toarray") else np.asarray(one)
+    coded = trained.model._validate_new(one)
+    values = coded.toarray() if hasattr(coded, "toarray") else coded
     written = [column.words(values[0]) for column in columns]
     return explain_local(trained.model, one, background=X).by_column(columns), written
 
@@ -178,3 +178,9 @@ def _show_row(
 
     content = {"row": row, "label": label, "values": values, **explanation.to_dict()}
     console.result(content, show)
+
+
+def _in_words(value: str | float | None) -> str:
+    if value is None or value != value:
+        return "missing"
+    return value if isinstance(value, str) else f"{value:g}"

@@ -130,7 +130,8 @@ class Trained:
             return None
         from mbkl.explain.input_columns import columns_of_rules
 
-        return columns_of_rules(self.rules, {} if frame is None else kinds_of(frame.columns))
+        kinds = {} if frame is None else kinds_of(frame.columns)
+        return columns_of_rules(self.rules, kinds, self.model.levels_)
 
     @property
     def _columns(self) -> list[str]:
@@ -145,11 +146,13 @@ class Trained:
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
-    """Return the columns of a frame as numbers: a dataframe with names, or an array."""
+    """Return the columns of a frame as numbers and text: a dataframe with names, or an array."""
     import pandas as pd
 
     with frame.errors_located():
         X = encoder.transform(frame.columns)
+    if isinstance(X, pd.DataFrame):
+        return X
     return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
 
 
@@ -170,7 +173,7 @@ def encoded_for_training(
 def encoder_of(frame: Frame) -> TableEncoder:
     """Learn how to encode a frame."""
     with frame.errors_located():
-        return TableEncoder().fit(frame.columns)
+        return TableEncoder(keep_text=True).fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:
@@ -178,6 +181,9 @@ def in_float32(values: Any) -> Any:
     import numpy as np
 
     largest = float(np.finfo(np.float32).max)
+    if hasattr(values, "select_dtypes"):
+        numbers = values.select_dtypes("number")
+        return values.assign(**numbers.clip(-largest, largest).astype(np.float32))
     return values.clip(-largest, largest).astype(np.float32)
 
 

@@ -46,6 +46,8 @@ class MBKLClassifier(Costs, KernelClassifier):
         See `mbkl.MBKLClassifier`.
     calibration : {"auto"} or None, default="auto"
         See `mbkl.MBKLClassifier`; "temperature" is not available.
+    categorical_features : list of names, indices or booleans, or None, default="from_dtype"
+        Columns of level numbers: whole numbers from 0. There is no text on a cluster.
     random_state, n_jobs, verbose
         See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
         they have.
@@ -96,6 +98,7 @@ class MBKLClassifier(Costs, KernelClassifier):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
+        _check_numbers(X)
         crew = spread(self._client(), X, y, sample_weight)
         try:
             self._fit_stores(crew)
@@ -122,6 +125,7 @@ class MBKLClassifier(Costs, KernelClassifier):
         if not X.shape[0]:
             raise ValueError("X has no rows of positive weight; at least one is needed.")
         self.n_features_in_ = X.shape[1]
+        self._set_levels_of_blocks(X)
         self.classes_ = X.classes()
         y, weights = X.labelled(self.classes_)
         weights = self._class_weighted(y, weights)
@@ -226,6 +230,16 @@ class MBKLClassifier(Costs, KernelClassifier):
 def _names_of(X):
     """Return what scikit-learn finds the names of the features in."""
     return getattr(X, "_meta", X) if hasattr(X, "columns") else X
+
+
+def _check_numbers(X) -> None:
+    """Complain of columns of text: on a cluster categories are level numbers."""
+    for name, kind in getattr(X, "dtypes", {}).items():
+        if getattr(kind, "kind", "O") not in "biuf":
+            raise ValueError(
+                f"Column {name!r} of X holds {kind}, no numbers; on a cluster use level numbers, "
+                f"such as X[{name!r}].cat.codes, and name the column in categorical_features."
+            )
 
 
 def _apply_to_block(apply, block):

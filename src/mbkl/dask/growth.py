@@ -44,8 +44,11 @@ class RemoteGrowingRows:
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
         return np.max(self._all("refresh", units, table), axis=0)
 
-    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.sum(self._all("fill", features, cuts), axis=0)
+    def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
+        return np.sum(self._all("fill", *stumps), axis=0)
+
+    def watch(self, levels) -> int:
+        return 0
 
     def held_out_loss(self) -> float:
         return float(sum(self._all("held_out_loss")))

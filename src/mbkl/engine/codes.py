@@ -172,7 +172,7 @@ class Codes:
         """Return the codes of some rows in some groups, here."""
         raise NotImplementedError
 
-    def fern_cells(self, groups, cuts, leading: NDArray, cells: NDArray) -> None:
+    def fern_cells(self, groups, cuts, members, leading: NDArray, cells: NDArray) -> None:
         """Write the cell of each row in a fern; see `Twins.fern_cells`."""
         raise NotImplementedError
 
@@ -240,8 +240,8 @@ class DenseCodes(Codes):
     def take_some(self, groups, rows) -> NDArray:
         return self.loops.take_some(self.values, groups, rows)
 
-    def fern_cells(self, groups, cuts, leading, cells) -> None:
-        self.loops.fern_cells(self.values, groups, cuts, leading, cells)
+    def fern_cells(self, groups, cuts, members, leading, cells) -> None:
+        self.loops.fern_cells(self.values, groups, cuts, members, leading, cells)
 
     def bundled(self) -> Codes:
         plan = bundling(self.offsets, self.n_rows)

@@ -391,6 +391,10 @@ class DeviceRows(Rows):
         numbers = place(ferns.numbers.astype(np.int64)).to(values.dtype)
         n_bits = np.log2(ferns.n_raw).astype(np.int64)
         depths = np.diff(ferns.offsets)
+        sets = ferns.sets
+        if sets is not None:
+            starts, members = place(sets.starts), place(sets.members)
+            n_levels = place(sets.n_levels)[features]
         for fern in range(ferns.n_maps):
             own = slice(int(ferns.offsets[fern]), int(ferns.offsets[fern + 1]))
             hashed = depths[fern] > n_bits[fern]
@@ -398,7 +402,13 @@ class DeviceRows(Rows):
             factor = int(ferns.factors[fern].astype(np.int64)) if hashed else 1
             shift, mask = 64 - int(n_bits[fern]), int(ferns.n_raw[fern]) - 1
             for rows, block in self._on_device(4 * int(depths[fern])):
-                yes = block[:, features[own]].float() > thresholds[own]
+                found = block[:, features[own]].float()
+                yes = found > thresholds[own]
+                if sets is not None:
+                    # As `level_cells` of the twins.
+                    cells = found.nan_to_num(-1.0).clamp(min=-1).minimum(n_levels[own]).long() + 1
+                    in_set = members[starts[own].clamp(min=0) + cells]
+                    yes = torch.where(starts[own] >= 0, in_set, yes)
                 digits = 2 ** torch.arange(int(depths[fern]) - 1, -1, -1, device=self.device.device)
                 outcome = (yes * digits).sum(1)
                 if hashed:

@@ -167,10 +167,10 @@ class FileCodes(Codes):
     def take_some(self, groups, rows) -> NDArray:
         return self._pick(rows, groups)
 
-    def fern_cells(self, groups, cuts, leading, cells) -> None:
+    def fern_cells(self, groups, cuts, members, leading, cells) -> None:
         places = np.arange(len(groups))
         for rows, block in self.array.blocks(groups):
-            self.loops.fern_cells(block, places, cuts, leading[rows], cells[rows])
+            self.loops.fern_cells(block, places, cuts, members, leading[rows], cells[rows])
 
     def renumbered(self, groups, numbers, offsets) -> FileCodes:
         def renumber(block: NDArray) -> NDArray:

@@ -344,7 +344,8 @@ class SparseRows(Rows):
 
     def bin_ferns(self, ferns) -> DenseCodes:
         used, places = np.unique(ferns.features, return_inverse=True)
-        narrow = replace(ferns, features=places)
+        sets = None if ferns.sets is None else ferns.sets.of_columns(used)
+        narrow = replace(ferns, features=places, sets=sets)
         rows = sparse.csr_array(self.X)
         values = np.empty((ferns.n_maps, self.shape[0]), dtype=ferns.numbers.dtype)
         for block in steps(self.shape[0], _SPARSE_VALUES_AT_ONCE // max(used.size, 1)):

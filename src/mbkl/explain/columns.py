@@ -13,6 +13,7 @@ from mbkl.explain.attribution import along_projections, entries_of
 from mbkl.explain.background import rows_between_thresholds
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -80,7 +81,7 @@ def _add_changes(maps: Maps, total: Array, tables: Array, rows: Array) -> None:
 
 
 @_add_changes.register
-def _(maps: StumpMaps, total: Array, tables: Array, rows: Array) -> None:
+def _(maps: StumpMaps | CategoryMaps, total: Array, tables: Array, rows: Array) -> None:
     entries = entries_of(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 

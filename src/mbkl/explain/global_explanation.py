@@ -254,7 +254,7 @@ def explain_global(
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, model.theta_, names, classes, X)),
+        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
         tuple(sorted(groups, key=lambda group: -group.importance)),
         strongest,
         pair_strengths(predictor, rows, others, strongest),

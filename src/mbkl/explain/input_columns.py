@@ -77,7 +77,9 @@ class InputColumn:
 
 
 def columns_of_rules(
-    rules: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]
+    rules: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, str],
+    known: Sequence[Sequence | None],
 ) -> tuple[InputColumn, ...]:
     """Return the columns that a `TableEncoder` encoded.
 
@@ -87,19 +89,22 @@ def columns_of_rules(
         Its rules.
     kinds : dict
         Kinds of columns that are not plain numbers or text, by name.
+    known : sequence of (sequence or None)
+        Levels of each feature that is a category of the model.
 
     Examples
     --------
     >>> rules = [{"name": "age", "kind": "number"}, {"name": "sex", "kind": "one-hot",
     ...          "categories": ["f", "m"]}]
-    >>> [column.features for column in columns_of_rules(rules, {"age": "whole"})]
+    >>> [column.features for column in columns_of_rules(rules, {"age": "whole"}, [None] * 3)]
     [(0,), (1, 2)]
     """
     columns, first = [], 0
     for rule in rules:
-        levels = tuple(str(level) for level in rule.get("categories") or ())
+        levels = tuple(str(level) for level in known[first] or rule.get("categories") or ())
         width = len(levels) if rule["kind"] == "one-hot" else 1
-        kind = kinds.get(rule["name"], "number") if rule["kind"] == "number" else "category"
+        is_number = rule["kind"] == "number" and known[first] is None
+        kind = kinds.get(rule["name"], "number") if is_number else "category"
         if kind == "category" and not levels:  # such as booleans, which are numbers of two values
             levels = ("false", "true")
         features = tuple(range(first, first + width))
@@ -109,14 +114,28 @@ def columns_of_rules(
     return tuple(columns)
 
 
-def columns_of_features(names: Sequence[str], X=None) -> tuple[InputColumn, ...]:
-    """Return a column for each feature of X; whole ones are those with no other numbers."""
+def columns_of_features(
+    names: Sequence[str], known: Sequence[Sequence | None], X=None
+) -> tuple[InputColumn, ...]:
+    """Return a column for each feature of X; whole ones are those with no other numbers.
+
+    Parameters
+    ----------
+    names : sequence of str
+    known : sequence of (sequence or None)
+        Levels of each feature that is a category of the model.
+    X : ndarray of shape (n_rows, n_features) or other
+    """
     some = None if X is None else X[:_ROWS_TO_LOOK_AT]
-    if not isinstance(some, np.ndarray):
-        return tuple(InputColumn(name, (place,)) for place, name in enumerate(names))
-    with np.errstate(invalid="ignore"):
-        is_whole = (np.isnan(some) | (some == np.rint(some))).all(axis=0)
-    return tuple(
-        InputColumn(name, (place,), "whole" if whole else "number")
-        for place, (name, whole) in enumerate(zip(names, is_whole.tolist(), strict=True))
-    )
+    is_whole = [False] * len(names)
+    if isinstance(some, np.ndarray):
+        with np.errstate(invalid="ignore"):
+            is_whole = (np.isnan(some) | (some == np.rint(some))).all(axis=0).tolist()
+    columns = []
+    for place, (name, levels, whole) in enumerate(zip(names, known, is_whole, strict=True)):
+        if levels is None:
+            columns.append(InputColumn(name, (place,), "whole" if whole else "number"))
+        else:
+            words = tuple(str(level) for level in levels)
+            columns.append(InputColumn(name, (place,), "category", words))
+    return tuple(columns)

@@ -19,8 +19,9 @@ import mbkl
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
-from mbkl.io.exports import Column, check_classifier, columns_of
+from mbkl.io.exports import Column, check_classifier, columns_of_model
 from mbkl.io.inside import (
+    CategoryMaps,
     FernMaps,
     KernelClassifier,
     Maps,
@@ -43,15 +44,17 @@ def export_c(
 
     It defines `int <name>_predict(const float *x)`, which returns the number of a class,
     `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
-    the model has probabilities, `<name>_probabilities`. Missing values are NaN.
+    the model has probabilities, `<name>_probabilities`. Missing values are NaN. A category is
+    the number of its level, NaN where it is missing and anything beyond the last where it is
+    new; `<name>_encode` makes x of the columns of a frame, and `<name>_categories_<k>` are the
+    levels of its k-th column of text.
 
     Parameters
     ----------
     model : MBKLClassifier or MBKLClassifierCV
     path : path
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`: the header then also defines
-        `<name>_encode`, which turns a row of a frame into features.
+        Those of a `mbkl.tabular.TableEncoder`, whose frame `<name>_encode` then takes rows of.
     name : str, default="model"
         What all names in the header begin with.
 
@@ -71,8 +74,9 @@ def export_c(
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
-    if rules is not None:
-        pieces += _encoding(columns_of(rules, model.n_features_in_), name)
+    columns = columns_of_model(model, rules)
+    if columns is not None:
+        pieces += _encoding(columns, name)
     text = "\n".join([*pieces, "#endif\n"])
     write_atomically(path, [text.encode("ascii")])
 
@@ -109,7 +113,7 @@ def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
 
 
 @_family.register
-def _(maps: StumpMaps, names: dict[str, Any]) -> Iterator[str]:
+def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
     yield _arrays(names["own"], features=compact(maps.features))
     yield from _stumps(maps, names, value=f"x[{names['own']}_features[group]]", before="")
 
@@ -124,9 +128,20 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
         features=compact(maps.features),
         n_cells=compact(np.diff(maps.cell_offsets)),
         numbers=maps.numbers,
-        thresholds=maps.thresholds.astype(np.float32),
+        thresholds=np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
     )
-    yield templates.FERNS.substitute(names)
+    if maps.sets is not None:
+        yield _arrays(
+            names["own"],
+            members=np.packbits(maps.sets.members, bitorder="little"),
+            n_levels=compact(maps.sets.n_levels),
+            sets=compact(maps.sets.starts + 1),
+        )
+        yield templates.IN_SET.substitute(names)
+    own = names["own"]
+    compared = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    asked = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {compared}"
+    yield templates.FERNS.substitute(names, answer=compared if maps.sets is None else asked)
 
 
 @_family.register
@@ -137,7 +152,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
     yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
 
 
-def _stumps(maps: StumpMaps, names: dict[str, Any], value: str, before: str) -> Iterator[str]:
+def _stumps(
+    maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str
+) -> Iterator[str]:
     thresholds = maps.edges.thresholds.astype(np.float32)
     yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
     yield templates.STUMPS.substitute(names, value=value, before=before)
@@ -214,16 +231,28 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     for kind, chosen in (("numbers", numbers), ("texts", texts)):
         if chosen:
             yield _texts(f"{name}_{kind}", [column.name for column in chosen])
-    lines = [f"x[{one.first}] = numbers[{place}];" for place, one in enumerate(numbers)]
+    lines = []
     if texts:
         yield templates.FIND.substitute(name=name)
+    if any(column.kind != "number" for column in numbers):
+        yield templates.FIND_NUMBER.substitute(name=name)
+    for place, column in enumerate(numbers):
+        value, n = f"numbers[{place}]", len(column.categories)
+        if column.kind != "number":
+            own = f"{name}_levels_{place}"
+            yield _array(own, np.array(column.categories or [0], dtype=np.float32))
+            value = f"{name}_find_number({value}, {own}, {n})"
+        lines.append(f"x[{column.first}] = {value};")
     for number, column in enumerate(texts):
         if any("\0" in category for category in column.categories):
             raise ValueError(f"A category of {column.name!r} has a zero character.")
         own, n = f"{name}_categories_{number}", len(column.categories)
-        yield _texts(own, column.categories)
+        yield _texts(own, column.categories or [""])
         lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        if column.kind == "ordinal":
+        if column.kind == "text":
+            missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
+            lines.append(f"x[{column.first}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
+        elif column.kind == "ordinal":
             lines.append(f"x[{column.first}] = place < 0 ? NAN : (float)place;")
         else:
             lines += ["if (place >= 0)", f"    x[{column.first} + place] = 1.0f;"]

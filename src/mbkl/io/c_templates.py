@@ -50,6 +50,23 @@ $before\
 }
 """)
 
+# Whether the level of a category, which x holds the number of, is in the set of a stump.
+IN_SET = Template("""\
+static inline int ${own}_in_set(const float *x, uint32_t stump)
+{
+    const float value = x[${own}_features[stump]];
+    const uint32_t n_levels = ${own}_n_levels[${own}_features[stump]];
+    uint32_t cell = 0, place;
+    if (value >= (float)n_levels)
+        cell = n_levels + 1u;
+    else if (!isnan(value))
+        cell = value < 0.0f ? 1u : (uint32_t)value + 1u;
+    place = (uint32_t)${own}_sets[stump] - 1u + cell;
+    return (${own}_members[place >> 3] >> (place & 7u)) & 1;
+}
+""")
+
+# $answer is that of a row to a stump.
 FERNS = Template("""\
 static inline void ${own}_add(const float *x, float *scores)
 {
@@ -61,7 +78,7 @@ static inline void ${own}_add(const float *x, float *scores)
         uint32_t column;
         const float *entry;
         for (; stump < end; stump++) {
-            const int yes = x[${own}_features[stump]] > ${own}_thresholds[stump];
+            const int yes = $answer;
             outcome = (outcome << 1) | (uint64_t)yes;
         }
         if (depth > bits)
@@ -191,6 +208,17 @@ static inline int ${name}_find(const char *text, const char *const *categories, 
         if (strcmp(text, categories[place]) == 0)
             return place;
     return -1;
+}
+""")
+
+FIND_NUMBER = Template("""\
+static inline float ${name}_find_number(float value, const float *levels, int n)
+{
+    int place;
+    for (place = 0; place < n; place++)
+        if (value == levels[place])
+            return (float)place;
+    return isnan(value) ? NAN : (float)n;
 }
 """)
 

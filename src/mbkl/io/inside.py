@@ -2,7 +2,9 @@
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.levels import Levels, columns_of, counts_of
 from mbkl.maps.binning import BinEdges
+from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.families import FAMILIES, Maps, MapSet, families_of
 from mbkl.maps.ferns import DEEPEST, FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
@@ -13,8 +15,11 @@ __all__ = [
     "DEEPEST",
     "FAMILIES",
     "BinEdges",
+    "CategoryMaps",
     "FernMaps",
     "KernelClassifier",
+    "LevelSets",
+    "Levels",
     "MBKLClassifier",
     "MapSet",
     "Maps",
@@ -22,6 +27,8 @@ __all__ = [
     "StumpMaps",
     "TablePredictor",
     "chi2_map",
+    "columns_of",
+    "counts_of",
     "families_of",
     "smallest_code_dtype",
 ]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import MapSet, TablePredictor
+from mbkl.io.inside import Levels, MapSet, TablePredictor
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
@@ -38,7 +38,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     maps, arrays = pack_maps(model._maps)
     names = getattr(model, "feature_names_in_", None)
     learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
-    header = {
+    header: dict[str, Any] = {
         "estimator": kind,
         "parameters": pack_parameters(model),
         "classes": _pack_classes(model.classes_) if hasattr(model, "classes_") else None,
@@ -47,6 +47,10 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "maps": maps,
         "learned": learned,
     }
+    if model.n_levels is not None:
+        header["levels"] = [
+            [feature, own] for feature, own in enumerate(model.levels_) if own is not None
+        ]
     arrays["theta"] = model.theta_
     if model.feature_rates_ is not None:
         arrays["feature_rates"] = model.feature_rates_
@@ -90,7 +94,11 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     names = entries.take("feature_names", list, type(None))
     if names is not None:
         model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
-    _set_maps(model, unpack_maps(entries.take("maps", list), stored, model.n_features_in_), stored)
+    stored_levels = entries.take("levels", list) if "levels" in entries else []
+    model.levels_ = _unpack_levels(stored_levels, model.n_features_in_)
+    n_levels = np.zeros(model.n_features_in_, np.int64)
+    n_levels = n_levels if model.n_levels is None else model.n_levels
+    _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
     if kind in _CLASSIFIERS:
@@ -158,6 +166,24 @@ def _single_where_exact(values: NDArray) -> NDArray:
 
 
 # ---------------------------------------------------------------- labels and names
+
+
+def _unpack_levels(stored: list, n_features: int) -> list[Levels]:
+    """Return the levels of each feature; None for numbers."""
+    levels: list[Levels] = [None] * n_features
+    for pair in stored:
+        match pair:
+            case [int(feature), list(own)] if 0 <= feature < n_features and feature is not True:
+                kinds = {type(level) for level in own}
+                is_alike = kinds <= {int, float} or len(kinds) == 1
+                if not is_alike or not kinds <= {str, int, float, bool}:
+                    raise ModelFileError("A category has levels of different kinds.")
+                if len(set(own)) < len(own) or levels[feature] is not None:
+                    raise ModelFileError("A category has a level twice.")
+                levels[feature] = own
+            case _:
+                raise ModelFileError("The levels of a category make no sense.")
+    return levels
 
 
 def _pack_classes(classes: NDArray) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, check_classifier, columns_of
-from mbkl.io.inside import KernelClassifier, MBKLClassifier
+from mbkl.io.exports import Column, check_classifier, columns_of_model
+from mbkl.io.inside import KernelClassifier, MBKLClassifier, columns_of
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 
@@ -29,13 +29,15 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     are those of `predict` on the same float32 rows, as scores are added in double
     precision; missing values are NaN.
 
+    A model with categories has the columns of its frame as inputs, by their names and of shape
+    (n_rows, 1): float32 for numbers and booleans, strings for text, where an empty one is
+    missing. `onnx_inputs` makes them of a frame.
+
     Parameters
     ----------
     model : MBKLClassifier or MBKLClassifierCV
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`. The inputs are then the columns of a frame
-        by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
-        an empty one is missing.
+        Those of a `mbkl.tabular.TableEncoder`: the inputs are then the columns of its frame.
 
     Returns
     -------
@@ -56,12 +58,11 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     True
     """
     check_classifier(model)
-    n_features = model.n_features_in_
-    if rules is None:
+    columns = columns_of_model(model, rules)
+    if columns is None:
         builder = Builder()
-        X, inputs = _INPUT, {_INPUT: (np.float32, (None, n_features))}
+        X, inputs = _INPUT, {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        columns = columns_of(rules, n_features)
         builder = Builder(_prefix_unlike(columns))
         X, inputs = _add_columns(builder, columns)
     label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
@@ -129,6 +130,8 @@ def _convert(scope, operator, container) -> None:
     """Add the operators of a classifier to a graph of skl2onnx."""
     model = operator.raw_operator
     check_classifier(model)
+    if model.n_levels is not None:
+        raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
     builder = Builder(scope.get_unique_variable_name("mbkl") + "_")
     X = builder.cast(operator.inputs[0].full_name, np.float32)
     label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
@@ -226,6 +229,63 @@ def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str
                 default_float=float("nan"),
             )
             features.append(encoded)
+        elif column.kind == "text":
+            features.append(_add_level_numbers(builder, column))
         else:
             features.append(column.name)
     return builder.add("Concat", *features, axis=1), inputs
+
+
+def _add_level_numbers(builder: Builder, column: Column) -> str:
+    """Add the number of each level: NaN where it is missing, one beyond the last where new."""
+    numbers = [float(place) for place in range(len(column.categories))]
+    if column.is_text:
+        known = {"keys_strings": ["", *column.categories], "values_floats": [np.nan, *numbers]}
+    else:
+        keys = [float(np.float32(level)) for level in column.categories]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
+        known = {"keys_floats": keys, "values_floats": numbers}
+    new = float(len(numbers))
+    attributes: dict[str, Any] = {**known, "default_float": new}
+    found = builder.add("LabelEncoder", column.name, domain=ML_DOMAIN, **attributes)
+    if column.is_text:
+        return found
+    return builder.add("Where", builder.add("IsNaN", column.name), column.name, found)
+
+
+def onnx_inputs(model: KernelClassifier, X) -> dict[str, NDArray]:
+    """Return the rows of a frame as the inputs of an exported model with categories.
+
+    Parameters
+    ----------
+    model : MBKLClassifier or MBKLClassifierCV
+        Fitted on a frame with categories.
+    X : dataframe of shape (n_rows, n_features)
+
+    Returns
+    -------
+    inputs : dict from column to ndarray of shape (n_rows, 1)
+
+    Examples
+    --------
+    >>> import onnxruntime
+    >>> import pandas as pd
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import onnx_inputs, to_onnx
+    >>> frame = pd.DataFrame({"town": ["Rome", "Bonn", None, "Rome"] * 5})
+    >>> model = MBKLClassifier(random_state=0).fit(frame, ["hot", "cold", "cold", "hot"] * 5)
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> session.run(["label"], onnx_inputs(model, frame[:2]))[0].tolist()
+    ['hot', 'cold']
+    """
+    columns = columns_of_model(model, None)
+    if columns is None:
+        raise ValueError("The model has no categories: its input is a float32 matrix X.")
+    inputs = {}
+    for column, own in zip(columns, columns_of(X), strict=True):
+        values = own.values if column.kind == "text" else own.numbers()
+        if column.is_text:
+            values = np.array(["" if value is None else value for value in own.objects()], object)
+        inputs[column.name] = np.asarray(values).astype(object if column.is_text else np.float32)
+    return {name: values[:, None] for name, values in inputs.items()}

@@ -53,6 +53,8 @@ _LARGEST_COST = 5.0
 # their number (measured on the development sets, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+# How often a random stump parts two different levels: it asks for a random half of them.
+PARTED_LEVELS = 0.5
 # Differences of two values: so many take about a second.
 _DIFFERENCES = 4e8
 
@@ -107,7 +109,11 @@ class _Candidate:
 
 
 def choose_kernel(
-    sample: Sample, n_classes: int, n_rows: int, numbers: Numbers | None = None
+    sample: Sample,
+    n_classes: int,
+    n_rows: int,
+    numbers: Numbers | None = None,
+    n_levels: NDArray[np.int64] | None = None,
 ) -> Choice:
     """Learn rates, depth, share and cost on a sample.
 
@@ -119,6 +125,8 @@ def choose_kernel(
         Number of rows that the sample stands for.
     numbers : Numbers or None
         What y stands for, where it is no class.
+    n_levels : ndarray of shape (n_features,) or None
+        Levels of each column, 0 for numbers.
 
     Examples
     --------
@@ -131,9 +139,9 @@ def choose_kernel(
     """
     with one_blas_thread():
         if numbers is None:
-            learner = _SampleLearner(sample, n_classes)
+            learner = _SampleLearner(sample, n_classes, n_levels)
         else:
-            learner = _SampleOfNumbers(sample, numbers)
+            learner = _SampleOfNumbers(sample, numbers, n_levels)
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
@@ -156,14 +164,17 @@ class _SampleLearner:
 
     largest_cost = _LARGEST_COST
 
-    def __init__(self, sample: Sample, n_classes: int) -> None:
-        self._begin(sample)
+    def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
+        self._begin(sample, n_levels)
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
 
-    def _begin(self, sample: Sample) -> None:
+    def _begin(self, sample: Sample, n_levels) -> None:
         self.tolerance = 0.0
         self.ranks, self.ranges = positions(sample)
+        self.is_category = np.zeros(sample.X.shape[1], bool) if n_levels is None else n_levels > 0
+        # Missing values of a category are equal, and no level.
+        self.levels = np.nan_to_num(sample.X[:, self.is_category], nan=-1.0).T
         # No row counts for less than a thousandth of another: the kernel matrix would
         # lose all others.
         weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
@@ -193,6 +204,7 @@ class _SampleLearner:
         few = copy(self)
         for name in ("ranks", "ranges", "labels", "weights", "copies"):
             setattr(few, name, getattr(self, name)[:n_rows])
+        few.levels = self.levels[:, :n_rows]
         return few
 
     def best_start(self, evidence: Array) -> tuple[_Candidate, Array]:
@@ -221,8 +233,11 @@ class _SampleLearner:
 
     def distance(self, rates: Array) -> tuple[Array, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
-        warped = np.hstack([self.ranks * rates, self.ranges * rates]) / 2.0
+        ordered = np.where(self.is_category, 0.0, rates)
+        warped = np.hstack([self.ranks * ordered, self.ranges * ordered]) / 2.0
         distance = cdist(warped, warped, metric="cityblock")
+        for level, rate in zip(self.levels, rates[self.is_category], strict=True):
+            distance += rate * PARTED_LEVELS * (level[:, None] != level)
         mean = float(distance.mean())
         return (distance / mean if mean > 0 else distance), mean
 
@@ -291,9 +306,16 @@ class _SampleLearner:
         rows = slice(0, min(n_rows, n_looked_at))
         slopes = candidate.slope(distance[rows])
         changes = np.empty(self.n_features)
+        categories = iter(self.levels)
         for feature in range(self.n_features):
-            column = self.ranks[:, feature]
-            signs = np.sign(column[rows, None] - column)
+            if self.is_category[feature]:
+                level = next(categories)
+                # On the way from the level of one row to that of another.
+                other = np.roll(level, 1)[rows, None] == level
+                signs = PARTED_LEVELS * (other.astype(float) - (level[rows, None] == level))
+            else:
+                column = self.ranks[:, feature]
+                signs = np.sign(column[rows, None] - column)
             changes[feature] = (((signs * slopes) @ weights) ** 2).mean() ** 0.5
         return self.floored(changes * rates)
 
@@ -310,8 +332,8 @@ class _SampleOfNumbers(_SampleLearner):
 
     largest_cost = np.inf
 
-    def __init__(self, sample: Sample, numbers: Numbers) -> None:
-        self._begin(sample)
+    def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
+        self._begin(sample, n_levels)
         values = numbers.values[sample.y]
         share = self.weights / self.weights.sum()
         centred = values - share @ values

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Codes
+from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.rows import scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.objectives import Objective
@@ -76,6 +76,7 @@ class GrowingRows:
         self._held_out = np.zeros(self.n_rows, dtype=bool)
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
+        self._levels: Any = None
 
     def hold_out(self, share: float) -> int:
         """Let about such a share of the rows take no part; return how many these are."""
@@ -129,17 +130,39 @@ class GrowingRows:
         found = self._loops.over_blocks(refresh, self.n_rows)
         return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
 
-    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
         """Return the sums of gradients and curvatures in the cells of a fern.
+
+        Parameters
+        ----------
+        features, cuts, members : ndarray
+            See `Twins.fern_cells`.
 
         Returns
         -------
         sums : ndarray of shape (2 * n_cells, n_columns, 2)
             Of the rows that take part, then of those that do not.
         """
-        self._codes.fern_cells(features, cuts, self._leading, self._cells)
+        self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
+
+    def watch(self, levels: Codes) -> int:
+        """Take codes of categories with more levels than a byte has; return how many these are."""
+        # Cells of rows that take part, and of those that do not, are numbered in two bytes.
+        most = int(np.diff(levels.offsets).max(initial=0))
+        is_here = isinstance(levels, DenseCodes) and 2 * most <= 2**16
+        self._levels = levels if is_here else None
+        return levels.n_groups if is_here else 0
+
+    def fill_levels(self, group: int) -> NDArray[np.int64]:
+        """Return the sums in the cells of a category; see `fill`."""
+        levels = self._levels
+        first, last = levels.offsets[group : group + 2]
+        n_cells = int(last - first)
+        self._cells[:] = levels.values[group]
+        self._cells += np.uint16(n_cells) * self._leading
+        return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
 
     def held_out_loss(self) -> float:
         """Return the sum of the losses of the rows that take no part."""

@@ -18,6 +18,7 @@ from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import OBJECTIVES, objective_of
+from mbkl.maps.wide_categories import wide_categories
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -26,10 +27,10 @@ _MANY_ROWS = 500_000
 class GrownFerns(BaseEstimator):
     """Family of ferns that are grown where the loss has most gradient.
 
-    A fern of depth d asks d questions of the form "is feature i above t" of every row, as a
-    random one does, but the questions are chosen by the labels. What the ferns add up to while
-    they grow is a model already, and the squared norms of their tables are the weights theta of
-    a learned kernel.
+    A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
+    category i among these", of every row, as a random one does, but the questions are chosen by
+    the labels. What the ferns add up to while they grow is a model already, and the squared norms
+    of their tables are the weights theta of a learned kernel.
 
     Parameters
     ----------
@@ -142,6 +143,7 @@ class GrownFerns(BaseEstimator):
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
         numbers: Numbers | None = None,
+        n_levels: NDArray[np.int64] | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
 
@@ -159,6 +161,8 @@ class GrownFerns(BaseEstimator):
             Called once a fern with the `Growth` so far; True ends it.
         numbers : Numbers or None
             What y stands for, where it is no class.
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
@@ -166,6 +170,8 @@ class GrownFerns(BaseEstimator):
         objective = objective_of(self.objective, n_classes, numbers)
         mean = exact_total(weights) / len(weights)
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
-        growth = Growth(self, growing, objective, seed)
+        counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
+        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
+        growth.watch(wide_categories(counts), rows)
         growth.run(n_maps, progress)
-        return growth.maps(stumps)
+        return growth.maps(stumps, counts)

@@ -12,10 +12,12 @@ from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, number_of, pyplot, quiet
 
 # Height of the strip of the data's density, of the axes'.
 _STRIP = 0.13
+# Levels of a category that have room in a picture.
+_LEVELS = 14
 
 
 class ShapeFunctionDisplay:
-    """Step functions of features, with the density of the data below them.
+    """Step functions of features, with the density of the data below them; bars for categories.
 
     Parameters
     ----------
@@ -29,8 +31,8 @@ class ShapeFunctionDisplay:
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
-    lines_ : list of list of matplotlib Line2D
-        Of each axes, a line for each score.
+    lines_ : list of list of matplotlib Line2D or BarContainer
+        Of each axes, a line for each score, or bars for each level of a category.
 
     Examples
     --------
@@ -145,6 +147,8 @@ class ShapeFunctionDisplay:
         return self
 
     def _draw(self, ax, shape: FeatureShape) -> list:
+        if shape.levels is not None:
+            return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
         low, high = _range(shape)
         cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
         edges = np.concatenate([[low], cuts, [high]])
@@ -171,6 +175,35 @@ class ShapeFunctionDisplay:
         ax.set_xlabel(shorten(shape.name, 40))
         quieten(ax)
         return lines
+
+    def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
+        """Draw a bar for each level: the most frequent ones, or those that add most."""
+        matter = np.abs(shape.values).max(axis=1)
+        if shape.counts is not None:
+            matter = shape.counts.astype(np.float64)
+        else:
+            matter[[0, -1]] = 0.0
+        cells = np.sort(np.argsort(-matter, kind="stable")[:_LEVELS])
+        cells = cells[matter[cells] > 0]
+        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+        width = 0.8 / len(self.classes)
+        bars = [
+            ax.bar(
+                np.arange(cells.size) + (turn + 0.5) * width - 0.4,
+                shape.values[cells, column],
+                width,
+                color=colour,
+                label=str(shape.classes[column]),
+            )
+            for turn, (colour, column) in enumerate(zip(COLOURS, self.classes))
+        ]
+        labels = [shorten(names[cell], 14) for cell in cells]
+        ax.set_xticks(np.arange(cells.size), labels, rotation=40, ha="right", fontsize=8)
+        left_out = len(names) - 2 - np.isin(cells, np.arange(1, len(names) - 1)).sum()
+        more = f" ({left_out} more levels)" if left_out > 0 and cells.size == _LEVELS else ""
+        ax.set_xlabel(shorten(shape.name, 40) + more)
+        quieten(ax)
+        return bars
 
 
 def _range(shape: FeatureShape) -> tuple[float, float]:

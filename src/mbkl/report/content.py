@@ -24,6 +24,7 @@ from mbkl.explain import (
 )
 from mbkl.explain.background import some_rows
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -37,6 +38,8 @@ from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # Steps of a shape function that a screen can show.
 _STEPS = 160
+# Levels of a category that a screen can show, the most frequent ones.
+_LEVELS = 40
 _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
@@ -50,7 +53,7 @@ _FOLDS, _ROWS_IN_FOLDS = 5, 5_000
 
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
-    kinds = {"stumps": 0, "ferns": 0, "projections": 0}
+    kinds = {"stumps": 0, "categories": 0, "ferns": 0, "projections": 0}
     for maps in model.predictor_.maps.families:
         kinds[_kind(maps)] += maps.n_maps
     facts = [
@@ -74,6 +77,7 @@ def _kind(maps: Maps) -> str:
 
 
 _kind.register(StumpMaps, lambda maps: "stumps")
+_kind.register(CategoryMaps, lambda maps: "categories")
 _kind.register(FernMaps, lambda maps: "ferns")
 _kind.register(ProjectionMaps, lambda maps: "projections")
 
@@ -301,12 +305,13 @@ def _bars(column: InputColumn, own: list, explanation: GlobalExplanation, X) -> 
     local = replace(column, features=tuple(range(len(column.features))))
     counts = np.bincount(local.level_of(rows), minlength=len(levels))
     values -= counts @ values / max(counts.sum(), 1)
+    frequent = np.sort(np.argsort(-counts[:-1], kind="stable")[:_LEVELS])
     return {
         "kind": "category",
         "name": column.name,
-        "levels": list(column.levels),
-        "values": rounded(values[:-1].T),
-        "counts": counts[:-1].tolist(),
+        "levels": [column.levels[level] for level in frequent],
+        "values": rounded(values[frequent].T),
+        "counts": counts[frequent].tolist(),
         "missing": rounded(values[-1]) if counts[-1] else None,
         "missingCount": int(counts[-1]),
     }

@@ -108,7 +108,7 @@ def write_report(
     check_model(model)
     rows = model._validate_new(X)
     names = _checked_names(feature_names_of(model), feature_names)
-    columns = columns or columns_of_features(names, rows)
+    columns = columns or columns_of_features(names, model.levels_, rows)
     explanation = explain_global(model, X, columns=columns)
     shown = content.columns_to_show(explanation, max_features)
     how = "training" if X_test is None else "new"
