@@ -59,6 +59,13 @@ def to_host(array: Values) -> NDArray:
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
 
 
+def row_numbers(rows: Values) -> Values:
+    """Return the numbers of the rows of an array, where it is."""
+    if is_numpy(rows):
+        return np.arange(len(rows))
+    return namespace(rows).arange(len(rows), device=rows.device)
+
+
 def look_up(table: NDArray, index: Values) -> Values:
     """Return the entries of a table that an array of the rows asks for."""
     return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]

@@ -89,11 +89,7 @@ class FernMaps:
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the table entries of each row."""
-        scores = np.empty((rows.shape[0], tables.shape[1]))
-        for block in steps(rows.shape[0], _VALUES_AT_ONCE // max(self.n_maps, 1)):
-            codes = self.codes(rows.block(block))
-            scores[block] = to_host(codes.gather(codes.place(tables)))
-        return scores
+        return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the ferns before any are learned: rates tell how they are drawn."""

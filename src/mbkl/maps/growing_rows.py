@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.codes import Codes
-from mbkl.engine.rows import scramble
+from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Losses of held-out rows are added up in steps of this.
-_UNIT_OF_LOSS = 2.0**-20
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+UNIT_OF_LOSS = 2.0**-20
+
+
+Coarseness = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,39 @@ class GrowthSample:
     codes: Any
     residuals: Any
     loops: Twins
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.residuals)
+
+    def choose(
+        self, n_codes: NDArray[np.int64], levels: list[Coarseness], ridge: float
+    ) -> tuple[list[int], list[int]]:
+        """Return the feature and the cut of each level: those that collect most gradient.
+
+        Parameters
+        ----------
+        n_codes : ndarray of shape (n_features,)
+        levels : list of (shifts, moves)
+            See `Twins.level_gains`.
+        ridge : float
+        """
+        residuals, loops = self.residuals, self.loops
+        order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
+        chosen, cuts = [], []
+        for shifts, moves in levels:
+            gains = loops.level_gains(
+                self.codes, order, residuals, starts, n_codes, shifts, moves, ridge
+            )
+            best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            # A cut above the last code divides nothing.
+            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
+            chosen.append(best)
+            cuts.append(int(cut))
+            order, residuals, starts = loops.divide_cells(
+                self.codes[best], int(cut), order, residuals, starts
+            )
+        return chosen, cuts
 
 
 class GrowingRows:
@@ -146,8 +181,8 @@ class GrowingRows:
         rows = np.flatnonzero(self._held_out)
         losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
         # Integers: their sum does not depend on the order of the rows.
-        integers = np.rint(losses.astype(np.float64) / _UNIT_OF_LOSS).astype(np.int64)
-        return float(integers.sum()) * _UNIT_OF_LOSS
+        integers = np.rint(losses.astype(np.float64) / UNIT_OF_LOSS).astype(np.int64)
+        return float(integers.sum()) * UNIT_OF_LOSS
 
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
@@ -215,7 +250,7 @@ def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     """Return a number below 2^32 for each row, of its key and the salt alone."""
     with np.errstate(over="ignore"):
-        return scramble(keys + np.uint64(salt) * _GOLDEN) >> np.uint64(32)
+        return scramble(keys + np.uint64(salt) * GOLDEN) >> np.uint64(32)
 
 
 def _magnitudes(gradient, curvature) -> NDArray[np.int64]:

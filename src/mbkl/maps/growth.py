@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample
+from mbkl.maps.growing_rows import SAMPLE_UNIT, Coarseness, GrowingRows, GrowthSample
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 
@@ -203,9 +203,9 @@ class Growth:
         ]
         tables, numbers = [], []
         for fern in self.ferns:
-            distinct, number = np.unique(fern.table, axis=0, return_inverse=True)
+            distinct, number = _distinct_rows(fern.table)
             tables.append(distinct.astype(np.float64))
-            numbers.append(number.ravel())
+            numbers.append(number)
         n_columns = self.objective.n_columns
         sizes = np.array([len(table) for table in tables], dtype=np.int64)
         dtype = smallest_code_dtype(int(sizes.max(initial=1)))
@@ -230,24 +230,13 @@ class Growth:
         sample, share = self._sampled(number, features, columns)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
         ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
-        codes, residuals, loops = sample.codes, sample.residuals, sample.loops
-        n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
-        order, starts = np.arange(n_rows), np.array([0, n_rows])
-        chosen, cuts = [], []
-        for _ in range(self.gains.depth):
-            shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
-            gains = loops.level_gains(
-                codes, order, residuals, starts, n_codes, shifts, moves, ridge
-            )
-            best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
-            # A cut above the last code divides nothing.
-            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
-            chosen.append(features[best])
-            cuts.append(cut)
-            order, residuals, starts = loops.divide_cells(
-                codes[best], int(cut), order, residuals, starts
-            )
-        return Fern(np.array(chosen), np.array(cuts), np.empty((0, 0), np.float32))
+        n_codes = np.diff(self._rows.offsets)[features]
+        levels = [
+            _coarseness(n_codes, sample.n_rows >> level, generator)
+            for level in range(self.gains.depth)
+        ]
+        chosen, cuts = sample.choose(n_codes, levels, ridge)
+        return Fern(features[chosen], np.array(cuts), np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
@@ -304,7 +293,7 @@ class Growth:
         return self._rows.held_out_loss() / self._n_held_out
 
 
-def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:
+def _coarseness(n_codes, rows_of_a_cell: int, generator) -> Coarseness:
     """Return how far codes are shifted and moved: no more of them than a cell has rows.
 
     Where cells have few rows most cuts divide them alike; a random move brings every cut up
@@ -313,6 +302,20 @@ def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArr
     most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
     shifts = np.maximum(np.ceil(np.log2(n_codes / most)), 0).astype(np.int64)
     return shifts, generator.integers(0, 2**shifts)
+
+
+def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the different rows of a table, and which of them each row is.
+
+    Sorting one number a row is many times faster than sorting rows.
+    """
+    factors = np.sqrt(2.0 + np.arange(table.shape[1]))
+    sums = (table * factors).sum(axis=1)
+    _, first, number = np.unique(sums, return_index=True, return_inverse=True)
+    if (table[first][number] == table).all():
+        return table[first], number
+    distinct, number = np.unique(table, axis=0, return_inverse=True)
+    return distinct, number.ravel()
 
 
 def _newton_steps(sums, held_out, ridge: float, gains: HeldOutGains | None) -> NDArray[np.float64]:

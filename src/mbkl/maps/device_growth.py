@@ -1,0 +1,198 @@
+"""Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.arrays import to_host
+from mbkl.engine.device import DeviceCodes
+from mbkl.engine.torch_keys import draw
+from mbkl.engine.torch_loops import Bins
+from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Coarseness, growing_rows
+from mbkl.maps.objectives import Objective
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class DeviceSample:
+    """Rows on which the stumps of a fern are chosen, see `GrowthSample`.
+
+    Parameters
+    ----------
+    codes : tensor of shape (n_features, n_rows)
+    residuals : tensor of shape (n_rows, n_columns)
+    device : Device
+    """
+
+    codes: Tensor
+    residuals: Tensor
+    device: Any
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.residuals)
+
+    def choose(
+        self, n_codes: NDArray[np.int64], levels: list[Coarseness], ridge: float
+    ) -> tuple[list[int], list[int]]:
+        """Return the feature and the cut of each level; all are chosen before any comes back."""
+        torch, loops = self.device.torch, self.device.loops
+        shifts, moves = np.swapaxes(levels, 0, 1)
+        lengths = ((n_codes - 1 + moves) >> shifts) + 1
+        every_level = np.broadcast_to(n_codes, lengths.shape)
+        numbers = self.device.place(np.stack([every_level, lengths, shifts, moves], axis=1))
+        added = torch.full((), ridge, dtype=torch.float64, device=self.device.device)
+        cells = torch.zeros(self.n_rows, dtype=torch.int32, device=self.device.device)
+        chosen = []
+        for level, width in enumerate(lengths.max(axis=1)):
+            bins = Bins(*numbers[level], int(width))
+            gains = loops.level_gains(self.codes, cells, 1 << level, self.residuals, bins, added)
+            chosen.append(loops.divide_cells(self.codes, gains.argmax(), bins, cells))
+        features, cuts = to_host(torch.stack(chosen, dim=1))
+        return features.tolist(), cuts.tolist()
+
+
+class DeviceGrowingRows:
+    """What `GrowingRows` are, on a device.
+
+    Parameters
+    ----------
+    codes : DeviceCodes
+    objective : Objective
+    y, weights : ndarray of shape (n_rows,)
+    keys : tensor of shape (n_rows,)
+    seed : int
+    """
+
+    def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
+        self._device, self._torch = codes.device, codes.device.torch
+        self._values, self._objective, self._seed = codes.values, objective, seed
+        self._y, self._keys = codes.place(y).long(), codes.place(keys)
+        self._weights = codes.place(weights, self._torch.float32)
+        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
+        self._heaviest = self._largest_of_blocks(self._weights)
+        self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self._torch.bool))
+
+    def hold_out(self, share: float) -> int:
+        """Let about such a share of the rows take no part; return how many these are."""
+        self._choose_held_out(draw(self._keys, 2 * self._seed + 1) < int(share * 2**32))
+        return self._held_out_rows.numel()
+
+    def start(self) -> NDArray[np.float32]:
+        """Return the best constant for the rows that take part."""
+        weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
+        return self._objective.start(self._y, weights)
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        """Set all scores to a constant."""
+        self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
+        self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
+
+    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
+        """Add the table of the fern filled last to the scores; compute the residuals anew."""
+        if table is not None:
+            both = self._device.place(np.concatenate([table, table]))
+            self._scores += both.index_select(0, self._cells)
+        gradient, curvature = self._objective.derivatives(self._scores, self._y)
+        largest = [
+            (self._largest_of_blocks(found.abs().amax(dim=1)) * self._heaviest).max()
+            for found in (gradient, curvature)
+        ]
+        self._packed = self._pack(gradient, curvature, units)
+        # One copy to the host brings the loss too, which is asked for next.
+        *found, loss = to_host(self._torch.stack([*largest, self._sum_of_losses()])).tolist()
+        self._loss = loss * UNIT_OF_LOSS
+        return np.array(found)
+
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sums of gradients and curvatures in the cells of a fern."""
+        stumps = self._device.place(np.stack([features, cuts]).astype(np.int32))
+        loops = self._device.loops
+        return to_host(
+            loops.fern_sums(self._values, stumps, self._leading, self._packed, self._cells)
+        )
+
+    def held_out_loss(self) -> float:
+        """Return the sum of the losses of the rows that take no part."""
+        return self._loss
+
+    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
+        """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._residuals(rows, columns)
+        squares = (gradient**2 + curvature**2).sum(dim=1)
+        self._magnitudes = squares.double().sqrt().long() + 1
+        return np.array([rows.numel(), int(self._magnitudes.sum())])
+
+    def sample(
+        self, number: int, n_shares: int, features, columns, chance: float | None
+    ) -> DeviceSample:
+        """Draw rows of a share in proportion to their residuals, and weigh these accordingly."""
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._residuals(rows, columns)
+        if chance is not None:
+            own = self._magnitudes * chance
+            draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
+            drawn = (draws < own * 2**32).nonzero()[:, 0]
+            rows, own = rows[drawn], own[drawn, None].clamp(max=1.0)
+            gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
+        gradient = (gradient / SAMPLE_UNIT).round().long()
+        residuals = (gradient << 32) + (curvature / SAMPLE_UNIT).round().long()
+        codes = self._values
+        if len(features) < len(codes):
+            codes = codes[self._device.place(features)]
+        return DeviceSample(codes.index_select(1, rows), residuals, self._device)
+
+    def _choose_held_out(self, mask: Tensor) -> None:
+        self._leading = mask.to(self._torch.uint8)
+        self._held_out_rows = mask.nonzero()[:, 0]
+        self._training_rows = (~mask).nonzero()[:, 0]
+        self._shares: tuple[Any, Any] = (None, [])
+
+    def _largest_of_blocks(self, values: Tensor) -> Tensor:
+        """Return the largest value of each block of rows, as blocks are on the CPU."""
+        whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
+        return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
+
+    def _pack(self, gradient: Tensor, curvature: Tensor, units: tuple) -> Tensor:
+        """See `Twins.pack_residuals`."""
+        weights = self._weights[:, None]
+        g = (gradient * weights * float(units[0])).round_().clamp_(-MOST_PACKED, MOST_PACKED)
+        h = (curvature * weights * float(units[1])).round_().clamp_(max=MOST_PACKED)
+        return (g.int() << 16) + h.int()
+
+    def _sum_of_losses(self) -> Tensor:
+        """Return the sum of the losses of the rows that take no part, in small units."""
+        rows = self._held_out_rows
+        losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
+        return (losses.double() / UNIT_OF_LOSS).round().sum()
+
+    def _residuals(self, rows: Tensor, columns) -> tuple[Tensor, Tensor]:
+        packed = self._packed[rows]
+        if len(columns) < packed.shape[1]:
+            packed = packed[:, self._device.place(columns)]
+        return (packed >> 16).long(), (packed & 0xFFFF).long()
+
+    def _share(self, number: int, n_shares: int) -> Tensor:
+        """Return the rows of a share; each row is in one share of an epoch."""
+        rows = self._training_rows
+        if n_shares == 1:
+            return rows
+        epoch, share = divmod(number, n_shares)
+        if self._shares[0] != (epoch, n_shares):
+            draws = draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
+            shares, order = ((draws * n_shares) >> 32).sort(stable=True)
+            sizes = self._torch.bincount(shares, minlength=n_shares).tolist()
+            self._shares = ((epoch, n_shares), rows[order].split(sizes))
+        return self._shares[1][share]
+
+
+growing_rows.register(DeviceCodes, DeviceGrowingRows)
