@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import choose_loops, limits
+from mbkl.engine import limits
 from mbkl.engine.rows import Rows, rows_at_once
 from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
@@ -72,8 +71,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         if self.maps != "auto":
             plans = self.plans(shape)
             return len(plans) == 1 and plans[0].is_grown
-        can_grow = self.loss != "hinge" and self.device == "cpu"
-        return can_grow and shape[0] > limits.ROWS_OF_GROWTH
+        return self.loss != "hinge" and shape[0] > limits.ROWS_OF_GROWTH
 
     def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
@@ -115,12 +113,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         (plan,) = plans_of(maps, n_maps, data.rows.shape)
         targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
         with progress.stage("growth") as iteration:
-            rows: Rows
-            if self.device == "cpu":
-                rows = self._placed(data.rows, [plan], 1)
-            else:  # a device is for predictions
-                n_codes = data.rows.shape[0] * data.rows.shape[1]
-                rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
+            rows = self._placed(data.rows, [plan], 1)
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
@@ -400,16 +393,17 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         the bit, for any number.
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
-    device : {"cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
-        Where to learn and predict. "cuda" needs Torch and a GPU; results agree with
-        those of the CPU within the tolerance, not to the bit (with the hinge loss and 16
-        or more classes `gap_` does not show it: single precision is too little for its
-        certificate). "torch" is the same code without a GPU.
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
+        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: few
+        are left to the CPU, which is faster with them. "auto" is "cuda" where there is a
+        GPU, for rows it takes. Results agree with those of the CPU within the tolerance,
+        not to the bit (with the hinge loss and 16 or more classes `gap_` does not show it:
+        single precision is too little for its certificate). "torch" is the same code
+        without a GPU.
     max_memory : int, str or None, default=None
         Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
         the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
-        read in every pass, for the same model to the bit; but maps="auto" grows ferns only where
-        they fit in memory, on the CPU, and draws them elsewhere; where it is too little even so, an
+        read in every pass, for the same model to the bit; where it is too little even so, an
         error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
         always are.
     cache_folder : path or None, default=None

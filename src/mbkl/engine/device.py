@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import limits, torch_loops
+from mbkl.engine import torch_loops
 from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_fixed_point, to_host
 from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.rows import Rows, Sample, key_factors, steps, to_float32
@@ -485,6 +485,28 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
     )
 
 
+def device_for(device: str, n_codes: float, worth_it: float) -> str:
+    """Return where codes are to be: a GPU is for many of them.
+
+    Parameters
+    ----------
+    device : str
+        "auto" is a GPU where there is one.
+    n_codes, worth_it : float
+        Codes, and how many of them are worth a GPU; Torch on the CPU is for trying.
+
+    Examples
+    --------
+    >>> device_for("auto", 1_000, 1_000_000), device_for("torch", 1_000, 1_000_000)
+    ('cpu', 'torch')
+    """
+    if device in ("cpu", "torch"):
+        return device
+    if device != "auto":
+        return device if n_codes >= worth_it else "cpu"
+    return "cuda" if n_codes >= worth_it and has_gpu("cuda") else "cpu"
+
+
 def device_of(device: str) -> Device:
     """Return a device, or say why it cannot be used.
 
@@ -496,7 +518,8 @@ def device_of(device: str) -> Device:
     if device == "torch":
         return Device("cpu")
     if device.split(":")[0] != "cuda":
-        raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:1', ... or 'torch', got {device!r}.")
+        known = "'auto', 'cpu', 'cuda', 'cuda:1', ... or 'torch'"
+        raise ValueError(f"device must be {known}, got {device!r}.")
     if not has_gpu(device):
         raise RuntimeError(
             f"device={device!r} needs a GPU that Torch can use, and there is none; "

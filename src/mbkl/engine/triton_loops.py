@@ -247,7 +247,9 @@ def _fern_codes(
     inside = row < n_rows
     number = _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
                    numbers, fern, row, inside, stride)  # fmt: skip
-    tl.store(values + fern * stride_of_values + row, number.to(values.dtype.element_ty), mask=inside)
+    tl.store(
+        values + fern * stride_of_values + row, number.to(values.dtype.element_ty), mask=inside
+    )
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_ferns", "n_columns"])

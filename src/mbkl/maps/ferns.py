@@ -12,10 +12,10 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from mbkl.cells.tables import FreeCells
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
-from mbkl.engine.rows import Rows, Sample, steps
+from mbkl.engine.rows import Rows, Sample
 from mbkl.maps.stumps import column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mbkl.engine.arrays import (
+    Values,
     cast,
     exact_sum,
     index_for,
@@ -85,7 +86,7 @@ class LogLoss:
         return chance
 
 
-def _largest(scores: Single) -> Single:
+def _largest(scores: Values) -> Values:
     """Return the largest score of each row."""
     if is_numpy(scores):
         return scores.max(axis=1, keepdims=True)
