@@ -23,16 +23,13 @@ class Bins(NamedTuple):
 
     Parameters
     ----------
-    n_codes, lengths, shifts, moves : tensor of shape (n_features,)
-        Codes and bins in use.
+    numbers : tensor of shape (4, n_features)
+        Codes in use, bins in use, shifts and moves.
     width : int
         The most bins that a feature has.
     """
 
-    n_codes: Tensor
-    lengths: Tensor
-    shifts: Tensor
-    moves: Tensor
+    numbers: Tensor
     width: int
 
 
@@ -111,9 +108,10 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float)
     torch = require("torch", "gpu")
     n_rows, n_columns = residuals.shape
     gains = residuals.new_full((len(codes), bins.width), -1.0, dtype=torch.float64)
+    _, lengths, shifts, moves = bins.numbers
     size = max(n_cells * bins.width, n_rows) * n_columns
     for part in steps(len(codes), max(_AT_ONCE // size, 1)):
-        places = (codes[part].int() + bins.moves[part, None]) >> bins.shifts[part, None]
+        places = (codes[part].int() + moves[part, None]) >> shifts[part, None]
         number = torch.arange(len(places), device=codes.device)[:, None]
         places = (number * n_cells + cells) * bins.width + places
         sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
@@ -121,7 +119,7 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float)
         sums.index_add_(0, places.reshape(-1), spread)
         left = sums.view(len(places), n_cells, bins.width, n_columns).cumsum(dim=2)
         found = _collected(left, ridge) + _collected(left[:, :, -1:] - left, ridge)
-        inside = torch.arange(bins.width, device=codes.device) < bins.lengths[part, None]
+        inside = torch.arange(bins.width, device=codes.device) < lengths[part, None]
         gains[part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
     return gains
 
@@ -144,9 +142,9 @@ def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
     """
     torch = require("torch", "gpu")
     feature, place = best // bins.width, best % bins.width
-    cut = ((place + 1) << bins.shifts[feature]) - bins.moves[feature] - 1
+    n_codes, _, shift, move = bins.numbers[:, feature]
     # A cut above the last code divides nothing.
-    cut = torch.minimum(cut, bins.n_codes[feature] - 2)
+    cut = torch.minimum(((place + 1) << shift) - move - 1, n_codes - 2)
     cells.mul_(2).add_(codes[feature] > cut)
     return torch.stack([feature, cut])
 

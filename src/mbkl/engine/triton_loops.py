@@ -119,14 +119,14 @@ def fern_sums(values, stumps, leading, packed, cells):
 
 @triton.jit(do_not_specialize=["n_rows", "n_cells", "width"])
 def _level_sums(
-    codes, cells, residuals, shifts, moves, sums, n_rows, stride, n_cells, width,
+    codes, cells, residuals, bins, sums, n_rows, stride, n_cells, width,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     feature = tl.program_id(0).to(tl.int64)
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    shift = tl.load(shifts + feature).to(tl.int32)
-    move = tl.load(moves + feature).to(tl.int32)
+    shift = tl.load(bins + 2 * tl.num_programs(0) + feature).to(tl.int32)
+    move = tl.load(bins + 3 * tl.num_programs(0) + feature).to(tl.int32)
     code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int32)
     cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
     place = (feature * n_cells + cell) * width + ((code + move) >> shift)
@@ -144,7 +144,7 @@ def _collected(sums, ridge):
 
 @triton.jit(do_not_specialize=["n_cells", "width"])
 def _level_gains(
-    sums, lengths, ridge, gains, n_cells, width,
+    sums, bins, ridge, gains, n_cells, width,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
     feature = tl.program_id(0).to(tl.int64)
@@ -161,7 +161,8 @@ def _level_gains(
     gain = tl.where(mask, _collected(left, share) + _collected(right, share), 0.0)
     gain = tl.sum(tl.sum(gain, 2), 0)
     absent = tl.where(block == 0, -1.0, 0.0).to(tl.float64)
-    gain = tl.where(bin < tl.load(lengths + feature), gain, absent)
+    length = tl.load(bins + tl.num_programs(0) + feature)
+    gain = tl.where(bin < length, gain, absent)
     row = block * tl.num_programs(0) + feature
     tl.store(gains + row * width + bin, gain, mask=bin < width)
 
@@ -178,25 +179,26 @@ def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
     block = max(_TILE // (2 * width), 16)
     with _on(codes):
         _level_sums[(n_features, triton.cdiv(n_rows, block))](
-            codes, cells, residuals, bins.shifts, bins.moves, sums, n_rows, codes.stride(0),
+            codes, cells, residuals, bins.numbers, sums, n_rows, codes.stride(0),
             n_cells, bins.width, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip
         _level_gains[(n_features, n_blocks)](
-            sums, bins.lengths, ridge, gains, n_cells, bins.width,
+            sums, bins.numbers, ridge, gains, n_cells, bins.width,
             COLUMNS=n_columns, WIDTH=width, BINS=n_bins, CELLS=n_together,
         )  # fmt: skip
     return gains.sum(dim=0) if n_blocks > 1 else gains[0]
 
 
-@triton.jit(do_not_specialize=["n_rows", "width"])
+@triton.jit(do_not_specialize=["n_rows", "n_features", "width"])
 def _divide_cells(
-    codes, best, n_codes, shifts, moves, cells, chosen, n_rows, stride, width, BLOCK: tl.constexpr
+    codes, best, bins, cells, chosen, n_rows, n_features, stride, width, BLOCK: tl.constexpr
 ):
     place = tl.load(best)
     feature = place // width
-    shift, move = tl.load(shifts + feature), tl.load(moves + feature)
+    shift = tl.load(bins + 2 * n_features + feature)
+    move = tl.load(bins + 3 * n_features + feature)
     cut = ((place % width + 1) << shift) - move - 1
-    cut = tl.minimum(cut, tl.load(n_codes + feature) - 2)
+    cut = tl.minimum(cut, tl.load(bins + feature) - 2)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
     code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int64)
@@ -213,8 +215,8 @@ def divide_cells(codes, best, bins, cells):
     n_rows = cells.numel()
     with _on(codes):
         _divide_cells[(triton.cdiv(n_rows, _TILE),)](
-            codes, best, bins.n_codes, bins.shifts, bins.moves, cells, chosen, n_rows,
-            codes.stride(0), bins.width, BLOCK=_TILE,
+            codes, best, bins.numbers, cells, chosen, n_rows, len(codes), codes.stride(0),
+            bins.width, BLOCK=_TILE,
         )  # fmt: skip
     return chosen
 

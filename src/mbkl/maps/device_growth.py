@@ -52,7 +52,7 @@ class DeviceSample:
         cells = torch.zeros(self.n_rows, dtype=torch.int32, device=self.device.device)
         chosen = []
         for level, width in enumerate(lengths.max(axis=1)):
-            bins = Bins(*numbers[level].unbind(), width=int(width))
+            bins = Bins(numbers[level], int(width))
             gains = loops.level_gains(self.codes, cells, 1 << level, self.residuals, bins, added)
             chosen.append(loops.divide_cells(self.codes, gains.argmax(), bins, cells))
         features, cuts = to_host(torch.stack(chosen, dim=1))
