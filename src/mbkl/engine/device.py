@@ -481,7 +481,7 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
         place(ferns.raw_offsets),
         device.keep(ferns.numbers, None if ferns.numbers.itemsize == 1 else device.torch.int32),
         place(ferns.cell_offsets),
-        int(depths.max(initial=1)),
+        depths,
     )
 
 

@@ -6,7 +6,10 @@ Sums of integers are the same bits everywhere; sums of gains are the same up to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mbkl.engine.rows import steps
 from mbkl.extras import require
@@ -43,8 +46,8 @@ class PlacedFerns(NamedTuple):
     factors, shifts, masks : tensor of shape (n_ferns,)
         An outcome counts as ((outcome * factor) >> shift) & mask.
     numbers : tensor
-    depth : int
-        Of the deepest.
+    depths : ndarray of shape (n_ferns,)
+        Here.
     """
 
     features: Tensor
@@ -56,7 +59,7 @@ class PlacedFerns(NamedTuple):
     raw_offsets: Tensor
     numbers: Tensor
     cell_offsets: Tensor
-    depth: int
+    depths: NDArray[np.int64]
 
 
 def fern_sums(values, stumps, leading, packed, cells) -> Tensor:
@@ -158,9 +161,8 @@ def fern_codes(X, ferns: PlacedFerns, values) -> None:
     ferns : PlacedFerns
     values : tensor of shape (n_ferns, n_rows)
     """
-    grid = _Grid(ferns)
-    for rows in steps(len(X), max(_AT_ONCE // max(grid.features.numel(), 1), 1)):
-        values[:, rows] = grid.numbers_of(X[rows]).t().to(values.dtype)
+    for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
+        values[:, rows] = _numbers(X[rows], ferns).t().to(values.dtype)
 
 
 def fern_scores(X, ferns: PlacedFerns, tables, scores) -> None:
@@ -173,34 +175,28 @@ def fern_scores(X, ferns: PlacedFerns, tables, scores) -> None:
     tables : tensor of shape (n_cells, n_columns)
     scores : tensor of shape (n_rows, n_columns)
     """
-    grid = _Grid(ferns)
     first = ferns.cell_offsets[:-1]
-    for rows in steps(len(X), max(_AT_ONCE // max(grid.features.numel(), len(first), 1), 1)):
-        cells = grid.numbers_of(X[rows]).long() + first
+    for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
+        cells = _numbers(X[rows], ferns).long() + first
         for part in steps(cells.shape[1], max(_AT_ONCE // (len(cells) * tables.shape[1]), 1)):
             scores[rows] += tables[cells[:, part]].sum(dim=1)
 
 
-class _Grid:
-    """Stumps of ferns side by side, with those of shallow ferns filled up in front."""
-
-    def __init__(self, ferns: PlacedFerns) -> None:
-        torch: Any = require("torch", "gpu")
-        device = ferns.features.device
-        level = torch.arange(ferns.depth, device=device)
-        place = ferns.offsets[1:, None] - ferns.depth + level
-        absent = place < ferns.offsets[:-1, None]
-        place = place.clamp_(min=0)
-        self.features = ferns.features[place]
-        self.thresholds = ferns.thresholds[place].masked_fill(absent, torch.inf)
-        self.digits = torch.ones((), dtype=torch.int64, device=device) << level.flip(0)
-        self.ferns = ferns
-
-    def numbers_of(self, X) -> Tensor:
-        """Return the number of the cell of each row in each fern, (n_rows, n_ferns)."""
-        ferns = self.ferns
-        yes = X.float()[:, self.features] > self.thresholds
-        # Products and sums of 64-bit integers wrap around alike, signed or not.
-        outcome = (yes * self.digits).sum(dim=2)
-        outcome = ((outcome * ferns.factors) >> ferns.shifts) & ferns.masks
-        return ferns.numbers[outcome + ferns.raw_offsets[:-1]]
+def _numbers(X, ferns: PlacedFerns) -> Tensor:
+    """Return the number of the cell of each row in each fern, (n_rows, n_ferns)."""
+    torch = require("torch", "gpu")
+    X = X.float()
+    # The deepest first: those that have a level more are always the first ones.
+    order = np.argsort(-ferns.depths, kind="stable")
+    by_depth = torch.as_tensor(order, device=X.device)
+    stumps = ferns.offsets[:-1][by_depth]
+    outcome = torch.zeros((len(X), order.size), dtype=torch.int64, device=X.device)
+    for level in range(int(ferns.depths.max(initial=0))):
+        own = stumps[: int((ferns.depths > level).sum())] + level
+        yes = X[:, ferns.features[own]] > ferns.thresholds[own]
+        outcome[:, : own.numel()].mul_(2).add_(yes)
+    # Products of 64-bit integers wrap around alike, signed or not.
+    found = torch.empty_like(outcome)
+    found[:, by_depth] = outcome
+    found.mul_(ferns.factors)
+    return ferns.numbers[((found >> ferns.shifts) & ferns.masks) + ferns.raw_offsets[:-1]]
