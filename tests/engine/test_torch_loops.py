@@ -12,6 +12,7 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns
+from mbkl.maps.newton_steps import newton_steps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -84,6 +85,19 @@ def test_gains_of_levels_and_the_cells_they_divide(loops, shift, n_columns, at_o
     wanted = min(((code + 1) << shifts[best]) - moves[best] - 1, N_CODES[best] - 2)
     assert (feature, cut) == (best, wanted)
     np.testing.assert_array_equal(cells.cpu(), 2 * cell + (codes[best] > cut))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_newton_steps(loops, depth, n_columns):
+    sums = np.random.default_rng(0).integers(0, 1000, size=(2 << depth, n_columns, 2))
+    sums[..., 0] -= 500
+    sums[1] = 0
+    units = np.array([16.0, 0.5])
+    steps, gains = newton_steps(*np.split(sums / units, 2), 0.7)
+    found, gained = loops.newton_steps(place(sums), units, 0.7)
+    np.testing.assert_allclose(found.cpu(), steps, rtol=1e-12)
+    np.testing.assert_allclose(gained.cpu(), gains, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,46 @@ def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
     return torch.stack([feature, cut])
 
 
+def newton_steps(sums, units, ridge: float) -> tuple[Tensor, Tensor]:
+    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+    Parameters
+    ----------
+    sums : tensor of shape (2 * n_cells, n_columns, 2)
+        Gradients and curvatures of rows that take part, then of those that do not.
+    units : (float, float)
+        Steps of one, of gradients and curvatures.
+    ridge : float
+
+    Returns
+    -------
+    steps : tensor of shape (n_cells, n_columns)
+    gains : tensor of shape (depth + 1,)
+        What each level gains on rows that take no part.
+    """
+    torch = require("torch", "gpu")
+    running = running_sums(sums)
+    step = sums.new_zeros((1, sums.shape[1]), dtype=torch.float64)
+    gains = []
+    for level in range((len(sums) // 2).bit_length()):
+        marks = running[:, :: len(sums) // 2 >> level].double()
+        own, other = marks[:, 1:] - marks[:, :-1]
+        step = step.repeat_interleave(len(own) // len(step), dim=0)
+        gradient, curvature = own[..., 0] / units[0], own[..., 1] / units[1]
+        change = -(gradient + curvature * step) / (curvature + ridge)
+        slope = other[..., 0] / units[0] + other[..., 1] / units[1] * step
+        gains.append(-(change * slope).sum())
+        step = step + change
+    return step, torch.stack(gains)
+
+
+def running_sums(sums) -> Tensor:
+    """Return sums of all cells before each one, and of all, (2, n_cells + 1, n_columns, 2)."""
+    running = sums.new_zeros((2, len(sums) // 2 + 1, *sums.shape[1:]))
+    running[:, 1:] = sums.view(2, -1, *sums.shape[1:]).cumsum(dim=1)
+    return running
+
+
 def fern_codes(X, ferns: PlacedFerns, values) -> None:
     """Write the cell of each row in each fern.
 

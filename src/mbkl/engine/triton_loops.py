@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from mbkl.engine.torch_loops import running_sums
 from mbkl.extras import require
 
 torch = require("torch", "gpu")
@@ -219,6 +220,58 @@ def divide_cells(codes, best, bins, cells):
             bins.width, BLOCK=_TILE,
         )  # fmt: skip
     return chosen
+
+
+@triton.jit(do_not_specialize=["n_cells", "depth"])
+def _newton_steps(
+    running, constants, steps, gains, n_cells, depth,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    inside = (cell < n_cells) & (column < COLUMNS)
+    gradient_step, curvature_step = tl.load(constants), tl.load(constants + 1)
+    ridge = tl.load(constants + 2)
+    step = tl.zeros([BLOCK, WIDTH], dtype=tl.float64)
+    # Sums of a cell of any level are differences of running sums, exactly.
+    others = (n_cells + 1) * COLUMNS * 2
+    for level in range(depth + 1):
+        first = (cell >> (depth - level)) << (depth - level)
+        place = running + (first * COLUMNS + column) * 2
+        last = place + (n_cells >> level) * COLUMNS * 2
+        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        gradient = own.to(tl.float64) * gradient_step
+        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        curvature = own.to(tl.float64) * curvature_step
+        change = -(gradient + curvature * step) / (curvature + ridge)
+        place, last = place + others, last + others
+        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        slope = own.to(tl.float64) * gradient_step
+        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        slope += own.to(tl.float64) * curvature_step * step
+        gain = tl.where(inside & (cell == first), -(change * slope), 0.0)
+        place = gains + tl.program_id(0) * (depth + 1) + level
+        tl.store(place, tl.sum(tl.sum(gain, 1), 0))
+        step += change
+    tl.store(steps + cell * COLUMNS + column, step, mask=inside)
+
+
+def newton_steps(sums, units, ridge: float):
+    """See `torch_loops.newton_steps`: all levels in one pass."""
+    n_cells, n_columns = len(sums) // 2, sums.shape[1]
+    depth, width = n_cells.bit_length() - 1, _power_of_two(n_columns)
+    block = max(512 // width, 16)
+    n_blocks = triton.cdiv(n_cells, block)
+    constants = [1.0 / float(units[0]), 1.0 / float(units[1]), float(ridge)]
+    known = torch.tensor(constants, dtype=torch.float64, device=sums.device)
+    steps = known.new_empty((n_cells, n_columns))
+    gains = known.new_empty((n_blocks, depth + 1))
+    with _on(sums):
+        _newton_steps[(n_blocks,)](
+            running_sums(sums), known, steps, gains, n_cells, depth,
+            COLUMNS=n_columns, WIDTH=width, BLOCK=block,
+        )  # fmt: skip
+    return steps, gains.sum(dim=0)
 
 
 # Ferns on rows ----------------------------------------------------------------------------------

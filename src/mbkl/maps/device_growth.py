@@ -78,7 +78,8 @@ class DeviceGrowingRows:
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
-        self._heaviest = self._largest_of_blocks(self._weights)
+        self._heaviest = self._by_block(self._weights)
+        self._even = bool((self._weights == self._weights[:1]).all())
         self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self._torch.bool))
 
     def hold_out(self, share: float) -> int:
@@ -96,29 +97,31 @@ class DeviceGrowingRows:
         self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
 
-    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
+    def refresh(self, units: tuple, table: Tensor | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew."""
         if table is not None:
-            both = self._device.place(np.concatenate([table, table]))
+            both = self._torch.cat([table, table])
             self._scores += both.index_select(0, self._cells)
         gradient, curvature = self._objective.derivatives(self._scores, self._y)
-        largest = [
-            (self._largest_of_blocks(found.abs().amax(dim=1)) * self._heaviest).max()
-            for found in (gradient, curvature)
-        ]
+        largest = [self._largest(gradient.abs()), self._largest(curvature)]
         self._packed = self._pack(gradient, curvature, units)
         # One copy to the host brings the loss too, which is asked for next.
         *found, loss = to_host(self._torch.stack([*largest, self._sum_of_losses()])).tolist()
         self._loss = loss * UNIT_OF_LOSS
         return np.array(found)
 
-    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64]) -> Tensor:
         """Return the sums of gradients and curvatures in the cells of a fern."""
         stumps = self._device.place(np.stack([features, cuts]).astype(np.int32))
         loops = self._device.loops
-        return to_host(
-            loops.fern_sums(self._values, stumps, self._leading, self._packed, self._cells)
-        )
+        return loops.fern_sums(self._values, stumps, self._leading, self._packed, self._cells)
+
+    def table(
+        self, features, cuts, units: NDArray[np.float64], ridge: float, rate: float
+    ) -> tuple[Tensor, NDArray[np.float64]]:
+        """Return the table of a fern, there, and what its levels gain on rows of no part."""
+        step, gains = self._device.loops.newton_steps(self.fill(features, cuts), units, ridge)
+        return (rate * step).float(), to_host(gains)
 
     def held_out_loss(self) -> float:
         """Return the sum of the losses of the rows that take no part."""
@@ -127,8 +130,8 @@ class DeviceGrowingRows:
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)
-        gradient, curvature = self._residuals(rows, columns)
-        squares = (gradient**2 + curvature**2).sum(dim=1)
+        gradient, curvature = self._found = self._residuals(rows, columns)
+        squares = (gradient * gradient + curvature * curvature).sum(dim=1)
         self._magnitudes = squares.double().sqrt().long() + 1
         return np.array([rows.numel(), int(self._magnitudes.sum())])
 
@@ -137,7 +140,7 @@ class DeviceGrowingRows:
     ) -> DeviceSample:
         """Draw rows of a share in proportion to their residuals, and weigh these accordingly."""
         rows = self._share(number, n_shares)
-        gradient, curvature = self._residuals(rows, columns)
+        gradient, curvature = self._found
         if chance is not None:
             own = self._magnitudes * chance
             draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
@@ -157,8 +160,14 @@ class DeviceGrowingRows:
         self._training_rows = (~mask).nonzero()[:, 0]
         self._shares: tuple[Any, Any] = (None, [])
 
-    def _largest_of_blocks(self, values: Tensor) -> Tensor:
-        """Return the largest value of each block of rows, as blocks are on the CPU."""
+    def _largest(self, values: Tensor) -> Tensor:
+        """Return the bound of values times weights that the CPU finds, block by block of rows."""
+        if self._even:
+            return values.max().double() * self._heaviest[0]
+        return (self._by_block(values.amax(dim=1)) * self._heaviest).max()
+
+    def _by_block(self, values: Tensor) -> Tensor:
+        """Return the largest of each block of rows."""
         whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
         return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
+from mbkl.maps.newton_steps import newton_steps
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
@@ -176,6 +177,23 @@ class GrowingRows:
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 
+    def table(
+        self, features, cuts, units: NDArray[np.float64], ridge: float, rate: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return the table of a fern, and what its levels gain on rows that take no part.
+
+        Parameters
+        ----------
+        features, cuts : ndarray of shape (depth,)
+        units : ndarray of shape (2,)
+            See `refresh`.
+        ridge : float
+            Added to the curvature of each cell.
+        rate : float
+            Share of a Newton step.
+        """
+        return table_of(self.fill(features, cuts), units, ridge, rate)
+
     def held_out_loss(self) -> float:
         """Return the sum of the losses of the rows that take no part."""
         rows = np.flatnonzero(self._held_out)
@@ -245,6 +263,13 @@ class GrowingRows:
 def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int) -> Any:
     """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
     return GrowingRows(codes, objective, y, weights, keys, seed)
+
+
+def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[np.float64]]:
+    """Return the table that sums of all rows give, see `GrowingRows.table`."""
+    taking_part, held_out = np.split(sums / units, 2)
+    step, gains = newton_steps(taking_part, held_out, ridge)
+    return (rate * step).astype(np.float32), gains
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

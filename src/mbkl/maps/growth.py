@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.growing_rows import SAMPLE_UNIT, Coarseness, GrowingRows, GrowthSample
 from mbkl.maps.objectives import Objective
@@ -64,11 +64,11 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Fern:
-    """Stumps on codes, and what each of their cells adds to the scores."""
+    """Stumps on codes, and what each of their cells adds to the scores, where the rows are."""
 
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
-    table: NDArray[np.float32]
+    table: Any
 
 
 class HeldOutGains:
@@ -203,7 +203,7 @@ class Growth:
         ]
         tables, numbers = [], []
         for fern in self.ferns:
-            distinct, number = _distinct_rows(fern.table)
+            distinct, number = _distinct_rows(to_host(fern.table))
             tables.append(distinct.astype(np.float64))
             numbers.append(number)
         n_columns = self.objective.n_columns
@@ -262,10 +262,13 @@ class Growth:
 
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
-        sums = self._rows.fill(fern.features, fern.cuts) / self._units
-        n_cells = len(sums) // 2
-        step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
-        return replace(fern, table=(self.family.rate * step).astype(np.float32))
+        table, gained = self._rows.table(
+            fern.features, fern.cuts, self._units, self._ridge, self.family.rate
+        )
+        if gains is not None:
+            for level, gain in enumerate(gained):
+                gains.add(level, gain)
+        return replace(fern, table=table)
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
@@ -280,7 +283,7 @@ class Growth:
         self.ferns.append(fern)
         self._refresh(fern.table)
 
-    def _refresh(self, table: NDArray[np.float32] | None) -> None:
+    def _refresh(self, table: Any) -> None:
         """Add a table to the scores, where there is one; compute the residuals anew."""
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
         _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
@@ -316,35 +319,3 @@ def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDA
         return table[first], number
     distinct, number = np.unique(table, axis=0, return_inverse=True)
     return distinct, number.ravel()
-
-
-def _newton_steps(sums, held_out, ridge: float, gains: HeldOutGains | None) -> NDArray[np.float64]:
-    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
-
-    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
-    is what makes deep ferns safe.
-
-    Parameters
-    ----------
-    sums, held_out : ndarray of shape (n_cells, n_columns, 2)
-        Gradients and curvatures of rows that take part, and of those that do not.
-    ridge : float
-    gains : HeldOutGains or None
-        Is told what each level gains on the latter.
-    """
-    step = np.zeros((1, sums.shape[1]))
-    for level, (own, other) in enumerate(zip(_by_level(sums), _by_level(held_out), strict=True)):
-        step = np.repeat(step, len(own) // len(step), axis=0)
-        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
-        if gains is not None:
-            gains.add(level, float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
-        step = step + change
-    return step
-
-
-def _by_level(sums: NDArray) -> list[NDArray]:
-    """Return the sums of the cells of every level, from all rows together to single cells."""
-    levels = [sums]
-    while len(levels[0]) > 1:
-        levels.insert(0, levels[0][0::2] + levels[0][1::2])
-    return levels
