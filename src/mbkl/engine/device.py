@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -75,6 +75,7 @@ class Device:
         self.device = self.torch.device(name)
         self.precise = True
         self.block_rows = _BLOCK_ROWS
+        self.choosers: dict[Any, Any] = {}
 
     def place(self, array, dtype=None) -> Tensor:
         """Return an array as a tensor on the device."""
@@ -89,6 +90,38 @@ class Device:
             _kept[key] = self.place(array, dtype)
             weakref.finalize(array, _kept.pop, key, None)
         return _kept[key]
+
+    @property
+    def can_record(self) -> bool:
+        """Whether kernels can be recorded, and started again at once."""
+        return self.loops is not torch_loops
+
+    def record(self, run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        """Record the kernels that a function starts.
+
+        Parameters
+        ----------
+        run : callable
+            Waits for nothing, and has been run before.
+
+        Returns
+        -------
+        replay : callable
+            Starts the same kernels on what is in the same tensors then.
+        found : object
+            What the function returned; a replay writes to the same tensors.
+        """
+        torch = self.torch
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)
+        torch.cuda.synchronize(self.device)
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                found = run()
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream(self.device).wait_stream(stream)
+        return graph.replay, found
 
     @cached_property
     def loops(self) -> Any:

@@ -21,7 +21,7 @@ _TILE = 2048
 # Rows whose packed residuals add up within 32 bits; sums of so many such parts are kept at once.
 _ROWS_OF_A_PART = 65_536
 _SUMS_AT_ONCE = 64_000_000
-# Columns of scores that one program adds up.
+# Columns that one program works on.
 _MOST_COLUMNS = 32
 
 # Sizes are not part of what is compiled: each form takes the compiler a second.
@@ -134,6 +134,8 @@ def _level_sums(
     column = tl.arange(0, WIDTH)[None, :]
     mask = inside[:, None] & (column < COLUMNS)
     own = tl.load(residuals + row[:, None] * COLUMNS + column, mask=mask, other=0)
+    # Rows of no residual fill up a sample: they add nothing.
+    mask = mask & (own != 0)
     tl.atomic_add(sums + place[:, None] * COLUMNS + column, own, mask=mask, sem="relaxed")
 
 
@@ -228,7 +230,7 @@ def _newton_steps(
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    column = tl.arange(0, WIDTH)[None, :]
+    column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
     inside = (cell < n_cells) & (column < COLUMNS)
     gradient_step, curvature_step = tl.load(constants), tl.load(constants + 1)
     ridge = tl.load(constants + 2)
@@ -250,8 +252,8 @@ def _newton_steps(
         own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
         slope += own.to(tl.float64) * curvature_step * step
         gain = tl.where(inside & (cell == first), -(change * slope), 0.0)
-        place = gains + tl.program_id(0) * (depth + 1) + level
-        tl.store(place, tl.sum(tl.sum(gain, 1), 0))
+        program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+        tl.store(gains + program * (depth + 1) + level, tl.sum(tl.sum(gain, 1), 0))
         step += change
     tl.store(steps + cell * COLUMNS + column, step, mask=inside)
 
@@ -259,15 +261,15 @@ def _newton_steps(
 def newton_steps(sums, units, ridge: float):
     """See `torch_loops.newton_steps`: all levels in one pass."""
     n_cells, n_columns = len(sums) // 2, sums.shape[1]
-    depth, width = n_cells.bit_length() - 1, _power_of_two(n_columns)
+    depth, width = n_cells.bit_length() - 1, min(_power_of_two(n_columns), _MOST_COLUMNS)
     block = max(512 // width, 16)
-    n_blocks = triton.cdiv(n_cells, block)
+    grid = (triton.cdiv(n_cells, block), triton.cdiv(n_columns, width))
     constants = [1.0 / float(units[0]), 1.0 / float(units[1]), float(ridge)]
     known = torch.tensor(constants, dtype=torch.float64, device=sums.device)
     steps = known.new_empty((n_cells, n_columns))
-    gains = known.new_empty((n_blocks, depth + 1))
+    gains = known.new_empty((grid[0] * grid[1], depth + 1))
     with _on(sums):
-        _newton_steps[(n_blocks,)](
+        _newton_steps[grid](
             running_sums(sums), known, steps, gains, n_cells, depth,
             COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+# Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
+_MOST_CHOOSERS = 6
 
 
 @dataclass(frozen=True)
@@ -43,20 +47,79 @@ class DeviceSample:
         self, n_codes: NDArray[np.int64], levels: list[Coarseness], ridge: float
     ) -> tuple[list[int], list[int]]:
         """Return the feature and the cut of each level; all are chosen before any comes back."""
-        torch, loops = self.device.torch, self.device.loops
         shifts, moves = np.swapaxes(levels, 0, 1)
         lengths = ((n_codes - 1 + moves) >> shifts) + 1
-        every_level = np.broadcast_to(n_codes, lengths.shape)
-        numbers = self.device.place(np.stack([every_level, lengths, shifts, moves], axis=1))
-        added = torch.full((), ridge, dtype=torch.float64, device=self.device.device)
-        cells = torch.zeros(self.n_rows, dtype=torch.int32, device=self.device.device)
-        chosen = []
-        for level, width in enumerate(lengths.max(axis=1)):
-            bins = Bins(numbers[level], int(width))
-            gains = loops.level_gains(self.codes, cells, 1 << level, self.residuals, bins, added)
-            chosen.append(loops.divide_cells(self.codes, gains.argmax(), bins, cells))
-        features, cuts = to_host(torch.stack(chosen, dim=1))
-        return features.tolist(), cuts.tolist()
+        numbers = np.stack([np.broadcast_to(n_codes, moves.shape), lengths, shifts, moves], axis=1)
+        most = ((n_codes - 1 + (1 << shifts) - 1) >> shifts) + 1
+        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        widths = [(1 << max(int(width) - 2, 0).bit_length()) + 1 for width in most.max(axis=1)]
+        chooser = self._chooser(tuple(widths))
+        features, cuts = to_host(chooser.choose(self, numbers, ridge)).T.tolist()
+        return features, cuts
+
+    def _chooser(self, widths: tuple[int, ...]) -> _Chooser:
+        """Return what chooses the stumps of samples of about this size."""
+        unit = 1 << max(self.n_rows.bit_length() - 3, 0)
+        capacity = -(-self.n_rows // unit) * unit
+        key = (capacity, self.codes.shape[0], self.residuals.shape[1], widths)
+        choosers = self.device.choosers
+        if key not in choosers:
+            if len(choosers) == _MOST_CHOOSERS:  # the oldest goes, for its memory
+                del choosers[next(iter(choosers))]
+            choosers[key] = _Chooser(self, capacity, widths)
+        return choosers[key]
+
+
+class _Chooser:
+    """Room for samples of a size, and the kernels that choose their stumps level by level.
+
+    These are small and many: from the second sample on they are started all at once.
+
+    Parameters
+    ----------
+    sample : DeviceSample
+    capacity : int
+        Largest number of rows.
+    widths : tuple of int
+        Largest number of bins of each level.
+    """
+
+    def __init__(self, sample: DeviceSample, capacity: int, widths: tuple[int, ...]) -> None:
+        self._device, self._widths = sample.device, widths
+        (n_features, _), (_, n_columns) = sample.codes.shape, sample.residuals.shape
+        self._codes = sample.codes.new_zeros((n_features, capacity))
+        self._residuals = sample.residuals.new_empty((capacity, n_columns))
+        self._numbers = self._residuals.new_empty((len(widths), 4, n_features))
+        self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
+        self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
+        self._replay: Callable[[], None] | None = None
+        self._n_samples = 0
+
+    def choose(self, sample: DeviceSample, numbers: NDArray[np.int64], ridge: float) -> Tensor:
+        """Return the feature and the cut of each level, (depth, 2)."""
+        self._codes[:, : sample.n_rows] = sample.codes
+        self._residuals[: sample.n_rows] = sample.residuals
+        self._residuals[sample.n_rows :] = 0  # rows that add nothing
+        self._numbers.copy_(self._device.place(numbers))
+        self._ridge.fill_(ridge)
+        self._n_samples += 1
+        if self._n_samples == 1 or not self._device.can_record:
+            return self._run()
+        if self._replay is None:
+            self._replay, self._chosen = self._device.record(self._run)
+        self._replay()
+        return self._chosen
+
+    def _run(self) -> Tensor:
+        loops, chosen = self._device.loops, []
+        self._cells.zero_()
+        for level, width in enumerate(self._widths):
+            bins = Bins(self._numbers[level], width)
+            gains = loops.level_gains(
+                self._codes, self._cells, 1 << level, self._residuals, bins, self._ridge
+            )
+            chosen.append(loops.divide_cells(self._codes, gains.argmax(), bins, self._cells))
+        return self._device.torch.stack(chosen)
 
 
 class DeviceGrowingRows:
