@@ -21,6 +21,8 @@ _TILE = 2048
 # Rows whose packed residuals add up within 32 bits; sums of so many such parts are kept at once.
 _ROWS_OF_A_PART = 65_536
 _SUMS_AT_ONCE = 64_000_000
+# Copies of a histogram: few, so that they stay in the cache.
+_COPIED_SUMS, _MOST_COPIES = 1_000_000, 8
 # Columns that one program works on.
 _MOST_COLUMNS = 32
 
@@ -118,9 +120,9 @@ def fern_sums(values, stumps, leading, packed, cells):
     return total.view(-1, n_columns, 2)
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_cells", "width"])
+@triton.jit(do_not_specialize=["n_rows", "n_cells", "width", "n_copies", "size"])
 def _level_sums(
-    codes, cells, residuals, bins, sums, n_rows, stride, n_cells, width,
+    codes, cells, residuals, bins, sums, n_rows, stride, n_cells, width, n_copies, size,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     feature = tl.program_id(0).to(tl.int64)
@@ -131,6 +133,7 @@ def _level_sums(
     code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int32)
     cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
     place = (feature * n_cells + cell) * width + ((code + move) >> shift)
+    sums += (tl.program_id(1) % n_copies).to(tl.int64) * size
     column = tl.arange(0, WIDTH)[None, :]
     mask = inside[:, None] & (column < COLUMNS)
     own = tl.load(residuals + row[:, None] * COLUMNS + column, mask=mask, other=0)
@@ -145,9 +148,9 @@ def _collected(sums, ridge):
     return gradient * gradient / ((sums & 0xFFFFFFFF).to(tl.float64) + ridge)
 
 
-@triton.jit(do_not_specialize=["n_cells", "width"])
+@triton.jit(do_not_specialize=["n_cells", "width", "n_copies", "size"])
 def _level_gains(
-    sums, bins, ridge, gains, n_cells, width,
+    sums, bins, ridge, gains, n_cells, width, n_copies, size,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
     feature = tl.program_id(0).to(tl.int64)
@@ -158,6 +161,8 @@ def _level_gains(
     mask = (cell < n_cells) & (bin[None, :, None] < width) & (column < COLUMNS)
     place = ((feature * n_cells + cell) * width + bin[None, :, None]) * COLUMNS + column
     own = tl.load(sums + place, mask=mask, other=0)
+    for copy in range(1, n_copies):
+        own += tl.load(sums + copy * size + place, mask=mask, other=0)
     left = tl.cumsum(own, 1)
     right = tl.sum(own, 1)[:, None, :] - left
     share = tl.load(ridge)
@@ -178,15 +183,18 @@ def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
     n_together = min(max(_TILE // (n_bins * width), 1), _power_of_two(n_cells))
     n_blocks = triton.cdiv(n_cells, n_together)
     gains = ridge.new_empty((n_blocks, n_features, bins.width))
-    sums = residuals.new_zeros((n_features, n_cells, bins.width, n_columns))
+    # Programs that add to the same few sums would wait for each other.
+    size = n_features * n_cells * bins.width * n_columns
+    n_copies = min(max(_COPIED_SUMS // max(size, 1), 1), _MOST_COPIES)
+    sums = residuals.new_zeros((n_copies, size))
     block = max(_TILE // (2 * width), 16)
     with _on(codes):
         _level_sums[(n_features, triton.cdiv(n_rows, block))](
             codes, cells, residuals, bins.numbers, sums, n_rows, codes.stride(0),
-            n_cells, bins.width, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
+            n_cells, bins.width, n_copies, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip
         _level_gains[(n_features, n_blocks)](
-            sums, bins.numbers, ridge, gains, n_cells, bins.width,
+            sums, bins.numbers, ridge, gains, n_cells, bins.width, n_copies, size,
             COLUMNS=n_columns, WIDTH=width, BINS=n_bins, CELLS=n_together,
         )  # fmt: skip
     return gains.sum(dim=0) if n_blocks > 1 else gains[0]
