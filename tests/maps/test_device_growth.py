@@ -106,3 +106,32 @@ def test_scores_are_near_those_of_the_cpu(n_classes, validation_share):
         scores.append(maps.intercept + maps.score(rows, maps.path))
     np.testing.assert_allclose(*scores, atol=0.02)
     assert np.median(np.abs(scores[0] - scores[1])) < 1e-4
+
+
+@pytest.mark.parametrize("objective", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
+    """What a recording starts is what was run before it, on the same tensors."""
+    X, y, weights = sample(500, n_classes)
+    family = GrownFerns(depth=4, objective=objective)
+    rows = DeviceRows(X, Device("cpu"))
+    arguments = (y, int(y.max()) + 1, weights, 12, 0)
+    expected = family.grow(rows, *arguments)
+    n_recorded, n_replayed = [], []
+
+    def record(self, run):
+        n_recorded.append(1)
+        result = torch.zeros_like(run())
+
+        def replay():
+            n_replayed.append(1)
+            result.copy_(run())
+
+        return replay, result
+
+    monkeypatch.setattr(Device, "can_record", True)
+    monkeypatch.setattr(Device, "record", record)
+    found = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    assert len(n_replayed) > 3 * len(n_recorded) > 0
+    np.testing.assert_array_equal(found.thresholds, expected.thresholds)
+    np.testing.assert_array_equal(found.path, expected.path)

@@ -59,11 +59,11 @@ def to_host(array: Values) -> NDArray:
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
 
 
-def row_numbers(rows: Values) -> Values:
-    """Return the numbers of the rows of an array, where it is."""
-    if is_numpy(rows):
-        return np.arange(len(rows))
-    return namespace(rows).arange(len(rows), device=rows.device)
+def numbers_below(count: int, reference: Values) -> Values:
+    """Return the numbers from zero on, on the device of another array."""
+    if is_numpy(reference):
+        return np.arange(count)
+    return namespace(reference).arange(count, device=reference.device)
 
 
 def look_up(table: NDArray, index: Values) -> Values:

@@ -180,7 +180,7 @@ def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
     n_rows, n_columns = residuals.shape
     n_features, width = len(codes), _power_of_two(n_columns)
     n_bins = _power_of_two(bins.width)
-    n_together = min(max(_TILE // (n_bins * width), 1), _power_of_two(n_cells))
+    n_together = max(_TILE // (n_bins * width), 1)
     n_blocks = triton.cdiv(n_cells, n_together)
     gains = ridge.new_empty((n_blocks, n_features, bins.width))
     # Programs that add to the same few sums would wait for each other.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ class DeviceSample:
 class _Chooser:
     """Room for samples of a size, and the kernels that choose their stumps level by level.
 
-    These are small and many: from the second sample on they are started all at once.
+    These are small and many, so that they are recorded.
 
     Parameters
     ----------
@@ -92,8 +91,7 @@ class _Chooser:
         self._numbers = self._residuals.new_empty((len(widths), 4, n_features))
         self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
         self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
-        self._replay: Callable[[], None] | None = None
-        self._n_samples = 0
+        self._recorded = self._device.repeated(self._run, self._device.can_record)
 
     def choose(self, sample: DeviceSample, numbers: NDArray[np.int64], ridge: float) -> Tensor:
         """Return the feature and the cut of each level, (depth, 2)."""
@@ -102,13 +100,7 @@ class _Chooser:
         self._residuals[sample.n_rows :] = 0  # rows that add nothing
         self._numbers.copy_(self._device.place(numbers))
         self._ridge.fill_(ridge)
-        self._n_samples += 1
-        if self._n_samples == 1 or not self._device.can_record:
-            return self._run()
-        if self._replay is None:
-            self._replay, self._chosen = self._device.record(self._run)
-        self._replay()
-        return self._chosen
+        return self._recorded()
 
     def _run(self) -> Tensor:
         loops, chosen = self._device.loops, []
@@ -159,17 +151,18 @@ class DeviceGrowingRows:
         """Set all scores to a constant."""
         self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
+        self._units = self._scores.new_empty(2)
+        can_record = self._device.can_record and getattr(self._objective, "sends_nothing", False)
+        self._recorded = self._device.repeated(self._residuals_anew, can_record)
 
     def refresh(self, units: tuple, table: Tensor | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew."""
         if table is not None:
             both = self._torch.cat([table, table])
             self._scores += both.index_select(0, self._cells)
-        gradient, curvature = self._objective.derivatives(self._scores, self._y)
-        largest = [self._largest(gradient.abs()), self._largest(curvature)]
-        self._packed = self._pack(gradient, curvature, units)
+        self._units.copy_(self._device.place(np.array(units)))
         # One copy to the host brings the loss too, which is asked for next.
-        *found, loss = to_host(self._torch.stack([*largest, self._sum_of_losses()])).tolist()
+        *found, loss = to_host(self._recorded()).tolist()
         self._loss = loss * UNIT_OF_LOSS
         return np.array(found)
 
@@ -234,12 +227,15 @@ class DeviceGrowingRows:
         whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
         return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
 
-    def _pack(self, gradient: Tensor, curvature: Tensor, units: tuple) -> Tensor:
-        """See `Twins.pack_residuals`."""
-        weights = self._weights[:, None]
-        g = (gradient * weights * float(units[0])).round_().clamp_(-MOST_PACKED, MOST_PACKED)
-        h = (curvature * weights * float(units[1])).round_().clamp_(max=MOST_PACKED)
-        return (g.int() << 16) + h.int()
+    def _residuals_anew(self) -> Tensor:
+        """Compute the residuals; return bounds of both kinds, and the loss of held-out rows."""
+        gradient, curvature = self._objective.derivatives(self._scores, self._y)
+        weights, (gradient_unit, curvature_unit) = self._weights[:, None], self._units
+        largest = [self._largest(gradient.abs()), self._largest(curvature)]
+        g = (gradient * weights * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
+        h = (curvature * weights * curvature_unit).round_().clamp_(max=MOST_PACKED)
+        self._packed.copy_((g.int() << 16) + h.int())
+        return self._torch.stack([*largest, self._sum_of_losses()])
 
     def _sum_of_losses(self) -> Tensor:
         """Return the sum of the losses of the rows that take no part, in small units."""

@@ -164,4 +164,4 @@ class GrownFerns(BaseEstimator):
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
         growth = Growth(self, growing, objective, seed)
         growth.run(n_maps, progress)
-        return growth.maps(stumps)
+        return growth.maps(stumps, rows.loops)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.growing_rows import SAMPLE_UNIT, Coarseness, GrowingRows, GrowthSample
 from mbkl.maps.objectives import Objective
@@ -194,18 +195,17 @@ class Growth:
         for fern in ferns:
             self._add(self._filled(fern))
 
-    def maps(self, stumps: StumpMaps) -> GrownMaps:
+    def maps(self, stumps: StumpMaps, loops: Twins = TWINS) -> GrownMaps:
         """Return the ferns with thresholds in place of codes; equal cells share a number."""
         first = stumps.edges.offsets
         features = [stumps.features[fern.features] for fern in self.ferns]
         thresholds = [
             stumps.edges.thresholds[first[fern.features] + fern.cuts] for fern in self.ferns
         ]
-        tables, numbers = [], []
-        for fern in self.ferns:
-            distinct, number = _distinct_rows(to_host(fern.table))
-            tables.append(distinct.astype(np.float64))
-            numbers.append(number)
+        grown = [to_host(fern.table) for fern in self.ferns]
+        merged = loops.each(lambda fern: _distinct_rows(grown[fern]), range(len(grown)))
+        tables = [distinct.astype(np.float64) for distinct, _ in merged]
+        numbers = [number for _, number in merged]
         n_columns = self.objective.n_columns
         sizes = np.array([len(table) for table in tables], dtype=np.int64)
         dtype = smallest_code_dtype(int(sizes.max(initial=1)))

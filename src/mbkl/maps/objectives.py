@@ -7,6 +7,8 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
+    sends_nothing             whether all these are computed where the scores are, without copies
+                              of arrays to there, so that a device can record them
 """
 
 from __future__ import annotations
@@ -21,10 +23,9 @@ from mbkl.engine.arrays import (
     Values,
     cast,
     exact_sum,
-    index_for,
     is_numpy,
     namespace,
-    row_numbers,
+    numbers_below,
     to_host,
 )
 
@@ -49,6 +50,8 @@ class LogLoss:
 
     n_classes: int
 
+    sends_nothing = True
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
@@ -58,7 +61,7 @@ class LogLoss:
         return (1 - 1 / self.n_classes) / self.n_classes
 
     def start(self, y, weights):
-        own = y[:, None] == index_for(np.arange(self.n_classes), y)
+        own = y[:, None] == numbers_below(self.n_classes, y)
         share = to_host(exact_sum(namespace(y).where(own, weights[:, None], 0.0)))
         logs = np.log(np.maximum(share / share.sum(), 1e-6))
         return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
@@ -69,7 +72,7 @@ class LogLoss:
             return chance - cast((y == 1)[:, None], scores), chance * (1 - chance)
         chance = self._chances(scores)
         curvature = chance * (1 - chance)
-        chance[row_numbers(y), y] -= 1
+        chance[numbers_below(len(y), y), y] -= 1
         return chance, curvature
 
     def value(self, scores, y):
@@ -78,7 +81,7 @@ class LogLoss:
             margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
             return xp.logaddexp(xp.zeros_like(margin), -margin)
         shifted = scores - _largest(scores)
-        return xp.log(xp.exp(shifted).sum(axis=1)) - shifted[row_numbers(y), y]
+        return xp.log(xp.exp(shifted).sum(axis=1)) - shifted[numbers_below(len(y), y), y]
 
     def _chances(self, scores: Single) -> Single:
         chance = namespace(scores).exp(scores - _largest(scores))
@@ -104,6 +107,8 @@ class HingeLoss:
 
     n_classes: int
 
+    sends_nothing = True
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
@@ -124,8 +129,8 @@ class HingeLoss:
         return ((1 - self._labels(y) * scores).clip(min=0) ** 2).sum(axis=1)
 
     def _labels(self, y: NDArray) -> Single:
-        targets = np.array([1]) if self.n_classes == 2 else np.arange(self.n_classes)
-        own = y[:, None] == index_for(targets, y)
+        is_pair = self.n_classes == 2
+        own = y[:, None] == (1 if is_pair else numbers_below(self.n_classes, y))
         return np.where(own, np.float32(1), np.float32(-1)) if is_numpy(own) else 2.0 * own - 1.0
 
 
