@@ -365,9 +365,9 @@ class DeviceCodes(Codes):
     def renumbered(self, groups, numbers: NDArray, offsets) -> DeviceCodes:
         values = self.device.empty_codes(groups.size, self.n_rows, numbers.dtype)
         table = self.place(numbers.astype(np.int64)).to(values.dtype)
-        first = self.place(self.offsets[:-1])
-        for position, group in enumerate(self.place(groups)):
-            values[position] = table[self.values[group].long() + first[group]]
+        for position, group in enumerate(groups.tolist()):
+            own = table[int(self.offsets[group]) : int(self.offsets[group + 1])]
+            values[position] = own[self.values[group].long()]
         return replace(self, values=values, offsets=offsets)
 
     def counts(self) -> NDArray[np.int64]:
