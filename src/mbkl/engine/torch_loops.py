@@ -22,12 +22,12 @@ _AT_ONCE = 32_000_000
 
 
 class Bins(NamedTuple):
-    """How the codes of features are put in fewer bins, (code + move) >> shift.
+    """How the codes of some features are put in fewer bins, (code + move) >> shift.
 
     Parameters
     ----------
-    numbers : tensor of shape (4, n_features)
-        Codes in use, bins in use, shifts and moves.
+    numbers : tensor of shape (5, n_asked)
+        Features, their codes in use, bins in use, shifts and moves.
     width : int
         The most bins that a feature has.
     """
@@ -104,17 +104,17 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float)
 
     Returns
     -------
-    gains : tensor of shape (n_features, width)
+    gains : tensor of shape (n_asked, width)
         Sum over cells and columns of gradient^2 / curvature on both sides; -1 where there is
         no such bin.
     """
     torch = require("torch", "gpu")
     n_rows, n_columns = residuals.shape
-    gains = residuals.new_full((len(codes), bins.width), -1.0, dtype=torch.float64)
-    _, lengths, shifts, moves = bins.numbers
+    asked, _, lengths, shifts, moves = bins.numbers
+    gains = residuals.new_full((len(asked), bins.width), -1.0, dtype=torch.float64)
     size = max(n_cells * bins.width, n_rows) * n_columns
-    for part in steps(len(codes), max(_AT_ONCE // size, 1)):
-        places = (codes[part].int() + moves[part, None]) >> shifts[part, None]
+    for part in steps(len(asked), max(_AT_ONCE // size, 1)):
+        places = (codes[asked[part]].int() + moves[part, None]) >> shifts[part, None]
         number = torch.arange(len(places), device=codes.device)[:, None]
         places = (number * n_cells + cells) * bins.width + places
         sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
@@ -144,8 +144,8 @@ def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
     cells : tensor of shape (n_rows,)
     """
     torch = require("torch", "gpu")
-    feature, place = best // bins.width, best % bins.width
-    n_codes, _, shift, move = bins.numbers[:, feature]
+    place = best % bins.width
+    feature, n_codes, _, shift, move = bins.numbers[:, best // bins.width]
     # A cut above the last code divides nothing.
     cut = torch.minimum(((place + 1) << shift) - move - 1, n_codes - 2)
     cells.mul_(2).add_(codes[feature] > cut)

@@ -128,9 +128,10 @@ def _level_sums(
     feature = tl.program_id(0).to(tl.int64)
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    shift = tl.load(bins + 2 * tl.num_programs(0) + feature).to(tl.int32)
-    move = tl.load(bins + 3 * tl.num_programs(0) + feature).to(tl.int32)
-    code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int32)
+    asked = tl.load(bins + feature)
+    shift = tl.load(bins + 3 * tl.num_programs(0) + feature).to(tl.int32)
+    move = tl.load(bins + 4 * tl.num_programs(0) + feature).to(tl.int32)
+    code = tl.load(codes + asked * stride + row, mask=inside, other=0).to(tl.int32)
     cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
     place = (feature * n_cells + cell) * width + ((code + move) >> shift)
     sums += (tl.program_id(1) % n_copies).to(tl.int64) * size
@@ -169,7 +170,7 @@ def _level_gains(
     gain = tl.where(mask, _collected(left, share) + _collected(right, share), 0.0)
     gain = tl.sum(tl.sum(gain, 2), 0)
     absent = tl.where(block == 0, -1.0, 0.0).to(tl.float64)
-    length = tl.load(bins + tl.num_programs(0) + feature)
+    length = tl.load(bins + 2 * tl.num_programs(0) + feature)
     gain = tl.where(bin < length, gain, absent)
     row = block * tl.num_programs(0) + feature
     tl.store(gains + row * width + bin, gain, mask=bin < width)
@@ -178,7 +179,7 @@ def _level_gains(
 def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
     """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
     n_rows, n_columns = residuals.shape
-    n_features, width = len(codes), _power_of_two(n_columns)
+    n_features, width = bins.numbers.shape[1], _power_of_two(n_columns)
     n_bins = _power_of_two(bins.width)
     n_together = max(_TILE // (n_bins * width), 1)
     n_blocks = triton.cdiv(n_cells, n_together)
@@ -200,16 +201,17 @@ def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
     return gains.sum(dim=0) if n_blocks > 1 else gains[0]
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_features", "width"])
+@triton.jit(do_not_specialize=["n_rows", "n_asked", "width"])
 def _divide_cells(
-    codes, best, bins, cells, chosen, n_rows, n_features, stride, width, BLOCK: tl.constexpr
+    codes, best, bins, cells, chosen, n_rows, n_asked, stride, width, BLOCK: tl.constexpr
 ):
     place = tl.load(best)
-    feature = place // width
-    shift = tl.load(bins + 2 * n_features + feature)
-    move = tl.load(bins + 3 * n_features + feature)
+    own = bins + place // width
+    feature = tl.load(own)
+    shift = tl.load(own + 3 * n_asked)
+    move = tl.load(own + 4 * n_asked)
     cut = ((place % width + 1) << shift) - move - 1
-    cut = tl.minimum(cut, tl.load(bins + feature) - 2)
+    cut = tl.minimum(cut, tl.load(own + n_asked) - 2)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
     code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int64)
@@ -226,8 +228,8 @@ def divide_cells(codes, best, bins, cells):
     n_rows = cells.numel()
     with _on(codes):
         _divide_cells[(triton.cdiv(n_rows, _TILE),)](
-            codes, best, bins.numbers, cells, chosen, n_rows, len(codes), codes.stride(0),
-            bins.width, BLOCK=_TILE,
+            codes, best, bins.numbers, cells, chosen, n_rows, bins.numbers.shape[1],
+            codes.stride(0), bins.width, BLOCK=_TILE,
         )  # fmt: skip
     return chosen
 

@@ -13,7 +13,7 @@ from mbkl.engine.device import DeviceCodes
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
-from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Coarseness, growing_rows
+from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Level, growing_rows
 from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
@@ -42,30 +42,30 @@ class DeviceSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self, n_codes: NDArray[np.int64], levels: list[Coarseness], ridge: float
-    ) -> tuple[list[int], list[int]]:
+    def choose(self, n_codes: NDArray[np.int64], levels: list[Level], ridge: float) -> Chosen:
         """Return the feature and the cut of each level; all are chosen before any comes back."""
-        shifts, moves = np.swapaxes(levels, 0, 1)
-        lengths = ((n_codes - 1 + moves) >> shifts) + 1
-        numbers = np.stack([np.broadcast_to(n_codes, moves.shape), lengths, shifts, moves], axis=1)
-        most = ((n_codes - 1 + (1 << shifts) - 1) >> shifts) + 1
+        asked, shifts, moves = np.swapaxes(levels, 0, 1)
+        own = n_codes[asked]
+        lengths = ((own - 1 + moves) >> shifts) + 1
+        numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
+        most = ((own - 1 + (1 << shifts) - 1) >> shifts) + 1
         # Few different widths: a power of two, and one bin more for what codes are moved by.
         widths = [(1 << max(int(width) - 2, 0).bit_length()) + 1 for width in most.max(axis=1)]
-        chooser = self._chooser(tuple(widths))
-        features, cuts = to_host(chooser.choose(self, numbers, ridge)).T.tolist()
-        return features, cuts
+        chooser = self._chooser(asked.shape[1], tuple(widths))
+        found = to_host(chooser.choose(self, numbers, ridge))
+        features, cuts = found[:, :2].T.astype(np.int64).tolist()
+        return Chosen(features, cuts, found[:, 2:])
 
-    def _chooser(self, widths: tuple[int, ...]) -> _Chooser:
+    def _chooser(self, n_asked: int, widths: tuple[int, ...]) -> _Chooser:
         """Return what chooses the stumps of samples of about this size."""
         unit = 1 << max(self.n_rows.bit_length() - 3, 0)
         capacity = -(-self.n_rows // unit) * unit
-        key = (capacity, self.codes.shape[0], self.residuals.shape[1], widths)
+        key = (capacity, self.codes.shape[0], self.residuals.shape[1], n_asked, widths)
         choosers = self.device.choosers
         if key not in choosers:
             if len(choosers) == _MOST_CHOOSERS:  # the oldest goes, for its memory
                 del choosers[next(iter(choosers))]
-            choosers[key] = _Chooser(self, capacity, widths)
+            choosers[key] = _Chooser(self, capacity, n_asked, widths)
         return choosers[key]
 
 
@@ -79,22 +79,26 @@ class _Chooser:
     sample : DeviceSample
     capacity : int
         Largest number of rows.
+    n_asked : int
+        Features that each level asks.
     widths : tuple of int
         Largest number of bins of each level.
     """
 
-    def __init__(self, sample: DeviceSample, capacity: int, widths: tuple[int, ...]) -> None:
+    def __init__(
+        self, sample: DeviceSample, capacity: int, n_asked: int, widths: tuple[int, ...]
+    ) -> None:
         self._device, self._widths = sample.device, widths
         (n_features, _), (_, n_columns) = sample.codes.shape, sample.residuals.shape
         self._codes = sample.codes.new_zeros((n_features, capacity))
         self._residuals = sample.residuals.new_empty((capacity, n_columns))
-        self._numbers = self._residuals.new_empty((len(widths), 4, n_features))
+        self._numbers = self._residuals.new_empty((len(widths), 5, n_asked))
         self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
         self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
         self._recorded = self._device.repeated(self._run, self._device.can_record)
 
     def choose(self, sample: DeviceSample, numbers: NDArray[np.int64], ridge: float) -> Tensor:
-        """Return the feature and the cut of each level, (depth, 2)."""
+        """Return feature, cut and what the features that are asked would collect, by level."""
         self._codes[:, : sample.n_rows] = sample.codes
         self._residuals[: sample.n_rows] = sample.residuals
         self._residuals[sample.n_rows :] = 0  # rows that add nothing
@@ -103,15 +107,16 @@ class _Chooser:
         return self._recorded()
 
     def _run(self) -> Tensor:
-        loops, chosen = self._device.loops, []
+        torch, loops, found = self._device.torch, self._device.loops, []
         self._cells.zero_()
         for level, width in enumerate(self._widths):
             bins = Bins(self._numbers[level], width)
             gains = loops.level_gains(
                 self._codes, self._cells, 1 << level, self._residuals, bins, self._ridge
             )
-            chosen.append(loops.divide_cells(self._codes, gains.argmax(), bins, self._cells))
-        return self._device.torch.stack(chosen)
+            stump = loops.divide_cells(self._codes, gains.argmax(), bins, self._cells)
+            found.append(torch.cat([stump.double(), gains.amax(dim=1)]))
+        return torch.stack(found)
 
 
 class DeviceGrowingRows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,34 @@ SAMPLE_UNIT = 4
 UNIT_OF_LOSS = 2.0**-20
 
 
-Coarseness = tuple[NDArray[np.int64], NDArray[np.int64]]
+class Level(NamedTuple):
+    """Which features are asked for the stump of a level, and how coarse their codes are.
+
+    Parameters
+    ----------
+    asked : ndarray of shape (n_asked,)
+    shifts, moves : ndarray of shape (n_asked,)
+        See `Twins.level_gains`.
+    """
+
+    asked: NDArray[np.intp]
+    shifts: NDArray[np.int64]
+    moves: NDArray[np.int64]
+
+
+class Chosen(NamedTuple):
+    """The stumps of a fern.
+
+    Parameters
+    ----------
+    features, cuts : list of int
+    gains : ndarray of shape (depth, n_asked)
+        What the best stump of each feature that was asked would collect.
+    """
+
+    features: list[int]
+    cuts: list[int]
+    gains: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,34 +77,32 @@ class GrowthSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self, n_codes: NDArray[np.int64], levels: list[Coarseness], ridge: float
-    ) -> tuple[list[int], list[int]]:
+    def choose(self, n_codes: NDArray[np.int64], levels: list[Level], ridge: float) -> Chosen:
         """Return the feature and the cut of each level: those that collect most gradient.
 
         Parameters
         ----------
         n_codes : ndarray of shape (n_features,)
-        levels : list of (shifts, moves)
-            See `Twins.level_gains`.
+        levels : list of Level
         ridge : float
         """
         residuals, loops = self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
-        chosen, cuts = [], []
-        for shifts, moves in levels:
-            gains = loops.level_gains(
-                self.codes, order, residuals, starts, n_codes, shifts, moves, ridge
-            )
+        chosen, cuts, collected = [], [], []
+        for asked, shifts, moves in levels:
+            codes = self.codes if len(asked) == len(self.codes) else self.codes[asked]
+            bins = (n_codes[asked], shifts, moves)
+            gains = loops.level_gains(codes, order, residuals, starts, *bins, ridge)
+            collected.append(gains.max(axis=1))
             best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
             # A cut above the last code divides nothing.
-            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
-            chosen.append(best)
+            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, bins[0][best] - 2)
+            chosen.append(int(asked[best]))
             cuts.append(int(cut))
             order, residuals, starts = loops.divide_cells(
-                self.codes[best], int(cut), order, residuals, starts
+                codes[best], int(cut), order, residuals, starts
             )
-        return chosen, cuts
+        return Chosen(chosen, cuts, np.array(collected))
 
 
 class GrowingRows:

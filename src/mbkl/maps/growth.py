@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, Coarseness, GrowingRows, GrowthSample
+from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample, Level
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 
@@ -232,11 +232,11 @@ class Growth:
         ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
         n_codes = np.diff(self._rows.offsets)[features]
         levels = [
-            _coarseness(n_codes, sample.n_rows >> level, generator)
-            for level in range(self.gains.depth)
+            _level(n_codes, sample.n_rows >> level, generator) for level in range(self.gains.depth)
         ]
-        chosen, cuts = sample.choose(n_codes, levels, ridge)
-        return Fern(features[chosen], np.array(cuts), np.empty((0, 0), np.float32))
+        chosen = sample.choose(n_codes, levels, ridge)
+        cuts = np.array(chosen.cuts)
+        return Fern(features[chosen.features], cuts, np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
@@ -296,7 +296,7 @@ class Growth:
         return self._rows.held_out_loss() / self._n_held_out
 
 
-def _coarseness(n_codes, rows_of_a_cell: int, generator) -> Coarseness:
+def _level(n_codes, rows_of_a_cell: int, generator) -> Level:
     """Return how far codes are shifted and moved: no more of them than a cell has rows.
 
     Where cells have few rows most cuts divide them alike; a random move brings every cut up
@@ -304,7 +304,7 @@ def _coarseness(n_codes, rows_of_a_cell: int, generator) -> Coarseness:
     """
     most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
     shifts = np.maximum(np.ceil(np.log2(n_codes / most)), 0).astype(np.int64)
-    return shifts, generator.integers(0, 2**shifts)
+    return Level(np.arange(len(n_codes)), shifts, generator.integers(0, 2**shifts))
 
 
 def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
