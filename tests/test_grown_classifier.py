@@ -192,12 +192,8 @@ def test_the_default_grows_above_the_limit(monkeypatch, n_rows, grows):
     assert (model.feature_rates_ is None) is grows
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"C": 1.0}, {"loss": "hinge"}, {"device": "torch"}, {"theta": "learned"}]
-)
+@pytest.mark.parametrize("parameters", [{"C": 1.0}, {"loss": "hinge"}, {"theta": "learned"}])
 def test_the_default_does_not_grow_where_something_else_is_asked(monkeypatch, parameters):
-    if "device" in parameters:
-        pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.setattr(limits, "ROWS_OF_GROWTH", 10)
     X, y = rows(n_rows=100)
     model = MBKLClassifier(random_state=0, n_maps=40, **parameters).fit(X, y)
@@ -335,13 +331,13 @@ def test_too_little_memory_to_grow_is_refused():
         MBKLClassifier(maps="grown", max_memory="100kB").fit(X, y)
 
 
-def test_a_device_is_for_predictions():
+def test_a_device_grows_nearly_the_same_model():
     pytest.importorskip("torch", reason="torch is not installed")
     X, y = rows(3)
     plain, model = grown().fit(X, y), grown(device="torch").fit(X, y)
-    np.testing.assert_allclose(
-        model.decision_function(X), plain.decision_function(X), rtol=1e-4, atol=1e-5
-    )
+    difference = np.abs(model.decision_function(X) - plain.decision_function(X))
+    assert np.median(difference) < 1e-3
+    assert (model.predict(X) == plain.predict(X)).mean() > 0.99
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

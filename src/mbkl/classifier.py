@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mbkl.engine.rows import Rows
+from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor, costs_of
 from mbkl.learn.algorithm import Kernel, Learner
@@ -25,6 +25,10 @@ from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
 from mbkl.maps.growth import GrownMaps
 from mbkl.solvers.problem import Solution
+
+
+# Of many rows so many show whether a model says one class for all.
+_ROWS_TO_TRY = 20_000
 
 
 def has_probabilities(model) -> bool:
@@ -90,7 +94,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        self._warn_if_one_class(grown.held_out_scores)
+        if isinstance(data.rows, ArrayRows):
+            some = data.rows.X[:: max(data.rows.shape[0] // _ROWS_TO_TRY, 1)]
+            self._warn_if_one_class(self.predictor_.scores(some))
 
     def _how_often(self, scores: np.ndarray) -> np.ndarray:
         """Return how often each class has the best score."""
@@ -283,16 +289,17 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         the bit, for any number.
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
-    device : {"cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
-        Where to learn and predict. "cuda" needs Torch and a GPU; results agree with
-        those of the CPU within the tolerance, not to the bit (with the hinge loss and 16
-        or more classes `gap_` does not show it: single precision is too little for its
-        certificate). "torch" is the same code without a GPU.
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
+        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: few
+        are left to the CPU, which is faster with them. "auto" is "cuda" where there is a
+        GPU, for rows it takes. Results agree with those of the CPU within the tolerance,
+        not to the bit (with the hinge loss and 16 or more classes `gap_` does not show it:
+        single precision is too little for its certificate). "torch" is the same code
+        without a GPU.
     max_memory : int, str or None, default=None
         Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
         the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
-        read in every pass, for the same model to the bit; but maps="auto" grows ferns only where
-        they fit in memory, on the CPU, and draws them elsewhere; where it is too little even so, an
+        read in every pass, for the same model to the bit; where it is too little even so, an
         error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
         always are.
     cache_folder : path or None, default=None

@@ -24,9 +24,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from mbkl.engine import choose_loops
+from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
-from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows
+from mbkl.engine.device import DeviceRows, device_for, device_of
+from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows, to_float32
 from mbkl.learn.algorithm import Kernel, Learner, Settings
 from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
@@ -47,7 +48,7 @@ from mbkl.maps.numbers import Numbers
 from mbkl.memory import rows_within
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
-DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+DEVICES = {"auto", "cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
 
 _ACCEPTED = {
     "accept_sparse": ("csr", "csc"),
@@ -226,7 +227,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _accepted(self) -> dict:
         """Return which rows are taken as they are, for `validate_data`."""
-        if self.device == "cpu":
+        if self.device in ("auto", "cpu"):
             return _ACCEPTED
         # Bytes stay bytes on the way to a device.
         return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
@@ -322,15 +323,30 @@ class BinaryMapsEstimator(BaseEstimator):
         n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
         loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
         is_limited = self.max_memory is not None or rows.in_files
-        if self.device == "cpu" and is_limited:
+        device = self._device_for(rows, plans, n_codes * data.n_problems * n_fits)
+        if self.n_levels is not None or (data.numbers is not None and plans[0].is_grown):
+            device = "cpu"  # sets of levels, and growth for numbers, are not for devices yet
+        if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
-        if self.device == "cpu":
-            return replace(rows.in_memory(), loops=loops)
+        if device == "cpu":
+            here = rows.in_memory()
+            if here.dtype == np.uint8:  # bytes are for devices
+                here = replace(here, X=to_float32(here.X))
+            return replace(here, loops=loops)
         if is_limited:
             raise ValueError("max_memory and rows in files need device='cpu'.")
-        from mbkl.engine.device import DeviceRows, device_of
+        return DeviceRows(rows.in_memory().X, device_of(device), loops)
 
-        return DeviceRows(rows.in_memory().X, device_of(self.device), loops)
+    def _device_for(self, rows: Rows, plans: list[Plan], n_codes: int) -> str:
+        """Return where the codes are to be, by their number."""
+        is_for_cpu = self.max_memory is not None or rows.in_files or not rows.reads_blocks
+        if self.device == "cpu" or (self.device == "auto" and is_for_cpu):
+            return "cpu"
+        if self.device != "auto":
+            device_of(self.device)  # says where there is none
+        is_grown = all(plan.is_grown for plan in plans)
+        worth_it = limits.GROWN_CODES_ON_A_DEVICE if is_grown else limits.CODES_ON_A_DEVICE
+        return device_for(self.device, np.inf if is_for_cpu else n_codes, worth_it)
 
     def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
         """Return the codes with labels and weights."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import Rows, rows_at_once
+from mbkl.engine import limits
+from mbkl.engine.rows import rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.classifier_weights import rounded_cells
@@ -49,8 +48,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         if self.maps != "auto":
             plans = self.plans(shape)
             return len(plans) == 1 and plans[0].is_grown
-        can_grow = self.loss != "hinge" and self.device == "cpu"
-        return can_grow and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
+        return self.loss != "hinge" and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
 
     def _learn(
         self,
@@ -109,12 +107,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = data.targets, data.settings.seed
         with progress.stage("growth") as iteration:
-            rows: Rows
-            if self.device == "cpu":
-                rows = self._placed(data, [plan], 1)
-            else:  # a device is for predictions
-                n_codes = data.rows.shape[0] * data.rows.shape[1]
-                rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
+            rows = self._placed(data, [plan], 1)
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )

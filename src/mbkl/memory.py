@@ -38,6 +38,8 @@ _SAFETY = 1.1
 _GROWTH_BYTES, _GROWTH_BYTES_A_PROBLEM = 120, 30
 # Values from which thresholds are taken, and what is made of them.
 _THRESHOLD_BYTES = 12
+# While those of a column are sorted, one in each thread.
+_SORTING_BYTES = 40
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def _estimate_problems(
     n_rows, n_features = shape
     if model.grows((n_rows, n_features)):
         rest = n_rows * (_GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems)
-        rest += _THRESHOLD_BYTES * n_features * min(n_rows, rows_of_thresholds(n_features))
+        at_once = min(effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs), n_features)
+        bytes_a_row = _THRESHOLD_BYTES * n_features + _SORTING_BYTES * at_once
+        rest += bytes_a_row * min(n_rows, rows_of_thresholds(n_features))
         return _estimate(n_rows * n_features, rest)
     plans = model.plans((n_rows, n_features))
     codes = n_rows * sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)

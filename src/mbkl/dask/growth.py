@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.maps.growing_rows import GrowthSample, growing_rows
+from mbkl.maps.growing_rows import GrowthSample, growing_rows, table_of
 from mbkl.maps.objectives import Objective
 
 
@@ -49,6 +49,9 @@ class RemoteGrowingRows:
 
     def watch(self, levels) -> int:
         return 0
+
+    def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
+        return table_of(self.fill(features, cuts, members), units, ridge, rate)
 
     def held_out_loss(self) -> float:
         return float(sum(self._all("held_out_loss")))

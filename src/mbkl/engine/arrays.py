@@ -59,6 +59,13 @@ def to_host(array: Values) -> NDArray:
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
 
 
+def numbers_below(count: int, reference: Values) -> Values:
+    """Return the numbers from zero on, on the device of another array."""
+    if is_numpy(reference):
+        return np.arange(count)
+    return namespace(reference).arange(count, device=reference.device)
+
+
 def look_up(table: NDArray, index: Values) -> Values:
     """Return the entries of a table that an array of the rows asks for."""
     return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,10 +133,10 @@ class Compiled(Twins):
         self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
-    def _map(self, task: Callable[[int], Any], starts) -> list:
-        if self.n_threads == 1 or len(starts) == 1:
-            return super()._map(task, starts)
-        return list(_pool(self.n_threads).map(task, starts))
+    def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
+        if self.n_threads == 1 or len(numbers) == 1:
+            return super().each(task, numbers)
+        return list(_pool(self.n_threads).map(task, numbers))
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((len(groups), len(rows)), dtype=values.dtype)

@@ -36,6 +36,13 @@ FEW_ROWS_OF_A_FILE = 4_096
 # (python -m benchmarks.speed uci).
 FEW_ROWS_OF_FERNS = 200
 
+# Codes times columns of a pass below which a GPU would wait for the calls of its kernels longer
+# than the cores beside it take; all those of grown ferns, which are read once, and of rows that
+# are predicted, which have to be sent there (python -m benchmarks.gpu).
+CODES_ON_A_DEVICE = 100_000_000
+GROWN_CODES_ON_A_DEVICE = 10_000_000
+CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
+
 # Which solver (mbkl.solvers.choose)
 
 # Step 2 with the squared hinge, up to so many rows and with more weights than rows: through the

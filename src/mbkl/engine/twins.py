@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -202,10 +202,11 @@ class Twins:
     def over_blocks(self, task: Callable[[int, int], Any], n_rows: int) -> list:
         """Return what a task returns for blocks of rows that do not depend on the threads."""
         starts = range(0, n_rows, ROWS_PACKED)
-        return self._map(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
+        return self.each(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
 
-    def _map(self, task: Callable[[int], Any], starts) -> list:
-        return [task(start) for start in starts]
+    def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
+        """Return what a task returns for each of some numbers."""
+        return [task(number) for number in numbers]
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows in some groups."""

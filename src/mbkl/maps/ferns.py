@@ -12,10 +12,10 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from mbkl.cells.tables import FreeCells
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
-from mbkl.engine.rows import Rows, Sample, steps
+from mbkl.engine.rows import Rows, Sample
 from mbkl.maps.categories import LevelSets, random_sets
 from mbkl.maps.stumps import column_ranges, quantiles
 
@@ -94,11 +94,7 @@ class FernMaps:
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the table entries of each row."""
-        scores = np.empty((rows.shape[0], tables.shape[1]))
-        for block in steps(rows.shape[0], _VALUES_AT_ONCE // max(self.n_maps, 1)):
-            codes = self.codes(rows.block(block))
-            scores[block] = to_host(codes.gather(codes.place(tables)))
-        return scores
+        return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the ferns before any are learned: rates tell how they are drawn."""

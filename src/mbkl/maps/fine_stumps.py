@@ -21,19 +21,20 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
     low, high, has_missing = column_ranges(rows)
     X, mass = rows.values(weights, rows_of_thresholds(rows.shape[1]), seed)
     columns = X.tocsc() if hasattr(X, "tocsc") else X
-    features, edges = [], []
-    for feature in range(rows.shape[1]):
+
+    def cuts_of(feature: int) -> NDArray[np.float64]:
         # A column of missing values alone tells nothing.
         some = has_missing[feature] and high[feature] >= low[feature]
         cuts = [np.full(int(some), -np.inf)]
         if high[feature] > low[feature]:
             values, own_mass = _values_of(columns, feature, mass)
             cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
-        found = np.concatenate(cuts)
-        if found.size:
-            features.append(feature)
-            edges.append(found)
-    sizes = np.array([found.size for found in edges], dtype=np.int64)
+        return np.concatenate(cuts)
+
+    found = rows.loops.each(cuts_of, range(rows.shape[1]))
+    features = [feature for feature, cuts in enumerate(found) if cuts.size]
+    edges = [found[feature] for feature in features]
+    sizes = np.array([cuts.size for cuts in edges], dtype=np.int64)
     thresholds = np.concatenate([np.empty(0), *edges])
     maps = StumpMaps(
         np.array(features, dtype=np.intp),

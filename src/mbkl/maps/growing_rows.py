@@ -9,21 +9,57 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.codes import Codes, DenseCodes
-from mbkl.engine.rows import scramble
+from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
+from mbkl.maps.level_order import N_CODES, OrderedLevels
+from mbkl.maps.newton_steps import newton_steps
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Losses of held-out rows are added up in steps of this.
-_UNIT_OF_LOSS = 2.0**-20
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+UNIT_OF_LOSS = 2.0**-20
+
+
+class Level(NamedTuple):
+    """Which features are asked for the stump of a level, and how coarse their codes are.
+
+    Parameters
+    ----------
+    asked : ndarray of shape (n_asked,)
+    shifts, moves : ndarray of shape (n_asked,)
+        See `Twins.level_gains`.
+    """
+
+    asked: NDArray[np.intp]
+    shifts: NDArray[np.int64]
+    moves: NDArray[np.int64]
+
+
+class Chosen(NamedTuple):
+    """The stumps of a fern.
+
+    Parameters
+    ----------
+    features, cuts, members : ndarray
+        See `Twins.fern_cells`.
+    usual : ndarray of shape (depth,)
+        On which side most rows are: levels that were not seen go with them.
+    gains : ndarray of shape (depth, n_asked)
+        What the best stump of each feature that was asked would collect.
+    """
+
+    features: NDArray[np.intp]
+    cuts: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    usual: NDArray[np.bool_]
+    gains: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,6 +78,53 @@ class GrowthSample:
     codes: Any
     residuals: Any
     loops: Twins
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.residuals)
+
+    def choose(
+        self,
+        n_codes: NDArray[np.int64],
+        levels: list[Level],
+        ridge: float,
+        is_category: NDArray[np.bool_],
+        generator,
+    ) -> Chosen:
+        """Return the stump of each level: those that collect most gradient.
+
+        Parameters
+        ----------
+        n_codes : ndarray of shape (n_features,)
+        levels : list of Level
+        ridge : float
+        is_category : ndarray of shape (n_features,)
+        generator : Generator
+        """
+        codes, residuals, loops = self.codes, self.residuals, self.loops
+        order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
+        categories = np.flatnonzero(is_category)
+        in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
+        ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
+        stumps, collected = [], []
+        for asked, shifts, moves in levels:
+            if categories.size:
+                ranks[categories] = in_order.ranks(order, residuals, starts, generator)
+                codes = in_order.put_in_order(ranks[categories])
+            bins = (n_codes[asked], shifts, moves)
+            gains = loops.level_gains(codes[asked], order, residuals, starts, *bins, ridge)
+            collected.append(gains.max(axis=1))
+            place, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            best = int(asked[place])
+            # A cut above the last code divides nothing.
+            cut = int(min(((cut + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2))
+            is_usual = 2 * np.count_nonzero(codes[best] > cut) > self.n_rows
+            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
+            order, residuals, starts = loops.divide_cells(
+                codes[best], cut, order, residuals, starts
+            )
+        features, cuts, members, usual = (np.array(each) for each in zip(*stumps, strict=True))
+        return Chosen(features, cuts, members, usual, np.array(collected))
 
 
 class GrowingRows:
@@ -147,6 +230,24 @@ class GrowingRows:
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 
+    def table(
+        self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return the table of a fern, and what its levels gain on rows that take no part.
+
+        Parameters
+        ----------
+        features, cuts, members : ndarray
+            See `Twins.fern_cells`.
+        units : ndarray of shape (2,)
+            See `refresh`.
+        ridge : float
+            Added to the curvature of each cell.
+        rate : float
+            Share of a Newton step.
+        """
+        return table_of(self.fill(features, cuts, members), units, ridge, rate)
+
     def watch(self, levels: Codes) -> int:
         """Take codes of categories with more levels than a byte has; return how many these are."""
         # Cells of rows that take part, and of those that do not, are numbered in two bytes.
@@ -169,8 +270,8 @@ class GrowingRows:
         rows = np.flatnonzero(self._held_out)
         losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
         # Integers: their sum does not depend on the order of the rows.
-        integers = np.rint(losses.astype(np.float64) / _UNIT_OF_LOSS).astype(np.int64)
-        return float(integers.sum()) * _UNIT_OF_LOSS
+        integers = np.rint(losses.astype(np.float64) / UNIT_OF_LOSS).astype(np.int64)
+        return float(integers.sum()) * UNIT_OF_LOSS
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
         """Return scores and y of the rows that take no part, where y are numbers."""
@@ -240,10 +341,17 @@ def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int
     return GrowingRows(codes, objective, y, weights, keys, seed)
 
 
+def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[np.float64]]:
+    """Return the table that sums of all rows give, see `GrowingRows.table`."""
+    taking_part, held_out = np.split(sums / units, 2)
+    step, gains = newton_steps(taking_part, held_out, ridge)
+    return (rate * step).astype(np.float32), gains
+
+
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     """Return a number below 2^32 for each row, of its key and the salt alone."""
     with np.errstate(over="ignore"):
-        return scramble(keys + np.uint64(salt) * _GOLDEN) >> np.uint64(32)
+        return scramble(keys + np.uint64(salt) * GOLDEN) >> np.uint64(32)
 
 
 def _magnitudes(gradient, curvature) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from mbkl.engine.arrays import exact_total
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
+from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
@@ -174,4 +175,4 @@ class GrownFerns(BaseEstimator):
         growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
         growth.watch(wide_categories(counts), rows)
         growth.run(n_maps, progress)
-        return growth.maps(stumps, counts)
+        return growth.maps(stumps, counts, rows.loops)

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
 from mbkl.engine.rows import Rows
+from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample
-from mbkl.maps.level_order import N_CODES, OrderedLevels
+from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample, Level
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 from mbkl.maps.wide_categories import WideCategory
@@ -82,13 +82,14 @@ class Fern:
     usual : ndarray of shape (depth,)
         On which side most rows are: levels that were not seen go with them.
     table : ndarray of shape (n_cells, n_columns)
+        Where the rows are.
     """
 
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
     usual: NDArray[np.bool_]
-    table: NDArray[np.float32]
+    table: Any
 
 
 @dataclass
@@ -295,7 +296,9 @@ class Growth:
         self._wide[number].table += step
         return LevelStep(number, step.astype(np.float32))
 
-    def maps(self, stumps: StumpMaps, n_levels: NDArray[np.int64]) -> GrownMaps:
+    def maps(
+        self, stumps: StumpMaps, n_levels: NDArray[np.int64], loops: Twins = TWINS
+    ) -> GrownMaps:
         """Return the ferns with thresholds in place of codes; equal cells share a number."""
         first = stumps.edges.offsets
         ferns = [fern for fern in self.ferns if isinstance(fern, Fern)]
@@ -307,18 +310,16 @@ class Growth:
             for fern in ferns
         ]
         sets = [members for fern in ferns for members in _level_sets(fern, stumps, n_levels)]
-        cells = [fern.table for fern in ferns]
+        cells = [to_host(fern.table) for fern in ferns]
         for wide in self._tables_of_levels():
             members, table = wide.fern()
             features.append(np.full(len(members), wide.feature, dtype=np.intp))
             thresholds.append(np.full(len(members), np.nan))
             sets.extend(members)
             cells.append(table.astype(np.float32))
-        tables, numbers = [], []
-        for each in cells:
-            distinct, number = np.unique(each, axis=0, return_inverse=True)
-            tables.append(distinct.astype(np.float64))
-            numbers.append(number.ravel())
+        merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
+        tables = [distinct.astype(np.float64) for distinct, _ in merged]
+        numbers = [number for _, number in merged]
         n_columns = self.objective.n_columns
         sizes = np.array([len(table) for table in tables], dtype=np.int64)
         dtype = smallest_code_dtype(int(sizes.max(initial=1)))
@@ -354,36 +355,20 @@ class Growth:
         sample, share = self._sampled(number, features, columns)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
         ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
-        codes, residuals, loops = sample.codes, sample.residuals, sample.loops
-        n_codes, n_rows = np.diff(self._rows.offsets)[features], len(residuals)
-        order, starts = np.arange(n_rows), np.array([0, n_rows])
-        categories = np.flatnonzero(self._is_category[features])
-        levels = OrderedLevels(codes, categories, n_codes, ridge, loops)
-        ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(features), 1))
-        chosen, cuts, members, usual, gained = [], [], [], [], 0.0
-        for _ in range(self.gains.depth):
-            if categories.size:
-                ranks[categories] = levels.ranks(order, residuals, starts, generator)
-                codes = levels.put_in_order(ranks[categories])
+        n_codes = np.diff(self._rows.offsets)[features]
+        levels = []
+        for depth in range(self.gains.depth):
             asked = self._promises.draw(features, generator)
-            shifts, moves = _coarseness(n_codes, n_rows // (len(starts) - 1), generator)
-            coding = (n_codes[asked], shifts[asked], moves[asked])
-            gains = loops.level_gains(codes[asked], order, residuals, starts, *coding, ridge)
-            self._promises.note(features[asked], gains.max(axis=1) - gained)
+            shifts, moves = _coarseness(n_codes[asked], sample.n_rows >> depth, generator)
+            levels.append(Level(asked, shifts, moves))
+        is_category = self._is_category[features]
+        chosen = sample.choose(n_codes, levels, ridge, is_category, generator)
+        gained = 0.0
+        for level, gains in zip(levels, chosen.gains, strict=True):
+            self._promises.note(features[level.asked], gains - gained)
             gained = gains.max()
-            best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
-            best = asked[best]
-            # A cut above the last code divides nothing.
-            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
-            chosen.append(features[best])
-            cuts.append(-1 if self._is_category[features[best]] else cut)
-            members.append(ranks[best] > cut)
-            usual.append(2 * np.count_nonzero(codes[best] > cut) > n_rows)
-            order, residuals, starts = loops.divide_cells(
-                codes[best], int(cut), order, residuals, starts
-            )
-        found = (np.array(chosen), np.array(cuts), np.array(members), np.array(usual))
-        return Fern(*found, np.empty((0, 0), np.float32))
+        stumps = (features[chosen.features], chosen.cuts, chosen.members, chosen.usual)
+        return Fern(*stumps, np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
@@ -413,10 +398,12 @@ class Growth:
 
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
-        sums = self._rows.fill(fern.features, fern.cuts, fern.members) / self._units
-        n_cells = len(sums) // 2
-        step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
-        return replace(fern, table=(self._rate * step).astype(np.float32))
+        stumps = (fern.features, fern.cuts, fern.members)
+        table, gained = self._rows.table(*stumps, self._units, self._ridge, self._rate)
+        if gains is not None:
+            for level, gain in enumerate(gained):
+                gains.add(level, gain)
+        return replace(fern, table=table)
 
     @property
     def _rate(self) -> float:
@@ -437,7 +424,7 @@ class Growth:
         self.ferns.append(fern)
         self._refresh(fern.table)
 
-    def _refresh(self, table: NDArray[np.float32] | None) -> None:
+    def _refresh(self, table: Any) -> None:
         """Add a table to the scores, where there is one; compute the residuals anew."""
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
         _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
@@ -485,33 +472,15 @@ def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArr
     return shifts, generator.integers(0, 2**shifts)
 
 
-def _newton_steps(sums, held_out, ridge: float, gains: HeldOutGains | None) -> NDArray[np.float64]:
-    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the different rows of a table, and which of them each row is.
 
-    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
-    is what makes deep ferns safe.
-
-    Parameters
-    ----------
-    sums, held_out : ndarray of shape (n_cells, n_columns, 2)
-        Gradients and curvatures of rows that take part, and of those that do not.
-    ridge : float
-    gains : HeldOutGains or None
-        Is told what each level gains on the latter.
+    Sorting one number a row is many times faster than sorting rows.
     """
-    step = np.zeros((1, sums.shape[1]))
-    for level, (own, other) in enumerate(zip(_by_level(sums), _by_level(held_out), strict=True)):
-        step = np.repeat(step, len(own) // len(step), axis=0)
-        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
-        if gains is not None:
-            gains.add(level, float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
-        step = step + change
-    return step
-
-
-def _by_level(sums: NDArray) -> list[NDArray]:
-    """Return the sums of the cells of every level, from all rows together to single cells."""
-    levels = [sums]
-    while len(levels[0]) > 1:
-        levels.insert(0, levels[0][0::2] + levels[0][1::2])
-    return levels
+    factors = np.sqrt(2.0 + np.arange(table.shape[1]))
+    sums = (table * factors).sum(axis=1)
+    _, first, number = np.unique(sums, return_index=True, return_inverse=True)
+    if (table[first][number] == table).all():
+        return table[first], number
+    distinct, number = np.unique(table, axis=0, return_inverse=True)
+    return distinct, number.ravel()

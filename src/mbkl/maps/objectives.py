@@ -8,6 +8,8 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
+    sends_nothing             whether all these are computed where the scores are, without copies
+                              of arrays to there, so that a device can record them
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mbkl.engine.arrays import exact_sum
+from mbkl.engine.arrays import (
+    Values,
+    cast,
+    exact_sum,
+    is_numpy,
+    namespace,
+    numbers_below,
+    to_host,
+)
 from mbkl.maps.numbers import Numbers, weighted_quantiles
 
 Single = NDArray[np.float32]
@@ -43,7 +53,7 @@ class LogLoss:
 
     n_classes: int
 
-    is_numeric = False
+    is_numeric, sends_nothing = False, True
 
     @property
     def n_columns(self) -> int:
@@ -54,31 +64,39 @@ class LogLoss:
         return (1 - 1 / self.n_classes) / self.n_classes
 
     def start(self, y, weights):
-        own = y[:, None] == np.arange(self.n_classes)
-        share = exact_sum(np.where(own, weights[:, None], 0.0))
+        own = y[:, None] == numbers_below(self.n_classes, y)
+        share = to_host(exact_sum(namespace(y).where(own, weights[:, None], 0.0)))
         logs = np.log(np.maximum(share / share.sum(), 1e-6))
         return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
 
     def derivatives(self, scores, y):
         if self.n_classes == 2:
-            chance = expit(scores)
-            return chance - (y == 1)[:, None].astype(np.float32), chance * (1 - chance)
+            chance = expit(scores) if is_numpy(scores) else scores.sigmoid()
+            return chance - cast((y == 1)[:, None], scores), chance * (1 - chance)
         chance = self._chances(scores)
         curvature = chance * (1 - chance)
-        chance[np.arange(len(y)), y] -= 1
+        chance[numbers_below(len(y), y), y] -= 1
         return chance, curvature
 
     def value(self, scores, y):
+        xp = namespace(scores)
         if self.n_classes == 2:
-            margin = np.where(y == 1, scores[:, 0], -scores[:, 0])
-            return np.logaddexp(np.float32(0), -margin)
-        shifted = scores - scores.max(axis=1, keepdims=True)
-        return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(y)), y]
+            margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
+            return xp.logaddexp(xp.zeros_like(margin), -margin)
+        shifted = scores - _largest(scores)
+        return xp.log(xp.exp(shifted).sum(axis=1)) - shifted[numbers_below(len(y), y), y]
 
     def _chances(self, scores: Single) -> Single:
-        chance = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chance = namespace(scores).exp(scores - _largest(scores))
         chance /= chance.sum(axis=1, keepdims=True)
         return chance
+
+
+def _largest(scores: Values) -> Values:
+    """Return the largest score of each row."""
+    if is_numpy(scores):
+        return scores.max(axis=1, keepdims=True)
+    return scores.amax(dim=1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ class HingeLoss:
 
     n_classes: int
 
-    is_numeric = False
+    is_numeric, sends_nothing = False, True
 
     @property
     def n_columns(self) -> int:
@@ -102,19 +120,21 @@ class HingeLoss:
 
     def start(self, y, weights):
         labels = self._labels(y)
-        return (exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])).astype("f4")
+        means = exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])
+        return to_host(means).astype(np.float32)
 
     def derivatives(self, scores, y):
         labels = self._labels(y)
-        slack = np.maximum(1 - labels * scores, np.float32(0))
-        return -2 * labels * slack, 2 * (slack > 0).astype(np.float32)
+        slack = (1 - labels * scores).clip(min=0)
+        return -2 * labels * slack, 2 * cast(slack > 0, scores)
 
     def value(self, scores, y):
-        return (np.maximum(1 - self._labels(y) * scores, np.float32(0)) ** 2).sum(axis=1)
+        return ((1 - self._labels(y) * scores).clip(min=0) ** 2).sum(axis=1)
 
     def _labels(self, y: NDArray) -> Single:
-        targets = np.array([1]) if self.n_classes == 2 else np.arange(self.n_classes)
-        return np.where(y[:, None] == targets, np.float32(1), np.float32(-1))
+        is_pair = self.n_classes == 2
+        own = y[:, None] == (1 if is_pair else numbers_below(self.n_classes, y))
+        return np.where(own, np.float32(1), np.float32(-1)) if is_numpy(own) else 2.0 * own - 1.0
 
 
 @dataclass(frozen=True)
