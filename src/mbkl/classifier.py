@@ -26,7 +26,6 @@ from mbkl.maps.families import families_of
 from mbkl.maps.growth import GrownMaps
 from mbkl.solvers.problem import Solution
 
-
 # Of many rows so many show whether a model says one class for all.
 _ROWS_TO_TRY = 20_000
 

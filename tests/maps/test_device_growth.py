@@ -8,8 +8,8 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows
 from mbkl.maps.fine_stumps import fine_stumps
-from mbkl.maps.growing_rows import GrowingRows, Level, growing_rows
-from mbkl.maps.growth import _coarseness
+from mbkl.maps.growing_rows import GrowingRows, growing_rows
+from mbkl.maps.growth import _level
 from mbkl.maps.objectives import HingeLoss, LogLoss
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
@@ -91,9 +91,8 @@ def test_samples_and_what_is_chosen_on_them(n_shares, chance):
         np.testing.assert_array_equal(other.codes.numpy(), own.codes)
         np.testing.assert_array_equal(other.residuals.numpy(), own.residuals)
         generator = np.random.default_rng(0)
-        levels = [_coarseness(n_codes, own.n_rows >> level, generator) for level in range(5)]
         for asked in (np.arange(3), np.array([0, 2])):
-            some = [Level(asked, shifts[asked], moves[asked]) for shifts, moves in levels]
+            some = [_level(asked, n_codes, own.n_rows >> level, generator) for level in range(5)]
             rest = (some, 0.7, np.zeros(3, dtype=bool), generator)
             found, expected = (each.choose(n_codes, *rest) for each in (other, own))
             np.testing.assert_array_equal(found.features, expected.features)

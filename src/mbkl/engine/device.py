@@ -130,8 +130,7 @@ class Device:
         """
         torch = self.torch
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)
-        # Graphs of an earlier model must not be freed while another is recorded.
-        gc.collect()
+        # Recordings of an earlier model must not be freed while another is made.
         was_collecting = gc.isenabled()
         gc.disable()
         torch.cuda.synchronize(self.device)

@@ -52,13 +52,12 @@ class DeviceSample:
     ) -> Chosen:
         """Return the stump of each level, none a category; all are chosen before any comes back."""
         assert not is_category.any()
-        asked, shifts, moves = np.swapaxes(levels, 0, 1)
+        asked, shifts, moves = (np.stack(each) for each in list(zip(*levels, strict=True))[:3])
         own = n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1
         numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
-        most = ((own - 1 + (1 << shifts) - 1) >> shifts) + 1
         # Few different widths: a power of two, and one bin more for what codes are moved by.
-        widths = [(1 << max(int(width) - 2, 0).bit_length()) + 1 for width in most.max(axis=1)]
+        widths = [(1 << max(level.n_bins - 1, 0).bit_length()) + 1 for level in levels]
         chooser = self._chooser(asked.shape[1], tuple(widths))
         found = to_host(chooser.choose(self, numbers, ridge))
         features, cuts = found[:, :2].T.astype(np.int64)

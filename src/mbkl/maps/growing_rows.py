@@ -35,11 +35,14 @@ class Level(NamedTuple):
     asked : ndarray of shape (n_asked,)
     shifts, moves : ndarray of shape (n_asked,)
         See `Twins.level_gains`.
+    n_bins : int
+        Largest number of codes that are left, but for what they are moved by.
     """
 
     asked: NDArray[np.intp]
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
+    n_bins: int
 
 
 class Chosen(NamedTuple):
@@ -107,7 +110,7 @@ class GrowthSample:
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
         stumps, collected = [], []
-        for asked, shifts, moves in levels:
+        for asked, shifts, moves, _ in levels:
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, generator)
                 codes = in_order.put_in_order(ranks[categories])

@@ -359,8 +359,7 @@ class Growth:
         levels = []
         for depth in range(self.gains.depth):
             asked = self._promises.draw(features, generator)
-            shifts, moves = _coarseness(n_codes[asked], sample.n_rows >> depth, generator)
-            levels.append(Level(asked, shifts, moves))
+            levels.append(_level(asked, n_codes, sample.n_rows >> depth, generator))
         is_category = self._is_category[features]
         chosen = sample.choose(n_codes, levels, ridge, is_category, generator)
         gained = 0.0
@@ -461,15 +460,16 @@ def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | 
     return LevelSets(numbers, np.concatenate(sets), offsets, n_levels)
 
 
-def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:
+def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> Level:
     """Return how far codes are shifted and moved: no more of them than a cell has rows.
 
     Where cells have few rows most cuts divide them alike; a random move brings every cut up
     in some fern.
     """
     most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
-    shifts = np.maximum(np.ceil(np.log2(n_codes / most)), 0).astype(np.int64)
-    return shifts, generator.integers(0, 2**shifts)
+    shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
+    n_bins = min(int(n_codes.max()), most)
+    return Level(asked, shifts, generator.integers(0, 2**shifts), n_bins)
 
 
 def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
