@@ -2,6 +2,7 @@
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels, columns_of, counts_of
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
@@ -10,6 +11,7 @@ from mbkl.maps.ferns import DEEPEST, FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 
 __all__ = [
     "DEEPEST",
@@ -18,9 +20,12 @@ __all__ = [
     "CategoryMaps",
     "FernMaps",
     "KernelClassifier",
+    "KernelPredictor",
+    "KernelRegressor",
     "LevelSets",
     "Levels",
     "MBKLClassifier",
+    "MBKLRegressor",
     "MapSet",
     "Maps",
     "ProjectionMaps",
