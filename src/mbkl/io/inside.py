@@ -2,6 +2,7 @@
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.estimator import default_target_names
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels, columns_of, counts_of
 from mbkl.maps.binning import BinEdges
@@ -34,6 +35,7 @@ __all__ = [
     "chi2_map",
     "columns_of",
     "counts_of",
+    "default_target_names",
     "families_of",
     "smallest_code_dtype",
 ]

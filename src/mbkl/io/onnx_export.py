@@ -1,4 +1,4 @@
-"""Export of classifiers and regressors to ONNX, by themselves or inside a pipeline of scikit-learn."""
+"""Export of classifiers and regressors to ONNX, alone or in a pipeline of scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mbkl.io.inside import (
     MBKLRegressor,
     columns_of,
 )
-from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
+from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 
 _INPUT = "X"
@@ -155,6 +155,8 @@ def _convert(scope, operator, container) -> None:
         container.add_node(
             one.kind, one.inputs, [one.output], one.domain, name=one.output, **one.attributes
         )
+    # skl2onnx looks for the versions that it has to name at the outermost operators alone.
+    container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
 
 
 def _set_output_shape(operator) -> None:
