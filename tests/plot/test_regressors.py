@@ -69,7 +69,7 @@ def test_several_targets(of_two):
     assert [line.get_label() for line in display.lines_[0]] == ["price", "weight"]
     assert display.ax_.get_ylabel() == "added to the target"
     display = ShapeFunctionDisplay.from_estimator(model, X, [0], classes=["weight"])
-    assert [line.get_label() for line in display.lines_[0]] == ["weight"]
+    assert display.ax_.get_ylabel() == "added to weight"
     for label, expected in ((None, "price"), ("weight", "weight")):
         explanation = explain_local(model, X[:1], background=X)
         assert (

@@ -142,7 +142,8 @@ class ShapeFunctionDisplay:
         high = max(shape.values[:, self.classes].max() for shape in self.shapes)
         room = (high - low) or 1.0
         names = self.shapes[0].classes
-        label = added_words(self.unit, str(names[0]) if len(names) == 1 else "", 16)
+        only = str(names[self.classes[0]]) if len(self.classes) == 1 else ""
+        label = added_words(self.unit, only, 16)
         for axis in self.axes_:
             axis.set_ylim(low - (0.08 + 1.35 * _STRIP) * room, high + 0.08 * room)
             if axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col():
