@@ -494,6 +494,13 @@ class OfNumbers(BinaryMapsEstimator):
 
     _accepted_targets: ClassVar[dict] = {"multi_output": True, "y_numeric": True}
 
+    def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
+        names = target_names(y)
+        X, y, weights = super()._validate_rows(X, y, sample_weight)
+        n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        self.target_names_ = names if len(names) == n_outputs else default_target_names(n_outputs)
+        return X, y, weights
+
     def _check_targets(self, y: np.ndarray) -> None:
         if self.loss == "poisson" and (y < 0).any():
             raise ValueError(
@@ -505,6 +512,23 @@ class OfNumbers(BinaryMapsEstimator):
         self.n_outputs_ = 1 if y.ndim == 1 else y.shape[1]
         self.is_multi_output_ = y.ndim > 1
         return numbered(y, weights, self.loss, self.quantile)
+
+
+def target_names(y) -> list[str]:
+    """Return the names of the columns of a frame, or that of a series; none if there are none."""
+    names = list(y.columns) if is_frame(y) else [getattr(y, "name", None)]
+    return [] if None in names or "" in names else [str(name) for name in names]
+
+
+def default_target_names(n_outputs: int) -> list[str]:
+    """Return names for targets that have none.
+
+    Examples
+    --------
+    >>> default_target_names(1), default_target_names(2)
+    (['y'], ['y0', 'y1'])
+    """
+    return ["y"] if n_outputs == 1 else [f"y{number}" for number in range(n_outputs)]
 
 
 def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[str, Any]:

@@ -248,6 +248,8 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     ----------
     n_outputs_ : int
         Number of targets.
+    target_names_ : list of str
+        Names of the targets: those of the frame or series y was; "y", or "y0", "y1", ... without.
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     residuals_ : ndarray of shape (n_values, n_outputs_)

@@ -32,7 +32,9 @@ def test_columns_of_an_encoder():
         {"name": "member", "kind": "number", "categories": []},
         {"name": "only", "kind": "one-hot", "categories": ["x"]},
     ]
-    age, town, size, member, only = columns_of_rules(rules, {"age": "whole", "member": "category"})
+    age, town, size, member, only = columns_of_rules(
+        rules, {"age": "whole", "member": "category"}, [None] * 6
+    )
     assert (age.kind, age.features) == ("whole", (0,))
     assert (town.features, town.has_feature_a_level) == ((1, 2), True)
     assert (size.features, size.has_feature_a_level) == ((3,), False)
@@ -42,4 +44,7 @@ def test_columns_of_an_encoder():
 
 def test_whole_features_are_found():
     X = np.array([[1.0, 0.5], [np.nan, 2.0]])
-    assert [column.kind for column in columns_of_features(["a", "b"], X)] == ["whole", "number"]
+    assert [column.kind for column in columns_of_features(["a", "b"], [None] * 2, X)] == [
+        "whole",
+        "number",
+    ]

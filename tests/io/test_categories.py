@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
 from mbkl.io import ModelFileError, export_c, load, onnx_inputs, save, to_onnx
 from mbkl.io.exports import columns_of_model
 from mbkl.io.model_state import _unpack_levels
@@ -93,12 +93,44 @@ def test_onnx_inputs_need_categories():
         onnx_inputs(model, [[0.0]])
 
 
+REGRESSORS = {
+    "auto": MBKLRegressor(n_maps=60, random_state=0),
+    "stumps": MBKLRegressor(maps="stumps", loss="poisson", random_state=0),
+    "grown": MBKLRegressor(maps="grown", n_maps=20, random_state=0),
+}
+
+
+@pytest.fixture(scope="module", params=REGRESSORS)
+def regressor(request):
+    frame, y = make_frame()
+    return REGRESSORS[request.param].fit(frame, 3.0 * (y == "yes") + np.abs(frame["age"]))
+
+
+def test_onnx_predicts_numbers_of_raw_columns(regressor, new):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(to_onnx(regressor).SerializeToString())
+    (found,) = session.run(None, onnx_inputs(regressor, new))
+    np.testing.assert_allclose(found, regressor.predict(new), rtol=1e-6, atol=1e-6)
+
+
 def test_c_takes_raw_columns(fitted, new, tmp_path):
+    found = run_c(fitted, new, tmp_path, "int")
+    np.testing.assert_array_equal(fitted.classes_[found], fitted.predict(new))
+
+
+def test_c_predicts_numbers_of_raw_columns(regressor, new, tmp_path):
+    found = run_c(regressor, new, tmp_path, "float")
+    np.testing.assert_allclose(found, regressor.predict(new), rtol=1e-5, atol=1e-5)
+
+
+def run_c(model, new, tmp_path, kind):
+    """Return what a header gives for each row of a frame."""
     compiler = shutil.which("cc") or pytest.skip("there is no compiler")
-    export_c(fitted, tmp_path / "model.h")
+    export_c(model, tmp_path / "model.h")
     (tmp_path / "run.c").write_text(
         '#include "model.h"\n'
-        "int run(const float *numbers, const char *const *texts) {\n"
+        f"{kind} run(const float *numbers, const char *const *texts)\n"
+        "{\n"
         "    float x[model_n_features];\n"
         "    model_encode(numbers, texts, x);\n"
         "    return model_predict(x);\n"
@@ -108,8 +140,9 @@ def test_c_takes_raw_columns(fitted, new, tmp_path):
     library = tmp_path / "run.so"
     command = [compiler, *flags, "-o", str(library), str(tmp_path / "run.c"), "-lm"]
     subprocess.run(command, check=True)
-    run, columns = ctypes.CDLL(str(library)).run, columns_of_model(fitted, None)
-    inputs = onnx_inputs(fitted, new)
+    run, columns = ctypes.CDLL(str(library)).run, columns_of_model(model, None)
+    run.restype = getattr(ctypes, f"c_{kind}")
+    inputs = onnx_inputs(model, new)
     found = []
     for row in range(len(new)):
         values = [(one.is_text, inputs[one.name][row, 0]) for one in columns]
@@ -118,4 +151,4 @@ def test_c_takes_raw_columns(fitted, new, tmp_path):
         found.append(
             run((ctypes.c_float * len(numbers))(*numbers), (ctypes.c_char_p * len(texts))(*texts))
         )
-    np.testing.assert_array_equal(fitted.classes_[found], fitted.predict(new))
+    return found

@@ -13,6 +13,7 @@ from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.groups import pair_strengths, set_contributions
 from mbkl.explain.input_columns import InputColumn
+from mbkl.explain.inside import TablePredictor
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
 
@@ -34,16 +35,20 @@ class FeatureGroup:
     name : str
     importances : ndarray of shape (n_columns,)
         Mean absolute value of what these tables add to each score, less its mean.
+    scale : ndarray of shape (n_columns,) or None
+        What makes several targets comparable.
     """
 
     features: tuple[int, ...]
     name: str
     importances: Array
+    scale: Array | None = None
 
     @property
     def importance(self) -> float:
-        """Mean importance over the scores."""
-        return float(self.importances.mean())
+        """Mean importance over the scores; see `GlobalExplanation.importance`."""
+        scale = 1.0 if self.scale is None else self.scale
+        return float((self.importances / scale).mean())
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +59,8 @@ class GlobalExplanation:
     ----------
     feature_names : tuple of str
     classes : tuple
-        Class of each score; with two classes there is one score, that of the second.
+        Class of each score; with two classes there is one score, that of the second. Or the name
+        of each target.
     baseline : ndarray of shape (n_columns,)
         Mean scores of the background.
     importances : ndarray of shape (n_features, n_columns)
@@ -75,6 +81,8 @@ class GlobalExplanation:
         What the features were made of, where that was given.
     column_importances : ndarray of shape (n_columns_given, n_columns) or None
         Mean absolute value of what the features of a column add together.
+    unit : {"score", "target", "log"}
+        What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
 
     feature_names: tuple[str, ...]
@@ -89,6 +97,7 @@ class GlobalExplanation:
     from_data: bool
     columns: tuple[InputColumn, ...] = ()
     column_importances: Array | None = None
+    unit: str = "score"
 
     def __repr__(self) -> str:
         best = self.ranking[:3]
@@ -98,8 +107,17 @@ class GlobalExplanation:
 
     @property
     def importance(self) -> Array:
-        """Importance of each feature: the mean over the scores."""
-        return self.importances.mean(axis=1)
+        """Importance of each feature: the mean over the scores.
+
+        Several targets may have units of their own: then the mean of the shares that the feature
+        has of the sum over all features.
+        """
+        return (self.importances / self.scale).mean(axis=1)
+
+    @property
+    def scale(self) -> Array:
+        """Of several targets the sum over all features, of scores and a single target one."""
+        return _scale(self.importances, self.unit)
 
     @property
     def ranking(self) -> NDArray[np.intp]:
@@ -125,7 +143,7 @@ class GlobalExplanation:
             key = tuple(sorted({owner[feature] for feature in group.features}))
             joined[key] = joined.get(key, 0.0) + group.importances
         groups = [
-            FeatureGroup(key, " & ".join(names[i] for i in key), value)
+            FeatureGroup(key, " & ".join(names[i] for i in key), value, self.scale)
             for key, value in joined.items()
         ]
         return replace(
@@ -157,6 +175,7 @@ class GlobalExplanation:
         return {
             "feature_names": list(self.feature_names),
             "classes": [plain(name) for name in self.classes],
+            "unit": self.unit,
             "baseline": self.baseline.tolist(),
             "importances": self.importances.tolist(),
             "shapes": [shape.to_dict() for shape in self.shapes],
@@ -187,9 +206,12 @@ def explain_global(
     stumps' tables and of the partial dependence of the ferns that ask about it. Without
     data, rows are made up: all intervals between thresholds count the same.
 
+    All is in the unit of the scores, which for a regressor are its predictions, in the unit of
+    the target (for counts, loss="poisson", the logarithms of these).
+
     Parameters
     ----------
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
         Such as the training data. All rows are counted in the shape functions.
@@ -243,10 +265,12 @@ def explain_global(
         np.abs(added_by_features[:, list(column.features)].sum(axis=1)).mean(axis=0)
         for column in columns
     ]
-    strongest = np.argsort(-importances.mean(axis=1), kind="stable")[:pair_features]
+    unit = unit_of(model)
+    scale = _scale(importances, unit)
+    strongest = np.argsort(-(importances / scale).mean(axis=1), kind="stable")[:pair_features]
     sets, added = set_contributions(predictor, rows, others)
     groups = [
-        FeatureGroup(features, " & ".join(names[i] for i in features), importance)
+        FeatureGroup(features, " & ".join(names[i] for i in features), importance, scale)
         for features, importance in zip(sets, np.abs(added).mean(axis=1))
     ]
     return GlobalExplanation(
@@ -257,12 +281,26 @@ def explain_global(
         tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
         tuple(sorted(groups, key=lambda group: -group.importance)),
         strongest,
-        pair_strengths(predictor, rows, others, strongest),
+        pair_strengths(_scaled(predictor, scale), rows, others, strongest),
         len(rows),
         X is not None,
         tuple(columns),
         np.array(by_column) if columns else None,
+        unit,
     )
+
+
+def _scale(importances: Array, unit: str) -> Array:
+    """Return what makes several targets comparable, whatever their units are."""
+    total = importances.sum(axis=0)
+    is_one_unit = unit == "score" or total.size == 1
+    return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
+
+
+def _scaled(predictor: TablePredictor, scale: Array) -> TablePredictor:
+    """Return the model whose scores are divided by a scale."""
+    tables = [table / scale for table in predictor.tables]
+    return replace(predictor, tables=tables, intercept=predictor.intercept / scale)
 
 
 def _affordable_share(predictor, n_rows: int, n_background: int) -> float:
@@ -292,10 +330,16 @@ def feature_names_of(model) -> tuple[str, ...]:
     return tuple(str(name) for name in _check_feature_names_in(model))
 
 
+def unit_of(model) -> str:
+    """Return what scores are: see `GlobalExplanation.unit`."""
+    if hasattr(model, "classes_"):
+        return "score"
+    return "log" if model.loss == "poisson" else "target"
+
+
 def score_classes(model) -> tuple:
     """Return the class of each score, with two classes the second alone; or the targets."""
     if not hasattr(model, "classes_"):
-        n_outputs = model.n_outputs_
-        return ("y",) if n_outputs == 1 else tuple(f"y{number}" for number in range(n_outputs))
+        return tuple(model.target_names_)
     classes = tuple(model.classes_.tolist())
     return classes[1:] if len(classes) == 2 else classes

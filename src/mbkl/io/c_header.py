@@ -1,4 +1,4 @@
-"""Export of classifiers to one header of plain C, for small machines.
+"""Export of classifiers and regressors to one header of plain C, for small machines.
 
 The header needs no memory beyond its tables and no library but that of C. Tables are
 float32; thresholds are compared as exactly as everywhere else.
@@ -19,11 +19,13 @@ import mbkl
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
-from mbkl.io.exports import Column, check_classifier, columns_of_model
+from mbkl.io.exports import Column, check_exportable, columns_of_model
 from mbkl.io.inside import (
     CategoryMaps,
     FernMaps,
     KernelClassifier,
+    KernelPredictor,
+    KernelRegressor,
     Maps,
     ProjectionMaps,
     StumpMaps,
@@ -35,23 +37,25 @@ _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 
 
 def export_c(
-    model: KernelClassifier,
+    model: KernelPredictor,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
     name: str = "model",
 ) -> None:
-    """Write a classifier as a header of C99 (and C++) without dependencies.
+    """Write a classifier or regressor as a header of C99 (and C++) without dependencies.
 
-    It defines `int <name>_predict(const float *x)`, which returns the number of a class,
-    `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
-    the model has probabilities, `<name>_probabilities`. Missing values are NaN. A category is
+    Of a classifier it defines `int <name>_predict(const float *x)`, which returns the number of a
+    class, `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
+    the model has probabilities, `<name>_probabilities`. Of a regressor it defines
+    `float <name>_predict(const float *x)`, or for y of several columns
+    `void <name>_predict(const float *x, float *predictions)`. Missing values are NaN. A category is
     the number of its level, NaN where it is missing and anything beyond the last where it is
     new; `<name>_encode` makes x of the columns of a frame, and `<name>_categories_<k>` are the
     levels of its k-th column of text.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
     rules : list of dict or None, default=None
         Those of a `mbkl.tabular.TableEncoder`, whose frame `<name>_encode` then takes rows of.
@@ -70,7 +74,7 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_classifier(model)
+    check_exportable(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
@@ -81,16 +85,16 @@ def export_c(
     write_atomically(path, [text.encode("ascii")])
 
 
-def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
-    n_columns = model.intercept_.size
-    common = {"name": name, "n_columns": n_columns}
+def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
+    common = {"name": name, "n_columns": model.intercept_.size}
+    is_of_classes = isinstance(model, KernelClassifier)
+    about = templates.ABOUT_CLASSES if is_of_classes else templates.ABOUT_NUMBERS
     yield templates.BEGINNING.substitute(
         common,
         version=mbkl.__version__,
         n_features=model.n_features_in_,
-        n_classes=model.classes_.size,
+        about=about.substitute(common),
     )
-    yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
     calls = ""
     families = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
     for number, (maps, tables) in enumerate(families):
@@ -101,9 +105,17 @@ def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield templates.SCORES.substitute(common, calls=calls)
-    yield templates.PREDICT.substitute(common)
-    if hasattr(model, "predict_proba"):
-        yield _probabilities(model, name)
+    if isinstance(model, KernelRegressor):
+        link = "expf" if model.loss == "poisson" else ""
+        many = model.is_multi_output_
+        predict = templates.PREDICT_NUMBERS if many else templates.PREDICT_NUMBER
+        yield predict.substitute(common, link=link)
+    elif isinstance(model, KernelClassifier):
+        yield templates.CLASSES.substitute(common, n_classes=model.classes_.size)
+        yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
+        yield templates.PREDICT.substitute(common)
+        if hasattr(model, "predict_proba"):
+            yield _probabilities(model, name)
 
 
 @singledispatch
@@ -290,7 +302,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     if not np.isfinite(single).all():
-        raise ValueError("The scores of this model are beyond float32; rescale C.")
+        raise ValueError("The scores of this model are beyond float32; rescale C, or y of numbers.")
     return single
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from string import Template
 
 BEGINNING = Template("""\
-/* A classifier, written by mbkl $version.
+/* Written by mbkl $version.
  *
- * int ${name}_predict(const float *x) returns the number of a class, the label of which is
- * ${name}_labels[number]. x has ${name}_n_features values, NAN where one is missing.
+$about\
+ * x has ${name}_n_features values, NAN where one is missing.
  * Include this file in one place: it holds the tables of the model.
  */
 #ifndef MBKL_${name}_INCLUDED
@@ -20,9 +20,21 @@ BEGINNING = Template("""\
 
 enum {
     ${name}_n_features = $n_features,
-    ${name}_n_classes = $n_classes,
     ${name}_n_scores = $n_columns
 };
+""")
+
+ABOUT_CLASSES = Template("""\
+ * A classifier. ${name}_predict returns the number of a class, the label of which is
+ * ${name}_labels[number].
+""")
+
+ABOUT_NUMBERS = Template("""\
+ * A regression. ${name}_predict gives ${name}_n_scores numbers.
+""")
+
+CLASSES = Template("""\
+enum { ${name}_n_classes = $n_classes };
 """)
 
 # Adds the table entries of stumps; $value is what the thresholds of a group divide.
@@ -116,7 +128,8 @@ static inline float ${own}_project(const double *inputs, uint32_t group)
 """)
 
 SCORES = Template("""\
-/* Scores of the classes; of two classes one score, which is positive for the second. */
+/* Scores: one for each class, of two classes one which is positive for the second; or the
+ * predicted numbers, of counts their logarithms. */
 static inline void ${name}_scores(const float *x, float *scores)
 {
     uint32_t column;
@@ -142,6 +155,29 @@ static inline int ${name}_predict(const float *x)
         if (scores[number] > scores[best])
             best = number;
     return best;
+}
+""")
+
+# $link is a function, or nothing.
+PREDICT_NUMBER = Template("""\
+/* The predicted number. */
+static inline float ${name}_predict(const float *x)
+{
+    float score;
+    ${name}_scores(x, &score);
+    return $link(score);
+}
+""")
+
+PREDICT_NUMBERS = Template("""\
+/* The predicted number of each target. */
+static inline void ${name}_predict(const float *x, float *predictions)
+{
+    float scores[${name}_n_scores];
+    int number;
+    ${name}_scores(x, scores);
+    for (number = 0; number < ${name}_n_scores; number++)
+        predictions[number] = $link(scores[number]);
 }
 """)
 

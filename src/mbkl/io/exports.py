@@ -8,15 +8,15 @@ from typing import Any
 
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.io.inside import KernelClassifier, Levels
+from mbkl.io.inside import KernelPredictor, Levels
 
 KINDS = ("number", "text", "one-hot", "ordinal")
 
 
-def check_classifier(model) -> None:
-    """Complain of anything but a fitted classifier."""
-    if not isinstance(model, KernelClassifier):
-        raise TypeError(f"Only classifiers can be exported; got {type(model)!r}.")
+def check_exportable(model) -> None:
+    """Complain of anything but a fitted classifier or regressor."""
+    if not isinstance(model, KernelPredictor):
+        raise TypeError(f"Only classifiers and regressors can be exported; got {type(model)!r}.")
     check_is_fitted(model)
 
 
@@ -51,13 +51,13 @@ class Column:
 
 
 def columns_of_model(
-    model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None
+    model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None
 ) -> list[Column] | None:
     """Return the columns that a model takes; None if they are a matrix of numbers.
 
     Parameters
     ----------
-    model : KernelClassifier
+    model : KernelPredictor
     rules : sequence of dict or None
         Those of a `TableEncoder`; None means the columns that the model learned from.
     """

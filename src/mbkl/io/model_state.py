@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import Levels, MapSet, TablePredictor
+from mbkl.io.inside import Levels, MapSet, TablePredictor, default_target_names
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
@@ -68,6 +68,8 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
             learned["offset"] = float(model.offset_)
     if kind in _REGRESSORS:
         learned["multi_output"] = bool(model.is_multi_output_)
+        if model.target_names_ != default_target_names(model.n_outputs_):
+            learned["targets"] = list(model.target_names_)
         learned["grown_share"] = float(model.grown_share_)
         learned["n_held_out"] = float(model.n_held_out_)
         arrays["residuals"] = model.residuals_
@@ -135,6 +137,10 @@ def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
     model.n_outputs_ = model.residuals_.shape[1]
     if model.n_outputs_ > 1 and not model.is_multi_output_:
         arrays.complain("residuals", "several columns for one target")
+    model.target_names_ = default_target_names(model.n_outputs_)
+    if "targets" in learned:
+        names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
+        model.target_names_ = names.tolist()
     model.grown_share_ = learned.not_negative("grown_share")
     model.n_held_out_ = learned.not_negative("n_held_out")
     _set_predictor(model, model.n_outputs_, learned, arrays)
@@ -218,9 +224,9 @@ def _unpack_classes(entries: Entries) -> NDArray:
     return classes
 
 
-def _unpack_names(names: list, n_features: int) -> NDArray:
-    if len(names) != n_features or not all(type(name) is str for name in names):
-        raise ModelFileError("The names of the features are not one text for each.")
+def _unpack_names(names: list, count: int, of: str = "features") -> NDArray:
+    if len(names) != count or not all(type(name) is str for name in names):
+        raise ModelFileError(f"The names of the {of} are not one text for each.")
     return np.array(names, dtype=object)
 
 

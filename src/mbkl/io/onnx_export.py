@@ -1,4 +1,4 @@
-"""Export of classifiers to ONNX, by themselves or inside a pipeline of scikit-learn."""
+"""Export of classifiers and regressors to ONNX, alone or in a pipeline of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from numpy.typing import NDArray
 
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, check_classifier, columns_of_model
-from mbkl.io.inside import KernelClassifier, MBKLClassifier, columns_of
-from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
+from mbkl.io.exports import Column, check_exportable, columns_of_model
+from mbkl.io.inside import (
+    KernelClassifier,
+    KernelPredictor,
+    KernelRegressor,
+    MBKLClassifier,
+    MBKLRegressor,
+    columns_of,
+)
+from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 
 _INPUT = "X"
-_LABEL = "label"
 
 
-def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None = None):
-    """Return a classifier as an ONNX model.
+def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = None):
+    """Return a classifier or regressor as an ONNX model.
 
-    Its input is a float32 tensor "X" of shape (n_rows, n_features), its outputs "label" and
-    "probabilities" of shape (n_rows, n_classes), float32. A model without probabilities
-    has "scores" instead; with two classes these are minus the score and the score. Labels
-    are those of `predict` on the same float32 rows, as scores are added in double
-    precision; missing values are NaN.
+    Its input is a float32 tensor "X" of shape (n_rows, n_features), in which missing values are
+    NaN. The outputs of a classifier are "label" and "probabilities" of shape (n_rows, n_classes),
+    float32. One without probabilities has "scores" instead; with two classes these are minus the
+    score and the score. The output of a regressor is "prediction" of shape (n_rows,) or
+    (n_rows, n_outputs), float32. Labels are those of `predict` on the same float32 rows, and
+    predictions those rounded to float32, as scores are added in double precision.
 
     A model with categories has the columns of its frame as inputs, by their names and of shape
     (n_rows, 1): float32 for numbers and booleans, strings for text, where an empty one is
@@ -35,7 +42,7 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     rules : list of dict or None, default=None
         Those of a `mbkl.tabular.TableEncoder`: the inputs are then the columns of its frame.
 
@@ -57,7 +64,7 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     >>> bool((label == model.predict(X.astype(np.float32))).all())
     True
     """
-    check_classifier(model)
+    check_exportable(model)
     columns = columns_of_model(model, rules)
     if columns is None:
         builder = Builder()
@@ -65,29 +72,25 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     else:
         builder = Builder(_prefix_unlike(columns))
         X, inputs = _add_columns(builder, columns)
-    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
-    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
-    for name, inside in ((_LABEL, label), (second, values)):
+    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    outputs = _outputs(model)
+    for name, own in zip(outputs, inside, strict=True):
         if name in inputs:
             raise ValueError(f"A column has the name {name!r}, that of an output; rename it.")
-        builder.rename(inside, name)
-    outputs = {
-        _LABEL: (_labels(model).dtype, (None,)),
-        second: (np.float32, (None, model.classes_.size)),
-    }
+        builder.rename(own, name)
     return builder.model(inputs, outputs)
 
 
 def export_onnx(
-    model: KernelClassifier,
+    model: KernelPredictor,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write a classifier to an ONNX file.
+    """Write a classifier or regressor to an ONNX file.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
     rules : list of dict or None, default=None
         See `to_onnx`.
@@ -96,7 +99,7 @@ def export_onnx(
 
 
 def register_onnx_converter() -> None:
-    """Teach skl2onnx to convert the classifiers, also within a Pipeline.
+    """Teach skl2onnx to convert classifiers and regressors, also within a Pipeline.
 
     Examples
     --------
@@ -112,7 +115,7 @@ def register_onnx_converter() -> None:
     >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
     'output_label'
     """
-    from mbkl.search import MBKLClassifierCV
+    from mbkl.search import MBKLClassifierCV, MBKLRegressorCV
 
     skl2onnx = require("skl2onnx", "onnx")
     shapes = require("skl2onnx.common.shape_calculator", "onnx")
@@ -124,21 +127,27 @@ def register_onnx_converter() -> None:
             _convert,
             options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
         )
+    for kind in (MBKLRegressor, MBKLRegressorCV):
+        skl2onnx.update_registered_converter(
+            kind, f"Mbkl{kind.__name__}", _set_output_shape, _convert
+        )
 
 
 def _convert(scope, operator, container) -> None:
-    """Add the operators of a classifier to a graph of skl2onnx."""
+    """Add the operators of a model to a graph of skl2onnx."""
     model = operator.raw_operator
-    check_classifier(model)
+    check_exportable(model)
     if model.n_levels is not None:
         raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
     builder = Builder(scope.get_unique_variable_name("mbkl") + "_")
     X = builder.cast(operator.inputs[0].full_name, np.float32)
-    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
-    if model.classes_.dtype == bool:  # which skl2onnx takes for integers
-        label = builder.cast(label, np.int64)
-    for inside, variable in zip((label, values), operator.outputs, strict=True):
-        builder.rename(inside, variable.full_name)
+    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
+        inside = (builder.reshape(inside[0], -1, model.n_outputs_),)
+    elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
+        inside = builder.cast(inside[0], np.int64), inside[1]
+    for own, variable in zip(inside, operator.outputs, strict=True):
+        builder.rename(own, variable.full_name)
     for name, constant in builder.constants.items():
         content = constant.ravel().tolist()
         container.add_initializer(name, tensor_type(constant.dtype), constant.shape, content)
@@ -146,6 +155,28 @@ def _convert(scope, operator, container) -> None:
         container.add_node(
             one.kind, one.inputs, [one.output], one.domain, name=one.output, **one.attributes
         )
+    # skl2onnx looks for the versions that it has to name at the outermost operators alone.
+    container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
+
+
+def _set_output_shape(operator) -> None:
+    """Tell skl2onnx of which shape the predictions of a regressor are."""
+    types = require("skl2onnx.common.data_types", "onnx")
+    n_rows = operator.inputs[0].get_first_dimension()
+    operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
+
+
+def _outputs(model: KernelPredictor) -> dict[str, tuple]:
+    """Return the outputs, by name."""
+    if isinstance(model, KernelRegressor):
+        shape = (None, model.n_outputs_) if model.is_multi_output_ else (None,)
+        return {"prediction": (np.float32, shape)}
+    assert isinstance(model, KernelClassifier)
+    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
+    return {
+        "label": (_labels(model).dtype, (None,)),
+        second: (np.float32, (None, model.classes_.size)),
+    }
 
 
 def _labels(model: KernelClassifier) -> NDArray:
@@ -156,7 +187,26 @@ def _labels(model: KernelClassifier) -> NDArray:
     return classes if classes.dtype == bool else classes.astype(np.int64)
 
 
-def _add_outputs(builder: Builder, scores: str, model: KernelClassifier) -> tuple[str, str]:
+def _add_outputs(builder: Builder, scores: str, model: KernelPredictor) -> tuple[str, ...]:
+    """Add what `_outputs` names."""
+    if isinstance(model, KernelRegressor):
+        return (_add_prediction(builder, scores, model),)
+    assert isinstance(model, KernelClassifier)
+    return _add_label_and_values(builder, scores, model)
+
+
+def _add_prediction(builder: Builder, scores: str, model: KernelRegressor) -> str:
+    """Add what `predict` returns, as float32."""
+    if model.loss == "poisson":
+        scores = builder.add("Exp", scores)
+    if not model.is_multi_output_:
+        scores = builder.reshape(scores, -1)
+    return builder.cast(scores, np.float32)
+
+
+def _add_label_and_values(
+    builder: Builder, scores: str, model: KernelClassifier
+) -> tuple[str, str]:
     """Add labels, and probabilities or scores of all classes as float32."""
     if model.classes_.size == 2:
         second = builder.add("Greater", scores, builder.constant(np.float64(0.0)))
@@ -254,12 +304,12 @@ def _add_level_numbers(builder: Builder, column: Column) -> str:
     return builder.add("Where", builder.add("IsNaN", column.name), column.name, found)
 
 
-def onnx_inputs(model: KernelClassifier, X) -> dict[str, NDArray]:
+def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
     """Return the rows of a frame as the inputs of an exported model with categories.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
         Fitted on a frame with categories.
     X : dataframe of shape (n_rows, n_features)
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from mbkl.explain import FeatureShape, explain_global
 from mbkl.explain.inside import just_above
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, number_of, pyplot, quieten, shorten
+from mbkl.plot.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    added_words,
+    number_of,
+    pyplot,
+    quieten,
+    shorten,
+)
 
 # Height of the strip of the data's density, of the axes'.
 _STRIP = 0.13
@@ -24,6 +34,8 @@ class ShapeFunctionDisplay:
     shapes : sequence of FeatureShape
     classes : sequence of int
         Scores to draw, by number.
+    unit : {"score", "target", "log"}, default="score"
+        See `GlobalExplanation`.
 
     Attributes
     ----------
@@ -46,9 +58,12 @@ class ShapeFunctionDisplay:
     3
     """
 
-    def __init__(self, shapes: Sequence[FeatureShape], *, classes: Sequence[int]):
+    def __init__(
+        self, shapes: Sequence[FeatureShape], *, classes: Sequence[int], unit: str = "score"
+    ):
         self.shapes = shapes
         self.classes = classes
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -58,13 +73,13 @@ class ShapeFunctionDisplay:
 
         Parameters
         ----------
-        estimator : MBKLClassifier
+        estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
             See `explain_global`; without data there is no density.
         features : sequence of int or str, or None
             Features to draw; None means the four most important ones.
-        classes : sequence of class labels or None
+        classes : sequence of class labels or names of targets, or None
             Whose scores to draw; None means those that change most, at most six.
         ax : matplotlib Axes, sequence of them, or None
         n_columns : int, default=2
@@ -95,7 +110,7 @@ class ShapeFunctionDisplay:
             numbers = sorted(np.argsort(-spread, kind="stable")[: len(COLOURS)].tolist())
         else:
             numbers = [number_of(explanation.classes, label) for label in classes]
-        return cls(shapes, classes=numbers).plot(ax=ax, n_columns=n_columns)
+        return cls(shapes, classes=numbers, unit=explanation.unit).plot(ax=ax, n_columns=n_columns)
 
     def plot(self, ax=None, *, n_columns: int = 2):
         """Draw into given axes, or into a new figure.
@@ -126,14 +141,13 @@ class ShapeFunctionDisplay:
         low = min(shape.values[:, self.classes].min() for shape in self.shapes)
         high = max(shape.values[:, self.classes].max() for shape in self.shapes)
         room = (high - low) or 1.0
-        one = len(self.shapes[0].classes) == 1
-        score = (
-            f"the score of {shorten(str(self.shapes[0].classes[0]), 16)}" if one else "the score"
-        )
+        names = self.shapes[0].classes
+        only = str(names[self.classes[0]]) if len(self.classes) == 1 else ""
+        label = added_words(self.unit, only, 16)
         for axis in self.axes_:
             axis.set_ylim(low - (0.08 + 1.35 * _STRIP) * room, high + 0.08 * room)
             if axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col():
-                axis.set_ylabel(f"added to {score}")
+                axis.set_ylabel(label)
         if len(self.classes) > 1:
             self.figure_.legend(
                 handles=self.lines_[0],
