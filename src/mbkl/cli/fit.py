@@ -38,6 +38,8 @@ def fit(
 
     mbkl fit people.csv -t income -o income.mbkl --drop id
 
+    mbkl fit diamonds.csv -t price --loss absolute_error
+
     mbkl fit train.svm --tune
     """
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
@@ -52,7 +54,7 @@ def fit(
         notes = encoder.notes_ if encoder else []
         console.notes(notes)
         steps.begin("learning")
-        model = steps.watch(learning.estimator(max_time=max_time, checkpoint=checkpoint))
+        model = steps.watch(learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint))
         model.fit(X, frame.y)
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
@@ -64,14 +66,16 @@ def fit(
         "rows": frame.n_rows,
         "features": model.n_features_in_,
         "columns": len(frame.names),
-        "classes": model.classes_,
+        "task": frame.task,
+        **({} if frame.task == "regression" else {"classes": model.classes_}),
         "maps": model.n_maps_,
         "C": model.C_,
         "seconds": model.timings_["total"],
         "notes": [*frame.notes, *notes],
     }
+    what = "numbers" if frame.task == "regression" else f"{len(model.classes_)} classes"
     console.say(
-        f"{path}: {len(model.classes_)} classes, learned from {frame.n_rows:,} rows of "
+        f"{path}: {what}, learned from {frame.n_rows:,} rows of "
         f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
     )
     console.result(summary)
