@@ -55,16 +55,22 @@ def evaluate(
     if plot is not None:
         check_picture(plot, data, model, test)
     if model is not None:
-        outcomes = [_of_a_model(console, model, data, reading.target)]
+        target, outcomes = _of_a_model(console, model, data, reading.target)
     else:
-        outcomes = _of_new_models(console, reading, learning, data, test, folds)
-    _report(console, outcomes, plot)
+        target, outcomes = _of_new_models(console, reading, learning, data, test, folds)
+    if plot is not None:
+        from mbkl.cli.outcomes import joined
+
+        joined(outcomes).draw(plot, target)
+    _report(console, outcomes)
     if plot is not None:
         console.say(f"picture: {plot}")
 
 
-def _of_a_model(console: Console, path: Path, data: Path, target: str | None) -> Outcome:
-    """Try a model on a frame."""
+def _of_a_model(
+    console: Console, path: Path, data: Path, target: str | None
+) -> tuple[str, list[Outcome]]:
+    """Try a model on a frame; return the column that is predicted, and what came out."""
     with console.steps(reading=1, predicting=1) as steps:
         steps.begin("reading")
         from mbkl.cli.models import Trained
@@ -75,7 +81,8 @@ def _of_a_model(console: Console, path: Path, data: Path, target: str | None) ->
         frame = trained.read_labelled(data, console, target)
         steps.begin("predicting")
         classes = None if trained.predicts_numbers else trained.model.classes_
-        return outcome_of(trained.model, trained.features(frame), frame.y, classes)
+        outcome = outcome_of(trained.model, trained.features(frame), frame.y, classes)
+    return frame.target or "y", [outcome]
 
 
 def _of_new_models(
@@ -85,7 +92,7 @@ def _of_new_models(
     data: Path,
     test: Path | None,
     n_folds: int,
-) -> list[Outcome]:
+) -> tuple[str, list[Outcome]]:
     """Learn from parts of a frame and try what was learned on the rest."""
     from mbkl.cli.validation import Splits, try_out
 
@@ -97,16 +104,14 @@ def _of_new_models(
             steps.begin(name)
             model = steps.watch(learning.estimator(splits.frame.task))
             outcomes.append(try_out(model, split, splits.classes))
-    return outcomes
+    return splits.frame.target or "y", outcomes
 
 
-def _report(console: Console, outcomes: list[Outcome], plot: Path | None) -> None:
-    """Draw the predictions of all folds, and print the figures."""
+def _report(console: Console, outcomes: list[Outcome]) -> None:
+    """Print the figures."""
     from mbkl.cli.outcomes import joined
 
     whole = joined(outcomes)
-    if plot is not None:
-        whole.draw(plot)
     result, folds = whole.figures(), None
     if len(outcomes) > 1:
         scores = [one.score for one in outcomes]

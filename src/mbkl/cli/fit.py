@@ -54,7 +54,9 @@ def fit(
         notes = encoder.notes_ if encoder else []
         console.notes(notes)
         steps.begin("learning")
-        model = steps.watch(learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint))
+        model = steps.watch(
+            learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
+        )
         model.fit(X, frame.y)
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)

@@ -59,7 +59,9 @@ class Trained:
         return cls._checked(path, model, extra)
 
     @classmethod
-    def _checked(cls, path: Path, model: MBKLClassifier | MBKLRegressor, extra: dict[str, Any]) -> Trained:
+    def _checked(
+        cls, path: Path, model: MBKLClassifier | MBKLRegressor, extra: dict[str, Any]
+    ) -> Trained:
         """Take from a file what `save` wrote; anything else in it is an error."""
         rules, target = extra.get("rules"), extra.get("target")
         dialect = extra.get("dialect", {})

@@ -59,8 +59,8 @@ class Outcome:
         """Print the figures, and what is known of the folds."""
         raise NotImplementedError
 
-    def draw(self, path: Path) -> None:
-        """Draw the predictions."""
+    def draw(self, path: Path, target: str) -> None:
+        """Draw the predictions of what is in a column."""
         raise NotImplementedError
 
 
@@ -125,7 +125,7 @@ class Labels(Outcome):
             [[str(one["label"]), *list(one.values())[1:]] for one in figures["classes"]], header
         )
 
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, target: str) -> None:
         """Draw ROC, precision and recall, and reliability."""
         from mbkl.plot import QualityDisplay
 
@@ -185,11 +185,13 @@ class Numbers(Outcome):
             print()
             console.grid(list(more.items()))
 
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, target: str) -> None:
         """Draw predictions against the truth, and residuals."""
         from mbkl.plot import PredictionDisplay
 
-        display = PredictionDisplay.from_predictions(self.truth, self.predictions, self.bounds)
+        display = PredictionDisplay.from_predictions(
+            self.truth, self.predictions, self.bounds, name=target
+        )
         save_figure(display.figure_, path)
 
 

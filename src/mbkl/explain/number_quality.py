@@ -28,8 +28,8 @@ def number_figures(y: Array, predictions: Array, bounds: Array | None = None) ->
     >>> import numpy as np
     >>> y, bounds = np.array([1.0, 2.0, 4.0]), np.array([[0, 2], [3, 4], [3, 5]])
     >>> figures = number_figures(y, np.array([1.0, 3.0, 4.0]), bounds)
-    >>> {name: round(value, 3) for name, value in figures.items()}
-    {'r2': 0.786, 'rmse': 0.577, 'mae': 0.333, 'below': 0.333, 'coverage': 0.667, 'mean_width': 1.667}
+    >>> {name: round(value, 2) for name, value in figures.items()}
+    {'r2': 0.79, 'rmse': 0.58, 'mae': 0.33, 'below': 0.33, 'coverage': 0.67, 'mean_width': 1.67}
     """
     away = y - predictions
     spread = ((y - y.mean()) ** 2).sum()

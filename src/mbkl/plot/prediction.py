@@ -9,6 +9,8 @@ from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten
 
 # More dots than this hide each other.
 _MOST_DOTS = 5_000
+# Parts of the rows, by prediction, for which intervals are drawn.
+_BANDS = 40
 
 
 class PredictionDisplay:
@@ -36,7 +38,7 @@ class PredictionDisplay:
     >>> model = MBKLRegressor(n_maps=100, random_state=0).fit(X[:300], y[:300])
     >>> display = PredictionDisplay.from_estimator(model, X[300:], y[300:], name="progression")
     >>> [ax.get_title() for ax in display.axes_]
-    ['predicted and true', 'residuals']
+    ['predicted and true', 'residuals; intervals hold ...%']
     """
 
     def __init__(self, y, predictions, bounds=None, *, name="y"):
@@ -110,28 +112,34 @@ class PredictionDisplay:
         residuals.axhline(0, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
         residuals.scatter(said, y - said, **dots)
         figures = number_figures(self.y, self.predictions, self.bounds)
-        truth.text(
-            0.03, 0.97, _in_words(figures), transform=truth.transAxes, va="top", fontsize=9, color=INK
-        )
-        if self.bounds is not None and np.isfinite(self.bounds[shown]).all():
-            self._draw_band(residuals, shown, figures["coverage"])
+        place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
+        truth.text(0.03, 0.97, _in_words(figures), **place)
+        title = "residuals"
+        if self.bounds is not None and np.isfinite(self.bounds).all():
+            residuals.fill_between(*self._band(), color=COLOURS[4], alpha=0.25, linewidth=0)
+            title = f"residuals; intervals hold {figures['coverage']:.1%}"
         below = f"predicted {self.name}"
         truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
-        residuals.set(title="residuals", xlabel=below, ylabel=f"true less predicted {self.name}")
+        residuals.set(title=title, xlabel=below, ylabel=f"true less predicted {self.name}")
         for each in (truth, residuals):
             each.grid(color=FAINT, linewidth=0.6)
             each.set_axisbelow(True)
             quieten(each)
         return self
 
-    def _draw_band(self, ax, shown, coverage: float) -> None:
-        """Shade the intervals behind the residuals."""
-        order = shown[np.argsort(self.predictions[shown], kind="stable")]
-        said = self.predictions[order]
-        lower, upper = (self.bounds[order] - said[:, None]).T
-        words = f"interval, holds {coverage:.1%}"
-        ax.fill_between(said, lower, upper, color=COLOURS[4], alpha=0.25, linewidth=0, label=words)
-        ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="upper left")
+    def _band(self):
+        """Return predictions, and the mean ends of intervals of about the same, less them.
+
+        Rows of several folds have intervals of several models.
+        """
+        order = np.argsort(self.predictions, kind="stable")
+        parts = np.array_split(order, min(_BANDS, order.size))
+        said = np.array([self.predictions[part].mean() for part in parts])
+        away = self.bounds - self.predictions[:, None]
+        ends = np.array([away[part].mean(axis=0) for part in parts])
+        # From the first to the last dot.
+        said[0], said[-1] = self.predictions[order[[0, -1]]]
+        return said, *ends.T
 
 
 def _some(n_rows: int) -> np.ndarray:
