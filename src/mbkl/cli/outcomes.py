@@ -209,7 +209,7 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
     from dataclasses import fields, replace
 
-    def rows_of(name: str) -> NDArray | None:
+    def rows_of(name: str) -> Any:
         found = [getattr(one, name) for one in outcomes]
         return None if any(own is None for own in found) else np.concatenate(found)
 

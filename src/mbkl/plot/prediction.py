@@ -116,7 +116,9 @@ class PredictionDisplay:
         truth.text(0.03, 0.97, _in_words(figures), **place)
         title = "residuals"
         if self.bounds is not None and np.isfinite(self.bounds).all():
-            residuals.fill_between(*self._band(), color=COLOURS[4], alpha=0.25, linewidth=0)
+            residuals.fill_between(
+                *self._band(self.bounds), color=COLOURS[4], alpha=0.25, linewidth=0
+            )
             title = f"residuals; intervals hold {figures['coverage']:.1%}"
         below = f"predicted {self.name}"
         truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
@@ -127,7 +129,7 @@ class PredictionDisplay:
             quieten(each)
         return self
 
-    def _band(self):
+    def _band(self, bounds):
         """Return predictions, and the mean ends of intervals of about the same, less them.
 
         Rows of several folds have intervals of several models.
@@ -135,7 +137,7 @@ class PredictionDisplay:
         order = np.argsort(self.predictions, kind="stable")
         parts = np.array_split(order, min(_BANDS, order.size))
         said = np.array([self.predictions[part].mean() for part in parts])
-        away = self.bounds - self.predictions[:, None]
+        away = bounds - self.predictions[:, None]
         ends = np.array([away[part].mean(axis=0) for part in parts])
         # From the first to the last dot.
         said[0], said[-1] = self.predictions[order[[0, -1]]]

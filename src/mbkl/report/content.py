@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -438,7 +439,7 @@ def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
     edges = np.unique(np.quantile(y, levels, method="nearest"))
     groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
-    names = [f"{low:.4g} to {high:.4g}" for low, high in zip(edges, edges[1:])]
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
     return np.array(names or [f"{edges[0]:.4g}"]), groups
 
 

@@ -35,7 +35,7 @@ function numberQuality(section, { numbers }) {
   // Dots, a line where predictions are right, and a band behind them.
   function picture(title, below, left, xs, ys, right, band) {
     const width = 440, height = 330, from = 62, to = width - 10, top = 10, bottom = height - 38;
-    const all = [...ys, ...right.map(([, value]) => value), ...band.flat(2)];
+    const all = [...ys, ...right.map(([, value]) => value), ...band.flat().map(([, value]) => value)];
     const [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), Math.min(...all), Math.max(...all)];
     const room = (low, high) => 0.03 * (high - low) || 1;
     const x = scale(xLow - room(xLow, xHigh), xHigh + room(xLow, xHigh), from, to);
