@@ -24,8 +24,8 @@ print(f"R2 {model.score(X_test, y_test):.3f}")
 print(f"{((lower <= y_test) & (y_test <= upper)).mean():.1%} are within their 90 % interval")
 
 # %%
-# Dots on the dashed line are predicted exactly. The band of the intervals is as wide as residuals of
-# rows that took no part in learning: here it is the noise, whose standard deviation is one.
+# Dots on the dashed line are predicted exactly. The band of the intervals is as wide as residuals
+# of rows that took no part in learning: here it is the noise, whose standard deviation is one.
 
 PredictionDisplay.from_estimator(model, X_test, y_test)
 plt.show()
