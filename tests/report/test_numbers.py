@@ -74,7 +74,7 @@ def test_what_the_page_knows_of_intervals_is_what_python_says(rows, tmp_path, lo
     unit = np.sqrt(said) if panel["isLogarithm"] else 1.0
     bounds = np.column_stack([said + unit * panel["lower"][0], said + unit * panel["upper"][0]])
     np.testing.assert_allclose(np.maximum(bounds, 0), np.maximum(model.predict_interval(row), 0))
-    assert data["scores"] == ["logarithm of rent" if loss == "poisson" else "rent"]
+    assert data["scores"] == ["the logarithm of rent" if loss == "poisson" else "rent"]
 
 
 def test_too_few_rows_for_intervals(rows, tmp_path):

@@ -140,7 +140,7 @@ def test_bad_input(fitted, tmp_path):
     path = tmp_path / "report.html"
     with pytest.raises(NotFittedError):
         write_report(MBKLClassifier(), X, y, path)
-    with pytest.raises(TypeError, match="MBKLClassifier, got dict"):
+    with pytest.raises(TypeError, match="MBKLRegressor, got dict"):
         write_report({}, X, y, path)
     with pytest.raises(ValueError, match="belong together"):
         write_report(model, X, y, path, X_test=X)

@@ -117,7 +117,7 @@ def write_report(
     explanation = explain_global(model, X, columns=columns)
     targets = _target_names(model, y, target) if is_regressor(model) else ()
     if targets:
-        words = "logarithm of {}" if model.loss == "poisson" else "{}"
+        words = "the logarithm of {}" if model.loss == "poisson" else "{}"
         explanation = replace(explanation, classes=tuple(map(words.format, targets)))
     shown = content.columns_to_show(explanation, max_features)
     how = "training" if X_test is None else "new"
