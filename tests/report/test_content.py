@@ -12,7 +12,7 @@ from mbkl.report import content
 def explained(model, X, columns=None):
     """Explain a model by column, one for each feature where none are given."""
     names = [f"x{i}" for i in range(X.shape[1])]
-    columns = columns or columns_of_features(names, model.levels_, X)
+    columns = columns or columns_of_features(names, [None] * len(names), X)
     return explain_global(model, X, columns=columns)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
 from mbkl.cli.options import DataFile, Learning, Reading
+
+if TYPE_CHECKING:
+    from mbkl.tabular import Frame
 
 
 def fit(
@@ -57,7 +60,7 @@ def fit(
         model = steps.watch(
             learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
         )
-        model.fit(X, frame.y)
+        model.fit(X, _with_name(frame))
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
         rules = encoder.rules if encoder else None
@@ -81,3 +84,10 @@ def fit(
         f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
     )
     console.result(summary)
+
+
+def _with_name(frame: Frame) -> Any:
+    """Return the labels, or numbers that know what they are called."""
+    import pandas as pd
+
+    return pd.Series(frame.y, name=frame.target) if frame.task == "regression" else frame.y

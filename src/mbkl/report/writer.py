@@ -194,7 +194,7 @@ def _hash(text: str) -> str:
 def _target_names(model, y, target: str | None) -> tuple[str, ...]:
     """Return what a regressor predicts: the name of y, or those of its columns."""
     if model.n_outputs_ == 1:
-        name = target or getattr(y, "name", None) or "y"
+        name = target or getattr(y, "name", None) or score_classes(model)[0]
         return (str(name),)
     return tuple(str(name) for name in getattr(y, "columns", score_classes(model)))
 
