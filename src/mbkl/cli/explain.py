@@ -154,30 +154,51 @@ def _show_row(
     row: int,
     top: int,
 ) -> None:
-    """Print what the features add to the score of the class that is predicted."""
+    """Print what the features add to the number, or to the score of the class, predicted."""
     import numpy as np
 
     scores = explanation.scores[0]
-    two_classes = scores.size == 1
-    best = int(scores[0] > 0) if two_classes else int(scores.argmax())
-    label = trained.model.classes_.tolist()[best]
-    # With two classes there is one score, and what is for one of them is against the other.
-    sign, column = (1 if best else -1, 0) if two_classes else (1, best)
+    if trained.predicts_numbers:
+        is_logarithm = trained.model.loss == "poisson"
+        label = float(np.exp(scores[0]) if is_logarithm else scores[0])
+        sign, column = 1, 0
+        target = trained.target or "the prediction"
+        words = f"row {row}: {target} is {label:.6g} because"
+        adds = "adds to its logarithm" if is_logarithm else "adds"
+    else:
+        label, sign, column = _said_of_classes(trained, scores)
+        words, adds = f"row {row} is '{label}' because", "adds"
     added = sign * explanation.contributions[0, :, column]
     order = np.argsort(-np.abs(added), kind="stable")[:top]
 
     names, shown = explanation.feature_names, added[order].sum()
     start, score = sign * explanation.baseline[column], sign * scores[column]
 
-    def show() -> None:
-        rows = [[names[i], values[i], f"{added[i]:+.3f}"] for i in order]
-        if order.size < added.size:
-            rows.append(["all other columns", "", f"{score - start - shown:+.3f}"])
-        rows += [["a mean row", "", f"{start:+.3f}"], ["sum", "", f"{score:+.3f}"]]
-        console.grid(rows, [f"row {row} is '{label}' because", "value", "adds"])
+    # Scores of classes are of the order of one, numbers of any size.
+    write = "{:+.3f}".format
+    if trained.predicts_numbers:
+        write = "{:+.4g}".format
 
-    content = {"row": row, "label": label, "values": values, **explanation.to_dict()}
+    def show() -> None:
+        rows = [[names[i], values[i], write(added[i])] for i in order]
+        if order.size < added.size:
+            rows.append(["all other columns", "", write(score - start - shown)])
+        rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
+        console.grid(rows, [words, "value", adds])
+
+    name = "prediction" if trained.predicts_numbers else "label"
+    content = {"row": row, name: label, "values": values, **explanation.to_dict()}
     console.result(content, show)
+
+
+def _said_of_classes(trained: Trained, scores: Any) -> tuple[Any, int, int]:
+    """Return the class of a row, the score that is of it, and the sign that it is of it with."""
+    two_classes = scores.size == 1
+    best = int(scores[0] > 0) if two_classes else int(scores.argmax())
+    label = trained.model.classes_.tolist()[best]
+    # With two classes there is one score, and what is for one of them is against the other.
+    sign, column = (1 if best else -1, 0) if two_classes else (1, best)
+    return label, sign, column
 
 
 def _in_words(value: str | float | None) -> str:

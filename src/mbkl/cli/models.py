@@ -13,7 +13,7 @@ from mbkl.tabular import Frame, FrameError, TableEncoder, read_frame
 from mbkl.tabular.columns import kinds_of
 
 if TYPE_CHECKING:
-    from mbkl import MBKLClassifier
+    from mbkl import MBKLClassifier, MBKLRegressor
     from mbkl.explain import InputColumn
 
 
@@ -25,7 +25,7 @@ class Trained:
     ----------
     path : Path
         The model file.
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
     rules : list of dict or None
         Those of a `TableEncoder`; None if features are what they are in the file.
     target : str or None
@@ -35,7 +35,7 @@ class Trained:
     """
 
     path: Path
-    model: MBKLClassifier
+    model: MBKLClassifier | MBKLRegressor
     rules: list[dict[str, Any]] | None = None
     target: str | None = None
     dialect: dict[str, Any] = field(default_factory=dict)
@@ -54,10 +54,14 @@ class Trained:
             raise ValueError(f"{path}: {error} {remedy}") from None
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
+        if getattr(model, "is_multi_output_", False):
+            raise ValueError(f"{path}: this model has several targets; use it from Python.")
         return cls._checked(path, model, extra)
 
     @classmethod
-    def _checked(cls, path: Path, model: MBKLClassifier, extra: dict[str, Any]) -> Trained:
+    def _checked(
+        cls, path: Path, model: MBKLClassifier | MBKLRegressor, extra: dict[str, Any]
+    ) -> Trained:
         """Take from a file what `save` wrote; anything else in it is an error."""
         rules, target = extra.get("rules"), extra.get("target")
         dialect = extra.get("dialect", {})
@@ -92,11 +96,13 @@ class Trained:
         """Read rows whose labels are known."""
         target = target or self.target
         text = self._text_columns
-        if target is not None and self.model.classes_.dtype.kind == "U":
+        classes = None if self.predicts_numbers else self.model.classes_
+        if target is not None and classes is not None and classes.dtype.kind == "U":
             text.append(target)  # labels such as 1 and 2 are text if the model knows others
-        frame = self._read(path, text, target=target, task="classification", keep=self._columns)
+        task = "regression" if classes is None else "classification"
+        frame = self._read(path, text, target=target, task=task, keep=self._columns)
         console.notes(frame.notes)
-        return frame.with_classes(self.model.classes_)
+        return frame if classes is None else frame.with_classes(classes)
 
     def _read(self, path: Path, text: list[str], **options: Any) -> Frame:
         return read_frame(path, text=text, **self.dialect, **options)
@@ -123,6 +129,11 @@ class Trained:
                     f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
                 )
         return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether the model is a regressor."""
+        return not hasattr(self.model, "classes_")
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
         """Return what the features are made of, or None where they are columns themselves."""

@@ -4,6 +4,7 @@ from mbkl.plot.importance import ImportanceDisplay
 from mbkl.plot.interaction import InteractionDisplay
 from mbkl.plot.kernel_matrix import KernelMatrixDisplay
 from mbkl.plot.path import PathDisplay
+from mbkl.plot.prediction import PredictionDisplay
 from mbkl.plot.quality import QualityDisplay
 from mbkl.plot.shape_function import ShapeFunctionDisplay
 from mbkl.plot.waterfall import WaterfallDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "InteractionDisplay",
     "KernelMatrixDisplay",
     "PathDisplay",
+    "PredictionDisplay",
     "QualityDisplay",
     "ShapeFunctionDisplay",
     "WaterfallDisplay",

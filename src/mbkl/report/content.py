@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from mbkl.explain import (
@@ -33,7 +34,9 @@ from mbkl.explain.inside import (
     just_above,
 )
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
+from mbkl.explain.number_quality import figures_of_the_mean, number_figures
 from mbkl.explain.shapes import finite
+from mbkl.learn.residuals import Residuals
 from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # Steps of a shape function that a screen can show.
@@ -49,6 +52,9 @@ _PAIRS, _GROUPS, _CURVES = 10, 8, 24
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
 # Without new rows the accuracy is that of so many folds, or on more rows of the first of them.
 _FOLDS, _ROWS_IN_FOLDS = 5, 5_000
+# Share of the rows that intervals of numbers are to hold, dots that a picture of them can show,
+# and groups of a target whose rows are told apart in the kernel.
+_COVERAGE, _DOTS, _GROUPS_OF_NUMBERS = 0.9, 1_200, 5
 
 
 def describe_model(model) -> list[list[str]]:
@@ -84,12 +90,14 @@ _kind.register(ProjectionMaps, lambda maps: "projections")
 
 @dataclass(frozen=True)
 class Guesses:
-    """What was said about rows whose classes are known.
+    """What was said about rows whose classes or numbers are known.
 
     Parameters
     ----------
-    y, said : ndarray of shape (n_rows,)
-    probabilities : ndarray of shape (n_rows, n_classes) or None
+    y, said : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    more : ndarray or None
+        Probabilities of shape (n_rows, n_classes); or bounds of numbers, of shape
+        (n_rows, n_targets, 2).
     how : {"new", "folds", "held out", "training"}
         Rows that are new, that models of other folds or rows have not seen, or that the model
         has learned from.
@@ -97,15 +105,18 @@ class Guesses:
 
     y: NDArray
     said: NDArray
-    probabilities: NDArray | None
+    more: NDArray | None
     how: str
 
 
 def guesses(model, X, y, how: str) -> Guesses:
     """Return what a model says about rows."""
-    has_probabilities = hasattr(model, "predict_proba")
-    chances = model.predict_proba(X) if has_probabilities else None
-    return Guesses(np.asarray(y), model.predict(X), chances, how)
+    more = None
+    if is_regressor(model):
+        more = model.predict_interval(X, _COVERAGE)
+    elif hasattr(model, "predict_proba"):
+        more = model.predict_proba(X)
+    return Guesses(np.asarray(y), model.predict(X), more, how)
 
 
 def cross_validated(model, X, y) -> Guesses | None:
@@ -117,28 +128,71 @@ def cross_validated(model, X, y) -> Guesses | None:
     y = np.asarray(y)
     alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
     alike.set_params(**{"checkpoint": None} if "checkpoint" in alike.get_params() else {})
-    counts = np.unique(y, return_counts=True)[1]
-    if counts.min() < 2 or y.size < _FOLDS:
+    folds = _folds(model, y)
+    if folds is None:
         return None
-    folds = StratifiedKFold(min(_FOLDS, counts.max()), shuffle=True, random_state=0)
-    parts, outside_rows, chances = [], [], []
+    parts, outside_rows, more = [], [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
-        for inside, outside in folds.split(np.zeros(y.size), y):
+        for inside, outside in folds.split(np.zeros(len(y)), y):
             part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
             own = guesses(part, _safe_indexing(X, outside), y[outside], "folds")
-            if part.classes_.size < model.classes_.size:
+            if not is_regressor(model) and part.classes_.size < model.classes_.size:
                 return None
             parts.append(own.said)
             outside_rows.append(outside)
-            chances.append(own.probabilities)
-            if y.size > _ROWS_IN_FOLDS:
+            more.append(own.more)
+            if len(y) > _ROWS_IN_FOLDS:
                 break
     rows = np.concatenate(outside_rows)
-    known = [own for own in chances if own is not None]
+    known = [own for own in more if own is not None]
     joined = np.concatenate(known) if known else None
     how = "held out" if len(parts) == 1 else "folds"
     return Guesses(y[rows], np.concatenate(parts), joined, how)
+
+
+def _folds(model, y: NDArray) -> KFold | StratifiedKFold | None:
+    """Return how to divide rows, or None where they are too few."""
+    if len(y) < _FOLDS:
+        return None
+    if is_regressor(model):
+        return KFold(_FOLDS, shuffle=True, random_state=0)
+    counts = np.unique(y, return_counts=True)[1]
+    if counts.min() < 2:
+        return None
+    return StratifiedKFold(min(_FOLDS, counts.max()), shuffle=True, random_state=0)
+
+
+def numbers(made: Guesses, names: Sequence[str]) -> dict:
+    """Return figures of predicted numbers, and dots to draw, for each target."""
+    assert made.more is not None
+    n_rows = len(made.y)
+    y, said = made.y.reshape(n_rows, -1).astype(np.float64), made.said.reshape(n_rows, -1)
+    bounds = made.more.reshape(n_rows, -1, 2)
+    shown = np.arange(n_rows)
+    if n_rows > _DOTS:
+        shown = np.sort(np.random.default_rng(0).choice(n_rows, _DOTS, replace=False))
+    return {
+        "how": made.how,
+        "rows": n_rows,
+        "coverage": _COVERAGE,
+        "targets": [
+            {
+                "name": name,
+                "figures": _finite(number_figures(y[:, k], said[:, k], bounds[:, k])),
+                "mean": _finite(figures_of_the_mean(y[:, k], _COVERAGE)),
+                "said": rounded(said[shown, k]),
+                "truth": rounded(y[shown, k]),
+                "lower": finite(bounds[shown, k, 0]),
+                "upper": finite(bounds[shown, k, 1]),
+            }
+            for k, name in enumerate(names)
+        ],
+    }
+
+
+def _finite(figures: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
 
 def accuracy(model, made: Guesses) -> dict:
@@ -167,9 +221,9 @@ def accuracy(model, made: Guesses) -> dict:
         "figures": {},
         "curves": [],
     }
-    if made.probabilities is not None:
-        found["figures"] = probability_figures(y, made.probabilities, model.classes_)
-        curves = quality_curves(y, made.probabilities, model.classes_)
+    if made.more is not None:
+        found["figures"] = probability_figures(y, made.more, model.classes_)
+        curves = quality_curves(y, made.more, model.classes_)
         curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
         found["curves"] = [
             {
@@ -355,17 +409,22 @@ def _shape(shape: FeatureShape) -> dict:
 
 
 def kernel(model, X, y) -> dict:
-    """Return the kernel matrix of rows sorted by class, in 256 steps."""
+    """Return the kernel matrix of rows sorted by class or number, in 256 steps."""
     y = np.asarray(y)
-    rows = rows_by_class(model._validate_new(X), y, _KERNEL_ROWS)
+    names, groups = np.unique(y, return_inverse=True)
+    if is_regressor(model):
+        y = y.reshape(len(y), -1)[:, 0]
+        names, groups = _groups_of_numbers(y)
+    rows = rows_by_class(model._validate_new(X), groups, _KERNEL_ROWS)
+    rows = rows[np.argsort(y[rows], kind="stable")]
     values = kernel_matrix(model, _safe_indexing(X, rows))
-    classes, codes = np.unique(y[rows], return_inverse=True)
+    present, codes = np.unique(groups[rows], return_inverse=True)
     same = codes[:, None] == codes
     apart = ~np.eye(rows.size, dtype=bool)
     low, high = np.quantile(values[apart], [0.01, 0.99]) if rows.size > 1 else (0.0, 1.0)
     steps = np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)
     return {
-        "names": [str(label) for label in classes.tolist()],
+        "names": [str(label) for label in names[present].tolist()],
         "counts": np.bincount(codes).tolist(),
         "shades": pack(np.rint(255 * steps), "u1"),
         "low": float(low),
@@ -373,6 +432,15 @@ def kernel(model, X, y) -> dict:
         "same": _mean(values[same & apart]),
         "different": _mean(values[~same]),
     }
+
+
+def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
+    """Divide numbers into groups of about as many rows; return what they are, and each row's."""
+    levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
+    edges = np.unique(np.quantile(y, levels, method="nearest"))
+    groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
+    return np.array(names or [f"{edges[0]:.4g}"]), groups
 
 
 def _mean(values: NDArray) -> float | None:
@@ -394,8 +462,12 @@ def what_if(
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):
         return None
-    frequency = [-(y == label).sum() for label in explanation.classes]
-    columns = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
+    columns = np.arange(n_scores)
+    if n_columns < n_scores:
+        if is_regressor(model):
+            return None
+        frequency = [-(y == label).sum() for label in explanation.classes]
+        columns = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
     data = model._validate_new(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
     chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
@@ -403,13 +475,11 @@ def what_if(
     used = {shape.feature: shape for shape in explanation.shapes}
     return {
         "model": portable_model(predictor, columns),
-        "classes": [str(label) for label in model.classes_.tolist()],
         "columns": columns.tolist(),
-        "chances": _chances(model),
+        **(_of_numbers(model, y[chosen]) if is_regressor(model) else _of_classes(model, y[chosen])),
         "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
-        "labels": [str(label) for label in y[chosen].tolist()],
         "features": [
             {
                 "features": list(column.features),
@@ -421,6 +491,27 @@ def what_if(
             }
             for column in (explanation.columns[place] for place in shown)
         ],
+    }
+
+
+def _of_classes(model, y: NDArray) -> dict:
+    """Return what the page needs to tell of classes: what rows are, and how scores are read."""
+    return {
+        "classes": [str(label) for label in model.classes_.tolist()],
+        "labels": [str(label) for label in y.tolist()],
+        "chances": _chances(model),
+    }
+
+
+def _of_numbers(model, y: NDArray) -> dict:
+    """Return what the page needs to tell of numbers: what rows are, and their intervals."""
+    lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(_COVERAGE)
+    return {
+        "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
+        "lower": finite(lower),
+        "upper": finite(upper),
+        "coverage": _COVERAGE,
+        "isLogarithm": model.loss == "poisson",
     }
 
 
@@ -462,8 +553,16 @@ def path(model) -> dict | None:
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
-        "scoring": model.scoring.replace("_", " "),
+        "scoring": _scoring(model),
     }
+
+
+def _scoring(model) -> str:
+    """Return what a search maximises, in words."""
+    if not is_regressor(model):
+        return model.scoring.replace("_", " ")
+    is_r2 = model.scoring == "r2" or (model.scoring == "auto" and model.loss == "squared_error")
+    return "R2" if is_r2 else "minus loss"
 
 
 def rounded(values: NDArray, digits: int = 5) -> list:

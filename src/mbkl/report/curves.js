@@ -65,18 +65,19 @@ function shapeFunctions(section, data) {
   const names = data.scores;
   const feature = element("select", { id: "shape-feature" }, ...data.shapes.map((shape) => element("option", {}, shape.name)));
   const group = element("select", { id: "shape-class" },
-    names.length > 1 && names.length <= 6 ? element("option", { value: "all" }, "all classes") : null,
+    names.length > 1 && names.length <= 6 ? element("option", { value: "all" }, data.numbers ? "all targets" : "all classes") : null,
     ...names.map((name, i) => element("option", { value: i }, name)));
   const holder = element("div", { class: "chart" });
   const cursor = element("input", { type: "range", min: 0, max: 200, value: 100, step: 1, "aria-label": "Value of the column" });
   const readout = element("p", { class: "readout" });
   const some = data.shapes.length < data.columns ? ` Here are the ${data.shapes.length} most important of ${whole(data.columns)}.` : "";
   section.append(
-    element("p", {}, names.length > 1 ? "What the value of a column adds to the score of a class"
+    element("p", {}, data.numbers ? `What the value of a column adds to ${names.length > 1 ? "a target" : names[0]}`
+      : names.length > 1 ? "What the value of a column adds to the score of a class"
       : `What the value of a column adds to the score of ${names[0]} (and takes from that of ${data.classes.find((name) => name !== names[0])})`,
     ", on average over the other columns, and how many rows have such values.", some),
     element("div", { class: "controls" }, element("label", { for: "shape-feature" }, "Column"), feature,
-      ...(names.length > 1 ? [element("label", { for: "shape-class" }, "Class"), group] : [])),
+      ...(names.length > 1 ? [element("label", { for: "shape-class" }, data.numbers ? "Target" : "Class"), group] : [])),
     holder, cursor, readout);
 
   let mark = () => {};
@@ -139,7 +140,7 @@ function shapeFunctions(section, data) {
       tell();
     };
     const chart = svg("svg", { width, height, role: "img", onpointermove: point, onpointerdown: point,
-      "aria-label": `${name}: what it adds to the score of ${columns().map((column) => names[column]).join(", ")}` },
+      "aria-label": `${name}: what it adds to ${columns().map((column) => scoreOf(data, names[column])).join(", ")}` },
     axisLeft(y, ticks(low - room, high + room, 5), left, right), axisBelow(x, ticks(edges[0], edges[edges.length - 1], Math.max(width / (write === date ? 110 : 80), 4)), top, bottom, write === date ? date : number),
     svg("g", { class: "density" }, ...rows), ...steps, rule, ...dots,
     svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, shorten(name, 60)));
@@ -151,7 +152,7 @@ function shapeFunctions(section, data) {
   redraw();
 }
 
-function searchPath(section, path) {
+function searchPath(section, path, write) {
   const keys = path.C.map((_, i) => JSON.stringify([path.CKernel[i], path.depth[i]]));
   const kernels = new Set(path.CKernel).size > 1;
   const lines = [...new Set(keys)].map((key) => {
@@ -163,7 +164,7 @@ function searchPath(section, path) {
   const holder = element("div", { class: "chart" });
   const title = `${path.scoring} of the folds`;
   section.append(element("p", {}, `${path.C.length} candidates were compared by cross-validation; `
-    + `C = ${number(path.chosen.C)} was chosen, with a mean ${path.scoring} of ${percent(path.chosen.score)}.`), holder);
+    + `C = ${number(path.chosen.C)} was chosen, with a mean ${path.scoring} of ${write(path.chosen.score)}.`), holder);
   drawn(holder, (width) => {
     const height = 250, left = 60, right = width - 12, top = 12, bottom = height - 40;
     const logs = path.C.map(Math.log10);
@@ -177,7 +178,7 @@ function searchPath(section, path) {
     ]);
     const chosen = x(Math.log10(path.chosen.C));
     const chart = svg("svg", { width, height, role: "img", "aria-label": `${title} along the cost C; the table below has the figures` },
-      axisLeft(y, ticks(low - room, high + room, 4), left, right, (value) => percent(value)),
+      axisLeft(y, ticks(low - room, high + room, 4), left, right, (value) => write(value)),
       axisBelow(x, costs, top, bottom, (value) => number(10 ** value)),
       svg("line", { class: "cursor", x1: chosen, x2: chosen, y1: top, y2: bottom }), ...drawnLines,
       svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "cost C (dashed: chosen)"));
@@ -190,5 +191,5 @@ function searchPath(section, path) {
     element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All candidates" },
       element("table", { class: "figures", "aria-label": "All candidates" }, element("thead", {}, element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)))),
         element("tbody", {}, ...path.C.map((C, i) => element("tr", {}, ...[number(C), number(path.CKernel[i]), number(path.depth[i]),
-          percent(path.score[i]), percent(path.deviation[i]), whole(Math.round(path.maps[i]))].map((text) => element("td", {}, text)))))))));
+          write(path.score[i]), write(path.deviation[i]), whole(Math.round(path.maps[i]))].map((text) => element("td", {}, text)))))))));
 }

@@ -1,4 +1,4 @@
-// Change a row, see the probabilities move.
+// Change a row, see the probabilities or the number move.
 
 // Probabilities from scores, as in Python; the scores of two classes are one.
 function chancesOf({ rule, temperature, offset }, scores) {
@@ -19,6 +19,61 @@ function chancesOf({ rule, temperature, offset }, scores) {
   return odds.map((value) => value / sum);
 }
 
+// What the page says of a row: its class, and the probabilities or scores of all.
+function classOutcome(data, panel, scores) {
+  const isTwo = data.scores.length === 1;
+  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
+  const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
+  const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
+  const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
+  const isWhole = isTwo || names.length === panel.classes.length;
+  const hasChances = panel.chances !== null && isWhole;
+  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const verdict = element("p", { class: "verdict", role: "status" });
+  const chart = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
+    "aria-label": hasChances ? "Probabilities of the classes" : "Scores of the classes" });
+  let shown = [];
+
+  return {
+    nodes: [verdict, chart],
+    mistake: "next mistake",
+    isMistake,
+    option: (i) => `row ${panel.numbers[i]}: ${panel.labels[i]}${isMistake(i) ? `, taken for ${names[best(scores[i])]}` : ""}`,
+    limits: isWhole ? [] : [`the ${names.length} most frequent of ${panel.classes.length} classes`],
+    choose(row) {
+      const all = barsOf(scores[row]);
+      const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
+      shown = order.slice(0, 12).sort((a, b) => a - b);
+    },
+    update(found, chosen, moved) {
+      const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
+      if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
+      const chances = hasChances ? chancesOf(panel.chances, found) : null;
+      chart.replaceChildren(...shown.map((i) => {
+        if (chances) {
+          const bar = element("span", { class: "bar" });
+          bar.style.width = `${100 * chances[i]}%`;
+          return element("li", { class: i === winner ? "best" : null, "data-score": all[i], "data-chance": chances[i], title: `score ${signed(all[i])}` },
+            element("span", { class: "name", title: names[i] }, names[i]),
+            element("span", { class: "track", "aria-hidden": "true" }, bar),
+            element("span", { class: "value" }, percent(chances[i])));
+        }
+        const share = Math.min(Math.abs(all[i]) / largest, 1) * 50;
+        const bar = element("span", { class: "bar" });
+        bar.style.width = `${share}%`;
+        bar.style.left = `${all[i] < 0 ? 50 - share : 50}%`;
+        return element("li", { class: i === winner ? "best" : null, "data-score": all[i] },
+          element("span", { class: "name", title: names[i] }, names[i]),
+          element("span", { class: "track", "aria-hidden": "true" }, bar),
+          element("span", { class: "value" }, signed(all[i])));
+      }));
+      verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
+        winner !== before ? `, before the change ${names[before]}` : "",
+        `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.join(", ")}.` : "");
+    },
+  };
+}
+
 function whatIf(section, data) {
   const panel = data.whatIf;
   if (!panel) {
@@ -30,33 +85,18 @@ function whatIf(section, data) {
   const values = unpack(panel.rows);
   const width = data.features;
   const rows = panel.labels.map((_, i) => values.subarray(i * width, (i + 1) * width));
-  const isTwo = data.scores.length === 1;
-  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
   const scores = rows.map(scoresOf);
-  const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
-  const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
-  const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
-  const isWhole = isTwo || names.length === panel.classes.length;
-  const hasChances = panel.chances !== null && isWhole;
-  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const outcome = (data.numbers ? numberOutcome : classOutcome)(data, panel, scores);
   let current = Float64Array.from(rows[0]);
   let chosen = 0;
-  let shown = [];
 
   const choice = element("select", { id: "what-if-row", onchange: () => choose(choice.selectedIndex) },
-    ...rows.map((_, i) => {
-      const guess = names[best(scores[i])], truth = panel.labels[i];
-      const text = `row ${panel.numbers[i]}: ${truth}${isMistake(i) ? `, taken for ${guess}` : ""}`;
-      return element("option", { "data-scores": Array.from(scores[i]).join(" ") }, text);
-    }));
+    ...rows.map((_, i) => element("option", { "data-scores": Array.from(scores[i]).join(" ") }, outcome.option(i))));
   const step = (by) => { choose((chosen + by + rows.length) % rows.length); };
   const nextMistake = () => {
     const order = rows.map((_, i) => (chosen + 1 + i) % rows.length);
-    choose(order.find(isMistake));
+    choose(order.find(outcome.isMistake));
   };
-  const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
-    "aria-label": hasChances ? "Probabilities of the classes" : "Scores of the classes" });
   const sliders = element("div", { class: "sliders" }), more = element("div", { class: "sliders" });
   const controls = panel.features.map((column, place) => (column.kind === "category" ? list : slider)(column, place));
   const differs = ({ features }) => features.some((feature) => !Object.is(current[feature], rows[chosen][feature]));
@@ -116,47 +156,20 @@ function whatIf(section, data) {
     chosen = row;
     choice.selectedIndex = row;
     current = Float64Array.from(rows[row]);
-    const all = barsOf(scores[row]);
-    const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
-    shown = order.slice(0, 12).sort((a, b) => a - b);
+    outcome.choose(row);
     controls.forEach((show) => show());
     update();
   }
 
   function update() {
-    const found = scoresOf(current);
-    const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
-    if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
-    const chances = hasChances ? chancesOf(panel.chances, found) : null;
-    chart.replaceChildren(...shown.map((i) => {
-      if (chances) {
-        const bar = element("span", { class: "bar" });
-        bar.style.width = `${100 * chances[i]}%`;
-        return element("li", { class: i === winner ? "best" : null, "data-score": all[i], "data-chance": chances[i], title: `score ${signed(all[i])}` },
-          element("span", { class: "name", title: names[i] }, names[i]),
-          element("span", { class: "track", "aria-hidden": "true" }, bar),
-          element("span", { class: "value" }, percent(chances[i])));
-      }
-      const share = Math.min(Math.abs(all[i]) / largest, 1) * 50;
-      const bar = element("span", { class: "bar" });
-      bar.style.width = `${share}%`;
-      bar.style.left = `${all[i] < 0 ? 50 - share : 50}%`;
-      return element("li", { class: i === winner ? "best" : null, "data-score": all[i] },
-        element("span", { class: "name", title: names[i] }, names[i]),
-        element("span", { class: "track", "aria-hidden": "true" }, bar),
-        element("span", { class: "value" }, signed(all[i])));
-    }));
-    const moved = panel.features.filter(differs);
-    verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
-      winner !== before ? `, before the change ${names[before]}` : "",
-      `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.map((feature) => feature.name).join(", ")}.` : "");
+    outcome.update(scoresOf(current), chosen, panel.features.filter(differs).map((feature) => feature.name));
   }
 
   const rest = panel.features.length - 8;
   const limits = [];
   if (rows.length < panel.of) limits.push(`${rows.length} of ${whole(panel.of)} rows`);
   if (panel.features.length < data.columns) limits.push(`the ${panel.features.length} most important of ${whole(data.columns)} columns`);
-  if (!isWhole) limits.push(`the ${names.length} most frequent of ${panel.classes.length} classes`);
+  limits.push(...outcome.limits);
   section.append(
     element("p", {}, "Choose a row, change it, and see what the model would say. The page computes it from the model's own tables.",
       limits.length ? ` Here are ${limits.join(", ")}.` : ""),
@@ -164,10 +177,10 @@ function whatIf(section, data) {
       element("label", { for: "what-if-row" }, "Row"), choice,
       element("button", { type: "button", onclick: () => step(-1) }, "previous"),
       element("button", { type: "button", onclick: () => step(1) }, "next"),
-      rows.some((_, i) => isMistake(i)) ? element("button", { type: "button", onclick: nextMistake }, "next mistake") : null,
+      rows.some((_, i) => outcome.isMistake(i)) ? element("button", { type: "button", onclick: nextMistake }, outcome.mistake) : null,
       element("button", { type: "button", onclick: () => choose(chosen) }, "undo changes")),
     element("div", { class: "what-if" },
-      element("div", { class: "outcome" }, verdict, chart),
+      element("div", { class: "outcome" }, ...outcome.nodes),
       element("div", {}, sliders, rest > 0 ? element("details", {}, element("summary", {}, `${rest} more columns`), more) : null)));
   choose(0);
 }
