@@ -206,7 +206,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. On more than 10,000 rows in memory it grows ferns instead: each asks
+    share of stumps, and C. On more than 10,000 rows it grows ferns instead: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", C=1.0)``.
