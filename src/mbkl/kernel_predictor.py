@@ -51,6 +51,16 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         can_grow = self.loss != "hinge" and self.device == "cpu"
         return can_grow and shape[0] > self._ROWS_OF_GROWTH
 
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        """Grow ferns, or draw maps and take the steps, as parameters and rows suggest."""
+        if self.grows(data.rows.shape):
+            return self._grow(data, progress)
+        data = self._to_draw_for(data)
+        choice = self._choose(data, progress)
+        learner = self._draw(data, choice, progress)
+        C_kernel, C = costs_of(self, choice, learner)
+        return self._learn(learner.merged, C_kernel, C, choice, data)
+
     def _learn(
         self,
         learner: Learner,

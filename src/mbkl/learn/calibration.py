@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from mbkl.engine.arrays import exact_total
+from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Learner
-from mbkl.learn.labelled_rows import LabelledRows, row_hashes
+from mbkl.solvers.problem import Solution
 
-_N_FOLDS = 3
+N_FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,36 @@ class Temperature:
     value: float
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of rows by models that did not see them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_columns)
+    y, weights : ndarray of shape (n_rows,)
+    rows : ndarray of shape (n_rows,) or None
+        Their numbers, where they are here.
+    """
+
+    scores: NDArray[np.float64]
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    rows: NDArray[np.intp] | None
+
+
 def calibrate(learner: Learner, C_kernel: float, C: float) -> Temperature:
     """Return the temperature that suits rows held out from learning."""
-    scores, rows = held_out_scores(learner, C_kernel, C)
-    y, weights = learner.rows.y[rows], learner.rows.weights[rows]
-    return Temperature(fit_temperature(scores, y, weights))
+    found = held_out_scores(learner, C_kernel, C)
+    return Temperature(fit_temperature(found.scores, found.y, found.weights))
 
 
-def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:
-    """Return scores of rows by models that did not see them.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_rows, n_columns)
-    rows : ndarray of shape (n_rows,)
-    """
+def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
+    """Return scores of all rows by models that did not see them; few rows may all be seen."""
     labelled = learner.rows
-    folds = hash_folds(labelled)
-    scores, rows = [], []
-    for fold in range(_N_FOLDS):
+    folds = labelled.folds(N_FOLDS)
+    parts = []
+    for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         some_class_is_out = labelled.numbers is None and (
             np.unique(labelled.y[inside]).size < labelled.n_classes
@@ -54,32 +65,24 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
             # The fit on all rows warns of the same things.
             warnings.simplefilter("ignore")
             solution = part.learn_classifier(part.learn_kernel(C_kernel), C)
-        scores.append(learner.take(outside).scores(solution))
-        rows.append(outside)
-    if not rows:  # too few rows of some class to hold any out
+        parts.append(_scored(learner.take(outside), solution, outside))
+    if not parts:  # too few rows of some class to hold any out
         solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
-        return learner.scores(solution), np.arange(labelled.y.size)
-    return np.concatenate(scores), np.concatenate(rows)
+        return _scored(learner, solution, np.arange(labelled.n_rows))
+    return _joined(parts)
 
 
-def hash_folds(labelled: LabelledRows) -> NDArray[np.intp]:
-    """Divide the rows of each class into folds of equal weight by a hash of their codes.
+def _scored(learner: Learner, solution: Solution, rows) -> HeldOut:
+    y, weights = collected(learner.rows.y), collected(learner.rows.weights)
+    is_here = isinstance(rows, np.ndarray)
+    return HeldOut(collected(learner.scores(solution)), y, weights, rows if is_here else None)
 
-    Rows with numbers are divided all together.
 
-    Equal rows go to the same fold, so a weight of two is the same as two rows.
-    """
-    hashes = row_hashes(labelled.operator, labelled.seed + 1)[:, 0]
-    folds = np.empty(labelled.y.size, dtype=np.intp)
-    kinds = labelled.y if labelled.numbers is None else np.zeros_like(labelled.y)
-    for kind in range(int(kinds.max(initial=0)) + 1):
-        rows = np.flatnonzero(kinds == kind)
-        order = rows[np.argsort(hashes[rows], kind="stable")]
-        before = np.concatenate([[0.0], np.cumsum(labelled.weights[order])])
-        first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
-        share = before[first_equal] / before[-1]
-        folds[order] = np.minimum((share * _N_FOLDS).astype(np.intp), _N_FOLDS - 1)
-    return folds
+def _joined(parts: list[HeldOut]) -> HeldOut:
+    names = ("scores", "y", "weights")
+    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+    rows = [part.rows for part in parts if part.rows is not None]
+    return HeldOut(*joined, np.concatenate(rows) if rows else None)
 
 
 def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:
