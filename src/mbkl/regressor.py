@@ -64,11 +64,18 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _mixes(self, data: TrainingRows) -> bool:
         """Say whether grown ferns may be mixed with drawn ones."""
-        is_free = self.maps == "auto" and self.theta == "ones" and not self.has_costs
-        return is_free and self.device == "cpu" and not data.rows.in_files
+        return self._is_free and self.device == "cpu" and not data.rows.in_files
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing says that the model has to be one of drawn maps."""
+        return self.maps == "auto" and self.theta == "ones" and not self.has_costs
 
     def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
         """Return so few rows that their kernel matrix is fast, where grown ferns see all rows."""
+        if data.rows.in_files and self._is_free and self.max_memory is None:
+            # They are few, or grown ferns would be the model.
+            data = replace(data, rows=data.rows.in_memory())
         is_ridge = self.loss == "squared_error"
         n_rows = limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
         if data.rows.shape[0] <= n_rows or not self._mixes(data):

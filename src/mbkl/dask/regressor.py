@@ -61,8 +61,7 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
     _HAS_NUMBERS: ClassVar[bool] = True
 
     def _data(self, X: RemoteMatrix, progress: Progress) -> TrainingRows:
-        is_free = self.maps == "auto" and self.theta == "ones" and not self.has_costs
-        if is_free and not self.grows(X.shape):
+        if self._is_free and not self.grows(X.shape):
             rows, y, weights = X.collected()
             self._check_targets(y)
             return self._training_rows(rows, y, weights, progress)

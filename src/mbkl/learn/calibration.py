@@ -79,10 +79,13 @@ def _scored(learner: Learner, solution: Solution, rows) -> HeldOut:
 
 
 def _joined(parts: list[HeldOut]) -> HeldOut:
-    names = ("scores", "y", "weights")
-    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
     rows = [part.rows for part in parts if part.rows is not None]
-    return HeldOut(*joined, np.concatenate(rows) if rows else None)
+    return HeldOut(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate(rows) if rows else None,
+    )
 
 
 def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:
