@@ -18,6 +18,8 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
+
 SMALL = {"maps": ["stumps", "ferns"], "n_maps": 40, "random_state": 0}
 
 
@@ -67,6 +69,14 @@ def test_same_bits_as_in_memory(name, rows, bits_of):
     assert found.residuals_.tobytes() == plain.residuals_.tobytes()
     assert found.n_held_out_ == plain.n_held_out_
     np.testing.assert_array_equal(found.predict(rows[0]), plain.predict(rows[0]))
+
+
+def test_several_targets_of_few_rows(rows, bits_of):
+    X, y, weights = (each[:150] for each in rows)
+    targets = np.column_stack([y, -y])
+    plain = mbkl.MBKLRegressor(random_state=0).fit(X, targets, weights)
+    found = fitted(MBKLRegressor(random_state=0), X, targets, weights)
+    assert bits_of(found) == bits_of(plain)
 
 
 @pytest.mark.parametrize("n_parts", [1, 4])
@@ -147,11 +157,25 @@ def test_a_cluster_of_processes(client, rows, bits_of, tmp_path):
     )
 
 
+def test_several_targets(client, rows, bits_of):
+    X, y, weights = rows
+    targets = np.column_stack([y, np.round(X[:, 3]), np.abs(y - 80)])
+    targets[np.isnan(targets)] = 0.0
+    plain = mbkl.MBKLRegressor(**SMALL).fit(X, targets, weights)
+    parts = da.from_array(X, chunks=(2_500, 5))
+    model = MBKLRegressor(**SMALL).fit(parts, da.from_array(targets, chunks=(2_000, 2)), weights)
+    assert bits_of(model) == bits_of(plain)
+    for method in ("predict", "predict_interval"):
+        found, expected = getattr(model, method)(parts), getattr(plain, method)(X)
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found.compute(), expected)
+
+
 BAD = {
     "text": (lambda y: np.where(y > 90, "x", "y").astype(object), "targets that are no numbers"),
     "missing": (lambda y: np.where(y > 90, np.nan, y), "missing labels"),
     "infinite": (lambda y: np.where(y > 90, np.inf, y), "infinite targets"),
-    "several targets": (lambda y: np.column_stack([y, y]), "y must have one dimension"),
+    "three dimensions": (lambda y: y[:, None, None], "y must have one or two dimensions"),
 }
 
 

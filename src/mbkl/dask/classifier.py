@@ -70,18 +70,17 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
     def decision_function(self, X):
         """Return the scores of the classes, lazily for an array or dataframe of Dask."""
         n_classes = self.local_.classes_.size
-        return self._lazily(
-            "decision_function", X, np.float64, None if n_classes == 2 else n_classes
-        )
+        columns = () if n_classes == 2 else (n_classes,)
+        return self._lazily("decision_function", X, np.float64, columns)
 
     def predict(self, X):
         """Return the class of each sample, lazily for an array or dataframe of Dask."""
-        return self._lazily("predict", X, self.local_.classes_.dtype, None)
+        return self._lazily("predict", X, self.local_.classes_.dtype)
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities; needs loss="logistic"."""
-        return self._lazily("predict_proba", X, np.float64, self.local_.classes_.size)
+        return self._lazily("predict_proba", X, np.float64, (self.local_.classes_.size,))
 
     def score(self, X, y, sample_weight=None) -> float:
         """Return the accuracy.

@@ -42,6 +42,7 @@ class OnCluster(KernelPredictor):
         ----------
         X : dask array or dataframe of shape (n_samples, n_features)
         y : dask array or series of shape (n_samples,)
+            Numbers may be several targets, of shape (n_samples, n_outputs).
             With the same partitions; an array with known ones is cut to fit.
         sample_weight : like y, or None
 
@@ -133,7 +134,8 @@ class OnCluster(KernelPredictor):
         predicted, targets, weights = computed
         return float(measure(targets, predicted, sample_weight=weights))
 
-    def _lazily(self, method: str, X, dtype, n_columns: int | None, **options):
+    def _lazily(self, method: str, X, dtype, columns: tuple[int, ...] = (), **options):
+        """Apply a method, which returns so much for each row, to all partitions."""
         model = self.local_
         if not hasattr(X, "to_delayed"):
             return getattr(model, method)(X, **options)
@@ -147,9 +149,10 @@ class OnCluster(KernelPredictor):
         apply = partial(getattr(model, method), **options)
         values = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         shape: dict = {"drop_axis": 1}
-        if n_columns is not None:
-            shape = {"chunks": (values.chunks[0], (n_columns,))}
-        meta = np.empty((0,) * (1 if n_columns is None else 2), dtype)
+        if columns:
+            chunks = (values.chunks[0], *((size,) for size in columns))
+            shape = {"chunks": chunks, "new_axis": list(range(2, 1 + len(columns)))}
+        meta = np.empty((0,) * (1 + len(columns)), dtype)
         return values.rechunk({1: -1}).map_blocks(
             partial(_apply_to_block, apply), dtype=dtype, meta=meta, **shape
         )

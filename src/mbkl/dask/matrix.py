@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.dask.store import count_different, tell_apart
+from mbkl.dask.store import count_different, distinct, tell_apart
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
@@ -44,7 +44,7 @@ class RemoteMatrix(Rows):
     def classes(self) -> NDArray:
         """Return all labels that occur, sorted."""
         found = [labels for store in self.crew.call("classes") for labels in store]
-        return np.unique(np.concatenate(found)) if found else np.empty(0)
+        return distinct(np.concatenate(found)) if found else np.empty(0)
 
     def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
         """Return the places of all rows' labels among all, and weights."""

@@ -39,7 +39,8 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     blocks = row_blocks(X.rechunk({1: -1}) if hasattr(X, "rechunk") else X)
-    labels, weights = aligned(y, X, "y"), aligned(sample_weight, X, "sample_weight")
+    labels = aligned(y, X, "y", most_dimensions=2 if has_numbers else 1)
+    weights = aligned(sample_weight, X, "sample_weight")
     if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
         raise ValueError(
             "X, y and sample_weight must have the same partitions: make y a Dask series or array "
@@ -96,7 +97,7 @@ def row_blocks(X) -> list:
     )
 
 
-def aligned(values, X, name: str) -> list:
+def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
     """Return the partitions of labels or weights, cut as those of X; none of None."""
     if values is None:
         return []
@@ -104,8 +105,10 @@ def aligned(values, X, name: str) -> list:
     if not hasattr(values, "to_delayed"):
         values = array.from_array(np.asarray(values), chunks=-1)
     if isinstance(values, array.Array):
-        if values.ndim != 1:
-            raise ValueError(f"{name} must have one dimension, got {values.ndim}.")
+        if not 1 <= values.ndim <= most_dimensions:
+            allowed = "one dimension" if most_dimensions == 1 else "one or two dimensions"
+            raise ValueError(f"{name} must have {allowed}, got {values.ndim}.")
+        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
         lengths = X.chunks[0] if isinstance(X, array.Array) else (np.nan,)
         known = not np.isnan([*lengths, *values.chunks[0]]).any()
         if known:
@@ -113,7 +116,7 @@ def aligned(values, X, name: str) -> list:
                 raise ValueError(
                     f"{name} has {values.shape[0]:,} entries, but X has {sum(lengths):,} rows."
                 )
-            values = values.rechunk((lengths,))
+            values = values.rechunk({0: lengths})
     return row_blocks(values)
 
 
@@ -130,7 +133,7 @@ def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArr
         raise ValueError(f"X must have two dimensions, got {values.ndim}.")
     if np.isinf(values).any():
         raise ValueError(f"{where} of X has infinite values; remove or clip them.")
-    labels = column_or_1d(y)
+    labels = np.asarray(y) if has_numbers and np.ndim(y) == 2 else column_or_1d(y)
     if len(labels) != len(values):
         raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
     if pandas_isna(labels).any():

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 import mbkl.regressor
 from mbkl.dask.estimator import OnCluster
@@ -69,17 +70,26 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
 
     def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         self._check_targets(levels)
-        self.n_outputs_, self.is_multi_output_ = 1, False
-        numbers = Numbers.of_levels(levels[:, None], y, weights, self.loss, self.quantile)
-        return {"y": y, "weights": weights, "n_classes": levels.size, "numbers": numbers}
+        self.is_multi_output_ = levels.ndim > 1
+        levels = levels.reshape(len(levels), -1)
+        self.n_outputs_ = levels.shape[1]
+        numbers = Numbers.of_levels(levels, y, weights, self.loss, self.quantile)
+        return {"y": y, "weights": weights, "n_classes": len(levels), "numbers": numbers}
+
+    @property
+    def _columns(self) -> tuple[int, ...]:
+        return (self.n_outputs_,) if self.is_multi_output_ else ()
 
     def predict(self, X):
         """Return the number of each sample, lazily for an array or dataframe of Dask."""
-        return self._lazily("predict", X, np.float64, None)
+        check_is_fitted(self)
+        return self._lazily("predict", X, np.float64, self._columns)
 
     def predict_interval(self, X, coverage=0.9):
         """Return lower and upper bounds, lazily; see `mbkl.MBKLRegressor.predict_interval`."""
-        return self._lazily("predict_interval", X, np.float64, 2, coverage=coverage)
+        check_is_fitted(self)
+        columns = (*self._columns, 2)
+        return self._lazily("predict_interval", X, np.float64, columns, coverage=coverage)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Return R2.

@@ -102,7 +102,7 @@ class Store:
 
     def classes(self) -> list[NDArray]:
         """Return the labels that occur."""
-        return [np.unique(labels) for labels in self._labels]
+        return [distinct(labels) for labels in self._labels]
 
     def pieces(self) -> list[tuple[NDArray, NDArray, NDArray]]:
         """Hand over all partitions."""
@@ -112,7 +112,7 @@ class Store:
 
     def encode(self, classes: NDArray, y: int, weights: int) -> None:
         """Keep classes as numbers, and the weights, under these names."""
-        numbers = [np.searchsorted(classes, labels) for labels in self._labels]
+        numbers = [_places(classes, labels) for labels in self._labels]
         self._objects[y] = np.concatenate([np.empty(0, np.intp), *numbers])
         self._objects[weights] = np.concatenate([np.empty(0), *self._weights])
         self._labels, self._weights = [], []
@@ -331,6 +331,19 @@ class Store:
         ]
         rows = np.concatenate([np.empty(0, np.intp), *chosen])
         return hashes[rows], labels[rows], rows, own[rows]
+
+
+def distinct(labels: NDArray) -> NDArray:
+    """Return the different labels, or rows of several targets, in order."""
+    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+
+
+def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+    """Return the place of each label among all, which are in order."""
+    if labels.ndim == 1:
+        return np.searchsorted(classes, labels)
+    together = np.concatenate([classes, labels])
+    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
 
 
 def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
