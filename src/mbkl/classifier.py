@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import KernelPredictor, costs_of
+from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -397,9 +397,4 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
         self._check_growth(data.rows)
-        if self.grows(data.rows.shape):
-            return self._grow(data, progress)
-        choice = self._choose(data, progress)
-        learner = self._draw(data, choice, progress)
-        C_kernel, C = costs_of(self, choice, learner)
-        return self._learn(learner.merged, C_kernel, C, choice)
+        return self._fit_data(data, progress)

@@ -50,6 +50,16 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             return len(plans) == 1 and plans[0].is_grown
         return self.loss != "hinge" and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
 
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        """Grow ferns, or draw maps and take the steps, as parameters and rows suggest."""
+        if self.grows(data.rows.shape):
+            return self._grow(data, progress)
+        data = self._to_draw_for(data)
+        choice = self._choose(data, progress)
+        learner = self._draw(data, choice, progress)
+        C_kernel, C = costs_of(self, choice, learner)
+        return self._learn(learner.merged, C_kernel, C, choice, data)
+
     def _learn(
         self,
         learner: Learner,

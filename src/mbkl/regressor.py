@@ -11,12 +11,12 @@ from sklearn.base import RegressorMixin, _fit_context
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor, costs_of
+from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.calibration import hash_folds
+from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
-from mbkl.learn.residuals import HeldOut, Residuals, best_cost, best_share, held_out
+from mbkl.learn.residuals import Residuals, best_cost, best_share, held_out
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
@@ -51,11 +51,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
                 lambda: held_out(learner, kernel, C_kernel, C),
             )
         self.grown_share_ = 0.0
-        is_enough = rows.origins is not None and rows.n_rows >= _FEWEST_ROWS_TO_MIX
-        if data is not None and self._mixes(data) and is_enough:
+        is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
+        if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
             found = self._mix(data, rows, found, progress)
-        y, weights = rows.y[found.rows], rows.weights[found.rows]
-        self._set_residuals(Residuals.of(rows.numbers, y, found.scores, weights))
+        self._set_residuals(Residuals.of(rows.numbers, found.y, found.scores, found.weights))
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         C = super()._suggested_cost(choice, learner)
@@ -67,11 +66,18 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _mixes(self, data: TrainingRows) -> bool:
         """Say whether grown ferns may be mixed with drawn ones."""
-        is_free = self.maps == "auto" and self.theta == "ones" and not self.has_costs
-        return is_free and self.device == "cpu" and not data.rows.in_files
+        return self._is_free and self.device == "cpu" and not data.rows.in_files
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing says that the model has to be one of drawn maps."""
+        return self.maps == "auto" and self.theta == "ones" and not self.has_costs
 
     def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
         """Return so few rows that their kernel matrix is fast, where grown ferns see all rows."""
+        if data.rows.in_files and self._is_free and self.max_memory is None:
+            # They are few, or grown ferns would be the model.
+            data = replace(data, rows=data.rows.in_memory())
         is_ridge = self.loss == "squared_error"
         n_rows = limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
         if data.rows.shape[0] <= n_rows or not self._mixes(data):
@@ -94,7 +100,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         weights = whole.weights.copy()
         weights[origins] = rows.weights
         merged = replace(whole, weights=weights)
-        folds = hash_folds(rows)
+        folds = rows.folds(N_FOLDS)
         for fold in np.unique(folds):
             outside = np.flatnonzero(folds == fold)
             outside = outside[np.argsort(origins[outside])]
@@ -108,7 +114,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             every_row = np.sort(np.concatenate([rest, origins]))
             self._join(self._grown(merged.some(every_row), progress), share, whole)
         scores = (1.0 - share) * ordered + share * grown
-        return HeldOut(scores, np.arange(rows.n_rows))
+        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
 
     def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
         """Mix the model with that of grown ferns."""
@@ -310,10 +316,4 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
-        if self.grows(data.rows.shape):
-            return self._grow(data, progress)
-        data = self._to_draw_for(data)
-        choice = self._choose(data, progress)
-        learner = self._draw(data, choice, progress).merged
-        C_kernel, C = costs_of(self, choice, learner)
-        return self._learn(learner, C_kernel, C, choice, data)
+        return self._fit_data(data, progress)

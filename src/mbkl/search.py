@@ -210,9 +210,9 @@ class Searching(Placed, KernelPredictor):
         if grows:
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
-        few = self._to_draw_for(data)
-        if few is not data and few.chosen is not None:
-            data, search = few, search.on(few.chosen)
+        data = self._to_draw_for(data)
+        if data.chosen is not None:
+            search = search.on(data.chosen)
         choice = self._choose(data, progress)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)

@@ -14,9 +14,9 @@ from sklearn.model_selection import cross_val_score
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.learn.calibration import (
+    N_FOLDS,
     fit_calibration,
     fit_temperature,
-    hash_folds,
     held_out_scores,
     log_probabilities,
 )
@@ -156,7 +156,7 @@ def test_calibration_lowers_the_log_loss_on_new_rows(calibrated, make_data):
 
 def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
     X, y = make_data(n_rows=300, n_classes=3)
-    folds = hash_folds(make_learner(X, y, n_maps=300).rows)
+    folds = make_learner(X, y, n_maps=300).rows.folds(N_FOLDS)
     for label in range(3):
         counts = np.bincount(folds[y == label], minlength=3)
         assert counts.min() >= 32
@@ -165,7 +165,7 @@ def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
 
 def test_equal_rows_are_in_the_same_fold(make_data, make_learner):
     X, y = make_data(n_rows=62)  # no third of 31 rows, thrice each, ends between two of them
-    folds = hash_folds(make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300).rows)
+    folds = make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300).rows.folds(N_FOLDS)
     np.testing.assert_array_equal(folds[:62], folds[62:124])
     np.testing.assert_array_equal(folds[:62], folds[124:])
 
@@ -173,9 +173,10 @@ def test_equal_rows_are_in_the_same_fold(make_data, make_learner):
 def test_held_out_rows_are_scored_once(make_data, make_learner):
     X, y = make_data(n_classes=3)
     learner = make_learner(X, y)
-    scores, rows = held_out_scores(learner, 1.0, 1.0)
-    np.testing.assert_array_equal(np.sort(rows), np.arange(80))
-    assert scores.shape == (80, 3)
+    found = held_out_scores(learner, 1.0, 1.0)
+    np.testing.assert_array_equal(np.sort(found.rows), np.arange(80))
+    np.testing.assert_array_equal(found.y, y[found.rows])
+    assert found.scores.shape == (80, 3)
 
 
 def test_a_class_of_one_row_can_be_calibrated(calibrated, make_data):

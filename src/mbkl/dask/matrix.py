@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.dask.store import count_different, tell_apart
+from mbkl.dask.store import count_different, distinct, tell_apart
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
@@ -44,10 +44,10 @@ class RemoteMatrix(Rows):
     def classes(self) -> NDArray:
         """Return all labels that occur, sorted."""
         found = [labels for store in self.crew.call("classes") for labels in store]
-        return np.unique(np.concatenate(found)) if found else np.empty(0)
+        return distinct(np.concatenate(found)) if found else np.empty(0)
 
     def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
-        """Return classes as numbers, and weights, of all rows."""
+        """Return the places of all rows' labels among all, and weights."""
         y, weights = Node(self.crew), Node(self.crew)
         self.crew.call("encode", classes, y.key, weights.key)
         n_rows = self.shape[0]
@@ -55,6 +55,12 @@ class RemoteMatrix(Rows):
             RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
             RemoteRows(self.crew, weights, np.empty(0), n_rows),
         )
+
+    def collected(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Return X, targets and weights of all rows, which must be few; the stores keep none."""
+        parts = [part for store in self.crew.call("pieces") for part in store]
+        X, y, weights = zip(*parts, strict=True)
+        return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import choose_loops
+from mbkl.engine.arrays import group_totals
 from mbkl.engine.bundles import Bundling
 from mbkl.engine.codes import BundledCodes, DenseCodes
 from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
@@ -101,11 +102,17 @@ class Store:
 
     def classes(self) -> list[NDArray]:
         """Return the labels that occur."""
-        return [np.unique(labels) for labels in self._labels]
+        return [distinct(labels) for labels in self._labels]
+
+    def pieces(self) -> list[tuple[NDArray, NDArray, NDArray]]:
+        """Hand over all partitions."""
+        found = list(zip(self._X, self._labels, self._weights, strict=True))
+        self._X, self._labels, self._weights = [], [], []
+        return found
 
     def encode(self, classes: NDArray, y: int, weights: int) -> None:
         """Keep classes as numbers, and the weights, under these names."""
-        numbers = [np.searchsorted(classes, labels) for labels in self._labels]
+        numbers = [_places(classes, labels) for labels in self._labels]
         self._objects[y] = np.concatenate([np.empty(0, np.intp), *numbers])
         self._objects[weights] = np.concatenate([np.empty(0), *self._weights])
         self._labels, self._weights = [], []
@@ -219,6 +226,21 @@ class Store:
         """Return the sum of each column of integers."""
         return self._objects[key].sum(axis=0)
 
+    def fetch(self, key: int) -> NDArray:
+        """Return the numbers of all rows."""
+        return self._objects[key]
+
+    def group_totals(self, key: int, group: int) -> tuple[NDArray, NDArray[np.int64]]:
+        """Return the groups that rows are of, and the sum of the integers of each."""
+        groups, place = np.unique(self._objects[group], return_inverse=True)
+        return groups, group_totals(self._objects[key], place, groups.size)
+
+    def totals_below(self, key: int, integers: int, bounds: NDArray) -> NDArray[np.int64]:
+        """Return the sum of the integers of rows whose number is below each bound."""
+        values, weights = self._objects[key], self._objects[integers]
+        place = np.searchsorted(bounds, values, side="right")
+        return np.cumsum(group_totals(weights, place, bounds.size + 1))[:-1]
+
     def find(self, key: int, rows: int) -> int:
         """Keep which rows are not zero; return how many."""
         self._objects[rows] = np.flatnonzero(self._objects[key])
@@ -299,15 +321,29 @@ class Store:
         """Keep numbers of rows."""
         self._objects[key] = rows
 
-    def smallest_hashes(self, sums: int, seed: int, y: int, quota: int) -> tuple:
-        """Return the rows of each class with the smallest hashes, as many as the quota."""
+    def smallest_hashes(self, sums: int, seed: int, y: int, kinds: int, quota: int) -> tuple:
+        """Return the rows of each kind with the smallest hashes, as many as the quota."""
         hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
+        own = self._objects[kinds]
         chosen = [
             rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+            for rows in (np.flatnonzero(own == kind) for kind in np.unique(own))
         ]
         rows = np.concatenate([np.empty(0, np.intp), *chosen])
-        return hashes[rows], labels[rows], rows
+        return hashes[rows], labels[rows], rows, own[rows]
+
+
+def distinct(labels: NDArray) -> NDArray:
+    """Return the different labels, or rows of several targets, in order."""
+    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+
+
+def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+    """Return the place of each label among all, which are in order."""
+    if labels.ndim == 1:
+        return np.searchsorted(classes, labels)
+    together = np.concatenate([classes, labels])
+    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
 
 
 def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:

@@ -68,7 +68,30 @@ def numbers_below(count: int, reference: Values) -> Values:
 
 def look_up(table: NDArray, index: Values) -> Values:
     """Return the entries of a table that an array of the rows asks for."""
-    return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]
+    if hasattr(index, "apply"):
+        return index.apply(np.take, table, index, axis=0)
+    return table[index]
+
+
+def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.int64]:
+    """Return the sum of the integers of each group's rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_totals(np.array([1, 2, 4]), np.array([0, 2, 0]), 3)
+    array([5, 0, 2])
+    """
+    if hasattr(integers, "group_totals"):
+        return integers.group_totals(group, n_groups)
+    totals = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(totals, group, integers)
+    return totals
+
+
+def collected(array: Values) -> NDArray:
+    """Return an array of NumPy that is here, wherever its rows are."""
+    return array.collected() if hasattr(array, "collected") else to_host(array)
 
 
 def running_sum(values: Values) -> Values:

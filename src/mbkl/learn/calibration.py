@@ -13,14 +13,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import exact_total
+from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows, row_hashes
+from mbkl.learn.labelled_rows import copies_of_rows
 from mbkl.solvers.problem import Progress, Solution, go_on
 
 Array = NDArray[np.float64]
 
-_N_FOLDS = 3
+N_FOLDS = 3
 # Where no kernel matrix tells how rows are scored without them, a fifth is held out.
 _SHARES_HELD_OUT = 5
 # A kernel matrix that is formed for this alone has so many rows.
@@ -48,6 +48,24 @@ class Calibration:
 
     temperature: float = 1.0
     offset: float | None = None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of rows by models that did not see them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_columns)
+    y, weights : ndarray of shape (n_rows,)
+    rows : ndarray of shape (n_rows,) or None
+        Their numbers, where they are here.
+    """
+
+    scores: NDArray[np.float64]
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    rows: NDArray[np.intp] | None
 
 
 # What is known of a squared hinge that has not over-fitted.
@@ -129,7 +147,7 @@ def _scores_of_a_part(
             if solution.left_out is not None:  # there are maps
                 n_rows = len(solution.left_out)
                 return solution.left_out, rows.y[:n_rows], rows.weights[:n_rows]
-        folds = hash_folds(rows, _SHARES_HELD_OUT)
+        folds = rows.folds(_SHARES_HELD_OUT)
         inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
         copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
         is_too_few = not outside.size or np.unique(rows.y[inside]).size < rows.n_classes
@@ -171,23 +189,16 @@ def fit_calibration(scores: Array, y: NDArray[np.intp], weights: Array) -> Calib
 
 def temperature_by_folds(learner: Learner, C_kernel: float, C: float) -> Calibration:
     """Return the temperature that suits rows held out from both steps."""
-    scores, rows = held_out_scores(learner, C_kernel, C)
-    y, weights = learner.rows.y[rows], learner.rows.weights[rows]
-    return Calibration(fit_temperature(scores, y, weights))
+    found = held_out_scores(learner, C_kernel, C)
+    return Calibration(fit_temperature(found.scores, found.y, found.weights))
 
 
-def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:
-    """Return scores of rows by models that did not see them.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_rows, n_columns)
-    rows : ndarray of shape (n_rows,)
-    """
+def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
+    """Return scores of all rows by models that did not see them; few rows may all be seen."""
     labelled = learner.rows
-    folds = hash_folds(labelled)
-    scores, rows = [], []
-    for fold in range(_N_FOLDS):
+    folds = labelled.folds(N_FOLDS)
+    parts = []
+    for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         some_class_is_out = labelled.numbers is None and (
             np.unique(labelled.y[inside]).size < labelled.n_classes
@@ -199,32 +210,27 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArra
             # The fit on all rows warns of the same things.
             warnings.simplefilter("ignore")
             solution = part.learn_classifier(part.learn_kernel(C_kernel), C)
-        scores.append(learner.take(outside).scores(solution))
-        rows.append(outside)
-    if not rows:  # too few rows of some class to hold any out
+        parts.append(_scored(learner.take(outside), solution, outside))
+    if not parts:  # too few rows of some class to hold any out
         solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
-        return learner.scores(solution), np.arange(labelled.y.size)
-    return np.concatenate(scores), np.concatenate(rows)
+        return _scored(learner, solution, np.arange(labelled.n_rows))
+    return _joined(parts)
 
 
-def hash_folds(labelled: LabelledRows, n_folds: int = _N_FOLDS) -> NDArray[np.intp]:
-    """Divide the rows of each class into folds of equal weight by a hash of their codes.
+def _scored(learner: Learner, solution: Solution, rows) -> HeldOut:
+    y, weights = collected(learner.rows.y), collected(learner.rows.weights)
+    is_here = isinstance(rows, np.ndarray)
+    return HeldOut(collected(learner.scores(solution)), y, weights, rows if is_here else None)
 
-    Rows with numbers are divided all together.
 
-    Equal rows go to the same fold, so a weight of two is the same as two rows.
-    """
-    hashes = row_hashes(labelled.operator, labelled.seed + 1)[:, 0]
-    folds = np.empty(labelled.y.size, dtype=np.intp)
-    kinds = labelled.y if labelled.numbers is None else np.zeros_like(labelled.y)
-    for kind in range(int(kinds.max(initial=0)) + 1):
-        rows = np.flatnonzero(kinds == kind)
-        order = rows[np.argsort(hashes[rows], kind="stable")]
-        before = np.concatenate([[0.0], np.cumsum(labelled.weights[order])])
-        first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
-        share = before[first_equal] / before[-1]
-        folds[order] = np.minimum((share * n_folds).astype(np.intp), n_folds - 1)
-    return folds
+def _joined(parts: list[HeldOut]) -> HeldOut:
+    rows = [part.rows for part in parts if part.rows is not None]
+    return HeldOut(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate(rows) if rows else None,
+    )
 
 
 def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:

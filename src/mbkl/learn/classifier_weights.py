@@ -56,7 +56,7 @@ def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array:
     """
     if rows.numbers is None:
         return Margins(one_vs_rest_labels(place(rows.y), rows.n_classes), costs, LOSSES[loss])
-    numbers = cast(place(rows.numbers.values[rows.y]), costs)
+    numbers = cast(place(rows.numbers.of_rows(rows.y)), costs)
     return Margins.of_numbers(numbers, costs, loss, rows.numbers.quantile)
 
 

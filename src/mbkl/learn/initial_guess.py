@@ -61,7 +61,7 @@ def number_shares(rows: LabelledRows) -> Shares:
     """Add up how far numbers are above and below their mean, on the sides and in the cells."""
     assert rows.numbers is not None
     operator, place = rows.operator, rows.operator.to_device
-    values, weights = place(rows.numbers.values[rows.y]), place(rows.weights)[:, None]
+    values, weights = place(rows.numbers.of_rows(rows.y)), place(rows.weights)[:, None]
     away = weights * (values - exact_sum(weights * values) / exact_sum(weights))
 
     def share(side: Values) -> Values:

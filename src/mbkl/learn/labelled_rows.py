@@ -132,6 +132,25 @@ class LabelledRows:
         """Return the numbers of all rows in the order of their own."""
         return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
 
+    def folds(self, n_folds: int) -> NDArray[np.intp]:
+        """Divide the rows of each class into folds of equal weight by a hash of their codes.
+
+        Rows with numbers are divided all together. Equal rows go to the same fold, so a weight of
+        two is the same as two rows.
+        """
+        hashes = row_hashes(self.operator, self.seed + 1)[:, 0]
+        integers, _ = to_fixed_point(self.weights[:, None])
+        folds = np.empty(self.y.size, dtype=np.intp)
+        kinds = self.y if self.numbers is None else np.zeros_like(self.y)
+        for kind in range(int(kinds.max(initial=0)) + 1):
+            rows = np.flatnonzero(kinds == kind)
+            order = rows[np.argsort(hashes[rows], kind="stable")]
+            up_to = np.cumsum(integers[order, 0])
+            first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
+            before = (up_to - integers[order, 0])[first_equal]
+            folds[order] = n_folds * before // up_to[-1:]
+        return folds
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.
 

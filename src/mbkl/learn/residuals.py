@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine.arrays import exact_total
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
-from mbkl.learn.calibration import held_out_scores
+from mbkl.learn.calibration import HeldOut, held_out_scores
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.maps.numbers import Numbers, weighted_quantiles
 from mbkl.solvers.blas import one_blas_thread
@@ -31,27 +31,14 @@ _STEP, _MOST_STEPS, _ROUGHLY = 3.0, 5, 0.01
 _MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Scores of rows by models that did not see them.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_columns)
-    rows : ndarray of shape (n_rows,)
-    """
-
-    scores: Array
-    rows: NDArray[np.intp]
-
-
 def held_out(learner: Learner, kernel: Kernel, C_kernel: float, C: float) -> HeldOut:
     """Return scores of rows that took no part."""
     rows = learner.rows
     is_ridge = learner.settings.loss == "squared_error" and kernel.theta.any()
     if is_ridge and may_use_gram(rows.n_rows, rows.operator.n_columns) and rows.n_rows > 1:
-        return HeldOut(_left_out(learner, kernel, C), np.arange(rows.n_rows))
-    return HeldOut(*held_out_scores(learner, C_kernel, C))
+        scores = _left_out(learner, kernel, C)
+        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
+    return held_out_scores(learner, C_kernel, C)
 
 
 def _left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
@@ -87,10 +74,9 @@ def best_cost(learner: Learner, C_kernel: float, C: float) -> float:
 
 def _loss_of(learner: Learner, C_kernel: float, C: float) -> float:
     """Return the loss of rows by models that did not see them."""
-    scores, rows = held_out_scores(learner, C_kernel, C)
-    held_out = learner.rows.take(rows)
-    assert held_out.numbers is not None
-    return mean_loss(held_out.numbers, held_out.y, scores, held_out.weights)
+    found, numbers = held_out_scores(learner, C_kernel, C), learner.rows.numbers
+    assert numbers is not None
+    return mean_loss(numbers, found.y, found.scores, found.weights)
 
 
 def mean_loss(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Array) -> float:

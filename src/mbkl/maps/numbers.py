@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import exact_sum, to_fixed_point
+from mbkl.engine.arrays import Values, exact_sum, group_totals, look_up, to_fixed_point
 
 Array = NDArray[np.float64]
 
@@ -62,14 +62,31 @@ class Numbers:
         else:
             levels, place = np.unique(columns, axis=0, return_inverse=True)
         place = place.reshape(-1)
-        numbers = cls(levels, loss, quantile, np.zeros(levels.shape[1]), np.ones(levels.shape[1]))
-        return numbers._standardised(place, weights), place
+        return cls.of_levels(levels, place, weights, loss, quantile), place
 
-    def _standardised(self, y: NDArray[np.intp], weights: Array) -> Numbers:
+    @classmethod
+    def of_levels(
+        cls, levels: Array, y: Values, weights: Values, loss: str, quantile: float = 0.5
+    ) -> Numbers:
+        """Return the numbers of which the level of each row is known.
+
+        Parameters
+        ----------
+        levels : ndarray of shape (n_levels, n_columns)
+            All different ones, in order.
+        y, weights : arrays of shape (n_rows,)
+            Here, or in parts on the workers of a cluster.
+        loss, quantile
+            See the class.
+        """
+        numbers = cls(levels, loss, quantile, np.zeros(levels.shape[1]), np.ones(levels.shape[1]))
+        return numbers._standardised(y, weights)
+
+    def _standardised(self, y: Values, weights: Values) -> Numbers:
         # Powers of two keep numbers of any size within range, and their bits.
         _, exponent = np.frexp(np.abs(self.values).max(axis=0))
         levels = np.ldexp(self.values, -exponent)
-        rows, total = levels[y], exact_sum(weights[:, None])
+        rows, total = look_up(levels, y), exact_sum(weights[:, None])
         is_constant = levels.min(axis=0) == levels.max(axis=0)
         if self.loss == "poisson":
             mean = exact_sum(weights[:, None] * rows) / total
@@ -79,13 +96,21 @@ class Numbers:
             shift = np.where(is_constant, levels[0], shift)
             unit = np.sqrt(exact_sum(weights[:, None] * (rows - shift) ** 2) / total)
         else:
-            shift = weighted_quantiles(rows, weights, np.array([0.5]))[0]
+            shift = quantiles_of_levels(levels, y, weights, 0.5)
             unit = exact_sum(weights[:, None] * abs(rows - shift)) / total
         unit = np.where(unit > 0, unit, 1.0)
         values = (levels - shift) / unit
         with np.errstate(under="ignore"):
             shift, unit = np.ldexp(shift, exponent), np.ldexp(unit, exponent)
         return Numbers(values, self.loss, self.quantile, shift, unit)
+
+    def of_rows(self, y: Values) -> Values:
+        """Return the numbers of rows with these levels."""
+        return look_up(self.values, y)
+
+    def quantiles(self, y: Values, weights: Values) -> Array:
+        """Return what the loss would predict for all rows alike, if it is one of quantiles."""
+        return quantiles_of_levels(self.values, y, weights, self.level)
 
     @property
     def n_columns(self) -> int:
@@ -116,7 +141,24 @@ def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
     >>> weighted_quantiles(columns, weights, np.array([0.5, 0.6])).ravel()
     array([2., 9.])
     """
-    mass = to_fixed_point(weights[:, None])[0][:, 0]
+    return _quantiles(columns, to_fixed_point(weights[:, None])[0][:, 0], levels)
+
+
+def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float) -> Array:
+    """Return the same of rows of which only the level is known, wherever they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantiles_of_levels(np.array([[1.0], [9.0]]), np.array([0, 1, 1]), np.ones(3), 0.5)
+    array([9.])
+    """
+    integers, _ = to_fixed_point(weights[:, None])
+    mass = group_totals(integers[:, 0], y, len(levels))
+    return _quantiles(levels, mass, np.array([level]))[0]
+
+
+def _quantiles(columns: Array, mass: NDArray[np.int64], levels: Array) -> Array:
     found = np.empty((levels.size, columns.shape[1]))
     for position, column in enumerate(columns.T):
         order = np.argsort(column, kind="stable")

@@ -30,7 +30,7 @@ from mbkl.engine.arrays import (
     numbers_below,
     to_host,
 )
-from mbkl.maps.numbers import Numbers, weighted_quantiles
+from mbkl.maps.numbers import Numbers
 
 Single = NDArray[np.float32]
 
@@ -165,7 +165,7 @@ class _OfNumbers:
         return self._values[y]
 
     def start(self, y, weights):
-        means = exact_sum(self.numbers.values[y] * weights[:, None]) / exact_sum(weights[:, None])
+        means = exact_sum(self.numbers.of_rows(y) * weights[:, None]) / exact_sum(weights[:, None])
         return means.astype(np.float32)
 
 
@@ -201,8 +201,7 @@ class QuantileLoss(_OfNumbers):
     usual_curvature = 0.5
 
     def start(self, y, weights):
-        level = np.array([self.numbers.level])
-        return weighted_quantiles(self.numbers.values[y], weights, level)[0].astype(np.float32)
+        return self.numbers.quantiles(y, weights).astype(np.float32)
 
     def derivatives(self, scores, y):
         over = scores - self._targets(y)
