@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
@@ -34,6 +35,7 @@ from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.levels import (
     Levels,
+    NoLevels,
     check_level_numbers,
     chosen_columns,
     counts_of,
@@ -170,7 +172,7 @@ class BinaryMapsEstimator(BaseEstimator):
         else:
             validate_data(self, X, skip_check_array=True)
             X, y = check_X_y(numbers, y, estimator=self, **options)
-        self.levels_: list[Levels] = levels or [None] * self.n_features_in_
+        self.levels_: Sequence[Levels] = levels or NoLevels(self.n_features_in_)
         return X, y
 
     def _validate_blocks(self, X, y) -> np.ndarray:

@@ -24,6 +24,30 @@ _REMEDY = "; make all its values text, or all of them numbers."
 
 
 @dataclass(frozen=True)
+class NoLevels(Sequence):
+    """The levels of columns that are all numbers: None for each, however many there are.
+
+    Parameters
+    ----------
+    n_columns : int
+
+    Examples
+    --------
+    >>> list(NoLevels(2))
+    [None, None]
+    """
+
+    n_columns: int
+
+    def __len__(self) -> int:
+        return self.n_columns
+
+    def __getitem__(self, place):
+        _ = range(self.n_columns)[place]  # which complains of places beyond
+        return None
+
+
+@dataclass(frozen=True)
 class Column:
     """A column of a frame.
 
@@ -324,7 +348,7 @@ def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list
     return matrix_of(columns, levels), levels
 
 
-def to_numbers(X, levels: list[Levels]):
+def to_numbers(X, levels: Sequence[Levels]):
     """Return new rows as numbers, with the levels that were learned.
 
     Examples
@@ -338,7 +362,7 @@ def to_numbers(X, levels: list[Levels]):
     return matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
 
 
-def matrix_of(columns: list[Column], levels: list[Levels]) -> NDArray:
+def matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
     """Return columns as a matrix of numbers."""
     arrays = [
         column.numbers() if own is None else column.level_numbers(own)
@@ -407,7 +431,7 @@ def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
     >>> counts_of([None, ["Bonn", "Rome"]])
     array([0, 2])
     """
-    if all(own is None for own in levels):
+    if isinstance(levels, NoLevels) or all(own is None for own in levels):
         return None
     # A category of missing values alone has no level, but is no number.
     return np.array([0 if own is None else max(len(own), 1) for own in levels])

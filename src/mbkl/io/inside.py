@@ -4,7 +4,7 @@ from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.estimator import default_target_names
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.levels import Levels, columns_of, counts_of
+from mbkl.levels import Levels, NoLevels, columns_of, counts_of
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.families import FAMILIES, Maps, MapSet, families_of
@@ -29,6 +29,7 @@ __all__ = [
     "MBKLRegressor",
     "MapSet",
     "Maps",
+    "NoLevels",
     "ProjectionMaps",
     "StumpMaps",
     "TablePredictor",

@@ -8,6 +8,7 @@ so that two fits with the same parameters on the same data give the same file.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import Levels, MapSet, TablePredictor, default_target_names
+from mbkl.io.inside import Levels, MapSet, NoLevels, TablePredictor, default_target_names
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
@@ -25,6 +26,8 @@ _CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
 _REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
 _ESTIMATORS = (*_CLASSIFIERS, *_REGRESSORS, "MBKernel")
 _MOST_FEATURES = 2**31
+# Frames with categories have far fewer columns.
+_MOST_COLUMNS = 1_000_000
 _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
 
@@ -98,7 +101,8 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
     stored_levels = entries.take("levels", list) if "levels" in entries else []
     model.levels_ = _unpack_levels(stored_levels, model.n_features_in_)
-    n_levels = np.zeros(model.n_features_in_, np.int64)
+    # However many numbers there are, they take no room.
+    n_levels = np.broadcast_to(np.int64(0), model.n_features_in_)
     n_levels = n_levels if model.n_levels is None else model.n_levels
     _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
@@ -174,8 +178,12 @@ def _single_where_exact(values: NDArray) -> NDArray:
 # ---------------------------------------------------------------- labels and names
 
 
-def _unpack_levels(stored: list, n_features: int) -> list[Levels]:
+def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
     """Return the levels of each feature; None for numbers."""
+    if not stored:
+        return NoLevels(n_features)
+    if n_features > _MOST_COLUMNS:
+        raise ModelFileError(f"There are {n_features} columns beside categories.")
     levels: list[Levels] = [None] * n_features
     for pair in stored:
         match pair:
