@@ -69,7 +69,8 @@ def test_few_rows_are_solved_on_the_cpu(make_data, monkeypatch, limit, where):
         return original(problem, *arguments)
 
     monkeypatch.setattr("mbkl.learn.classifier_weights.solve", noted)
-    MBKLClassifier(maps="stumps", n_maps=60, device="torch").fit(*make_data())
+    model = MBKLClassifier(maps="stumps", n_maps=60, device="torch", calibration=None)
+    model.fit(*make_data())
     assert seen == [where]
 
 

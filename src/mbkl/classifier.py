@@ -59,36 +59,43 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    def _look_at_held_out(
+    def _held_out(
         self,
         learner: Learner,
         kernel: Kernel,
         solution: Solution,
         C_kernel: float,
+        C: float,
         setting: str,
-        data: TrainingRows | None,
-    ) -> None:
-        """Learn how scores become probabilities."""
+    ) -> Calibration:
         with learner.progress.stage("calibration"):
-            rule = learner.progress.recall(
+            return learner.progress.recall(
                 f"calibration, {setting}",
                 Calibration,
-                lambda: self._calibrate(learner, kernel, C_kernel, solution),
+                lambda: self._calibrate(learner, kernel, C_kernel, C, solution),
             )
-        self.temperature_, self.offset_ = rule.temperature, rule.offset
+
+    def _look_at_held_out(
+        self,
+        learner: Learner,
+        solution: Solution,
+        held_out: Calibration,
+        data: TrainingRows | None,
+    ) -> None:
+        self.temperature_, self.offset_ = held_out.temperature, held_out.offset
         self._warn_if_one_class(learner.scores(solution))
 
     @property
     def _leaves_out(self) -> bool:
         return self.calibration == "auto"
 
-    def _calibrate(self, learner: Learner, kernel: Kernel, C_kernel, solution) -> Calibration:
+    def _calibrate(self, learner: Learner, kernel: Kernel, C_kernel, C, solution) -> Calibration:
         """Return how scores become probabilities."""
         if self.calibration == "temperature":
-            return temperature_by_folds(learner, C_kernel, self.C_)
+            return temperature_by_folds(learner, C_kernel, C)
         if self.calibration is None or self.loss == "logistic":  # which has its own
             return Calibration()
-        return calibrate(learner, kernel, self.C_, solution)
+        return calibrate(learner, kernel, C, solution)
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL

@@ -80,23 +80,31 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             Solution,
             lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
         )
+        held_out = self._held_out(learner, kernel, solution, C_kernel, C, setting)
         self.C_ = C
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
-        self._look_at_held_out(learner, kernel, solution, C_kernel, setting, data)
+        self._look_at_held_out(learner, solution, held_out, data)
         self.timings_ = progress.finish()
         return self
 
-    def _look_at_held_out(
+    def _held_out(
         self,
         learner: Learner,
         kernel: Kernel,
         solution: Solution,
         C_kernel: float,
+        C: float,
         setting: str,
-        data: TrainingRows | None,
+    ) -> Any:
+        """Return what rows that took no part tell."""
+        raise NotImplementedError
+
+    def _look_at_held_out(
+        self, learner: Learner, solution: Solution, held_out: Any, data: TrainingRows | None
     ) -> None:
-        """Learn what needs rows that took no part: how sure scores are."""
+        """Learn how sure scores are."""
+        raise NotImplementedError
 
     @property
     def _leaves_out(self) -> bool:

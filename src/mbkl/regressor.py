@@ -33,27 +33,35 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
 
-    def _look_at_held_out(
+    def _held_out(
         self,
         learner: Learner,
         kernel: Kernel,
         solution: Solution,
         C_kernel: float,
+        C: float,
         setting: str,
-        data: TrainingRows | None,
-    ) -> None:
-        """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
-        C, progress, rows = self.C_, learner.progress, learner.rows
-        with progress.stage("held-out rows"):
-            found = progress.recall(
+    ) -> HeldOut:
+        with learner.progress.stage("held-out rows"):
+            return learner.progress.recall(
                 f"held-out rows, {setting}",
                 HeldOut,
                 lambda: held_out(learner, kernel, C_kernel, C),
             )
+
+    def _look_at_held_out(
+        self,
+        learner: Learner,
+        solution: Solution,
+        held_out: HeldOut,
+        data: TrainingRows | None,
+    ) -> None:
+        """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
+        rows, found = learner.rows, held_out
         self.grown_share_ = 0.0
         is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
         if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
-            found = self._mix(data, rows, found, progress)
+            found = self._mix(data, rows, found, learner.progress)
         self._set_residuals(Residuals.of(rows.numbers, found.y, found.scores, found.weights))
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:

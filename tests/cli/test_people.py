@@ -193,9 +193,6 @@ def test_real_files(mbkl, name, target, drop, words):
 
 
 @pytest.mark.skipif(not FILES.exists(), reason="MBKL_DATA names no folder with these files")
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [("birthwt.csv", "bwt"), ("diamonds.csv.gz", "price"), ("baseball.csv.gz", "hr")],
-)
-def test_real_targets_that_are_numbers(mbkl, name, target):
-    assert "--task classification" in mbkl.error("evaluate", FILES / name, "-t", target)
+def test_a_real_target_that_is_a_number(mbkl):
+    found = mbkl("evaluate", FILES / "birthwt.csv", "-t", "bwt", "--folds", "2")
+    assert "R2" in found.out

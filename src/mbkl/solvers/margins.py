@@ -142,11 +142,13 @@ class Margins:
         intercept = start
         low, high = start - np.inf, start + np.inf
         negligible = 1e-11 if is_numpy(scores) else 1e-6
+        # Where all rows are on one side, the best constant is infinite: this is near enough.
+        nothing = 1e-13 * exact_sum(self.costs)
         for _ in range(100):
             shifted = scores + cast(intercept, scores)
             support = self.support(shifted)
             slope = -exact_sum(self.signed(support))
-            done = abs(slope) <= negligible * exact_sum(abs(support))
+            done = abs(slope) <= negligible * exact_sum(abs(support)) + nothing
             if done.all():
                 break
             low = xp.where(slope < 0, intercept, low)
