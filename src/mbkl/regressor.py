@@ -154,6 +154,22 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         """
         return self._as_given(self._means(X))
 
+    def score(self, X, y, sample_weight=None):
+        """Return the coefficient of determination, R2.
+
+        Parameters
+        ----------
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        score : float
+            1 at best, 0 for always saying the mean.
+        """
+        return super().score(X, y, sample_weight)
+
     def predict_interval(self, X, coverage=0.9):
         """Return intervals that hold the numbers of this share of new samples.
 
