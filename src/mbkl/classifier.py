@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -13,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.algorithm import Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
     Calibration,
@@ -59,21 +60,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    def _held_out(
-        self,
-        learner: Learner,
-        kernel: Kernel,
-        solution: Solution,
-        C_kernel: float,
-        C: float,
-        setting: str,
-    ) -> Calibration:
-        with learner.progress.stage("calibration"):
-            return learner.progress.recall(
-                f"calibration, {setting}",
-                Calibration,
-                lambda: self._calibrate(learner, kernel, C_kernel, C, solution),
-            )
+    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", Calibration)
 
     def _look_at_held_out(
         self,
@@ -89,7 +76,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _leaves_out(self) -> bool:
         return self.calibration == "auto"
 
-    def _calibrate(self, learner: Learner, kernel: Kernel, C_kernel, C, solution) -> Calibration:
+    def _held_out(self, learner, kernel, solution, C_kernel, C) -> Calibration:
         """Return how scores become probabilities."""
         if self.calibration == "temperature":
             return temperature_by_folds(learner, C_kernel, C)

@@ -327,7 +327,7 @@ class BinaryMapsEstimator(BaseEstimator):
         is_limited = self.max_memory is not None or rows.in_files
         device = self._device_for(rows, plans, n_codes * data.n_problems * n_fits)
         if self.n_levels is not None or (data.numbers is not None and plans[0].is_grown):
-            device = "cpu"  # sets of levels, and growth for numbers, are not for devices yet
+            device = "cpu"  # devices know no sets of levels, and no growth for numbers
         if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
         if device == "cpu":

@@ -33,6 +33,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     """What classifiers and regressors do once costs are known, and what follows from tables."""
 
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
+    # Name of the stage that looks at rows that took no part, and what it returns.
+    _HELD_OUT: ClassVar[tuple[str, type]]
     # Name of the limit above which ferns are grown by themselves.
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
 
@@ -80,7 +82,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             Solution,
             lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
         )
-        held_out = self._held_out(learner, kernel, solution, C_kernel, C, setting)
+        name, kind = self._HELD_OUT
+        with progress.stage(name):
+            held_out = progress.recall(
+                f"{name}, {setting}",
+                kind,
+                lambda: self._held_out(learner, kernel, solution, C_kernel, C),
+            )
         self.C_ = C
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
@@ -88,16 +96,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.timings_ = progress.finish()
         return self
 
-    def _held_out(
-        self,
-        learner: Learner,
-        kernel: Kernel,
-        solution: Solution,
-        C_kernel: float,
-        C: float,
-        setting: str,
-    ) -> Any:
-        """Return what rows that took no part tell."""
+    def _held_out(self, learner: Learner, kernel: Kernel, solution, C_kernel, C) -> Any:
+        """Return what rows that took no part tell, as `_HELD_OUT` says."""
         raise NotImplementedError
 
     def _look_at_held_out(

@@ -12,7 +12,7 @@ from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.algorithm import Learner
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
@@ -31,23 +31,11 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     """What all regressors do once costs are known: learn, and predict."""
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
+    _HELD_OUT: ClassVar[tuple[str, type]] = ("held-out rows", HeldOut)
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
 
-    def _held_out(
-        self,
-        learner: Learner,
-        kernel: Kernel,
-        solution: Solution,
-        C_kernel: float,
-        C: float,
-        setting: str,
-    ) -> HeldOut:
-        with learner.progress.stage("held-out rows"):
-            return learner.progress.recall(
-                f"held-out rows, {setting}",
-                HeldOut,
-                lambda: held_out(learner, kernel, C_kernel, C),
-            )
+    def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
+        return held_out(learner, kernel, C_kernel, C)
 
     def _look_at_held_out(
         self,
@@ -159,6 +147,22 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             As y was in `fit`.
         """
         return self._as_given(self._means(X))
+
+    def score(self, X, y, sample_weight=None):
+        """Return the coefficient of determination, R2.
+
+        Parameters
+        ----------
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        score : float
+            1 at best, 0 for always saying the mean.
+        """
+        return super().score(X, y, sample_weight)
 
     def predict_interval(self, X, coverage=0.9):
         """Return intervals that hold the numbers of this share of new samples.

@@ -372,8 +372,8 @@ class Growth:
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
         least, most = _FEATURES_OF_A_FERN
-        # Levels count as features: with many of them a fern sees half of the columns (measured
-        # on adult: AUC .9288 against .9280).
+        # Levels count as features: with many of them a fern sees half of the columns,
+        # so that not all ferns ask about the same few categories.
         n_alike = np.where(self._is_category, np.diff(self._rows.offsets), 1).sum()
         count = min(max(n_features // 2, 2), most) if n_alike >= 2 * least else least
         if count >= n_features:

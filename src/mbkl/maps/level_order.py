@@ -16,7 +16,7 @@ from mbkl.engine.twins import Twins
 # Codes are of one byte.
 N_CODES = 256
 # Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
-# in the order of all levels would fit their noise (measured on adult).
+# in the order of all levels would fit their noise.
 _TOLD_APART = 0.3
 # Steps of the power method: the direction need not be exact.
 _STEPS = 10
