@@ -44,8 +44,10 @@ lint: $(READY) ## check style and types
 bench: $(BENCH) ## run the speed benchmarks and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.speed
 
-suite: $(BENCH) ## compare with other classifiers on the data sets in MBKL_DATA; goes on where it was stopped
+suite: $(BENCH) ## compare with other classifiers and regressors on the data sets in MBKL_DATA; goes on where it was stopped
 	$(RUN)python -m benchmarks.suite
+	$(RUN)python -m benchmarks.suite --task regression
+	$(RUN)python -m benchmarks.suite --task quantiles
 
 paper: $(BENCH) ## regenerate the tables and figures of the paper from the data in MBKL_DATA
 	$(RUN)python -m mbkl_paper.experiments

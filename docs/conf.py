@@ -80,6 +80,7 @@ EXAMPLES = (
     "plot_missing_values.py",
     "plot_sparse_text.py",
     "plot_probabilities.py",
+    "plot_regression.py",
 )
 
 

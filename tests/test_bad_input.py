@@ -136,6 +136,9 @@ def test_missing_labels(make, data):
 
 def test_numbers_instead_of_classes(make, data):
     X, _ = data
+    if isinstance(make(), MBKernel):  # which learns from numbers as well
+        assert make().fit(X, X[:, 0]).n_maps_ > 0
+        return
     with pytest.raises(ValueError, match="Unknown label type"):
         make().fit(X, X[:, 0])
 

@@ -9,8 +9,15 @@ from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 sklearn_callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks")
 
 STAGES = {
-    "paper": ["binary maps", "initial guess", "kernel weights", "classifier weights", "tables"],
-    "default": ["choice of maps", "binary maps", "classifier weights", "tables"],
+    "paper": [
+        "binary maps",
+        "initial guess",
+        "kernel weights",
+        "classifier weights",
+        "calibration",
+        "tables",
+    ],
+    "default": ["choice of maps", "binary maps", "classifier weights", "calibration", "tables"],
 }
 SMALL = {"n_maps": 40, "random_state": 0}
 

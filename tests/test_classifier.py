@@ -530,3 +530,13 @@ def test_sonar(form, data_folder):
         form(MBKLClassifier, random_state=0), 1 / (1 + np.exp(-X)), y, cv=folds
     )
     assert scores.mean() > 0.8
+
+
+def test_a_model_that_always_says_the_same_warns(make_data):
+    X, y = make_data()
+    rare = (np.arange(80) < 3).astype(int)
+    with pytest.warns(UserWarning, match="says 0 for all rows"):
+        MBKLClassifier(C=1e-4, random_state=0).fit(X, rare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MBKLClassifier(random_state=0).fit(X, y)

@@ -8,8 +8,9 @@ from scipy import sparse
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
-from mbkl.engine.device import DeviceCodes
+from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.maps import Ferns, Projections, Stumps
+from mbkl.maps.device_growth import DeviceGrowingRows
 from mbkl.solvers import choose
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
@@ -68,7 +69,8 @@ def test_few_rows_are_solved_on_the_cpu(make_data, monkeypatch, limit, where):
         return original(problem, *arguments)
 
     monkeypatch.setattr("mbkl.learn.classifier_weights.solve", noted)
-    MBKLClassifier(maps="stumps", n_maps=60, device="torch").fit(*make_data())
+    model = MBKLClassifier(maps="stumps", n_maps=60, device="torch", calibration=None)
+    model.fit(*make_data())
     assert seen == [where]
 
 
@@ -181,3 +183,84 @@ def test_high_costs_of_step_1(make_data, monkeypatch, loss):
     )
     assert on_device.gap_[0] <= 1e-3
     assert on_device.objective_[0] == pytest.approx(on_cpu.objective_[0], rel=1e-3)
+
+
+# --- Growth, and devices by size ---
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_many_rows_grow_on_the_device(make_data, monkeypatch, n_classes):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH", 200)
+    X, y = make_data(n_rows=400, n_classes=n_classes)
+    seen = []
+    original = DeviceGrowingRows.__init__
+
+    def noted(self, *arguments):
+        seen.append(True)
+        original(self, *arguments)
+
+    monkeypatch.setattr(DeviceGrowingRows, "__init__", noted)
+    on_cpu, on_device = (
+        MBKLClassifier(n_maps=10, random_state=0, device=device).fit(X, y)
+        for device in ("cpu", "torch")
+    )
+    assert seen == [True]
+    assert on_device.C_ == 0
+    np.testing.assert_allclose(on_device.predict_proba(X), on_cpu.predict_proba(X), atol=0.02)
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch):
+    """Let Torch on the CPU stand in for a GPU."""
+    monkeypatch.setattr("mbkl.engine.device.has_gpu", lambda device: True)
+    monkeypatch.setattr("mbkl.predictor.has_gpu", lambda device: True)
+    for module in ("mbkl.estimator", "mbkl.predictor"):
+        monkeypatch.setattr(f"{module}.device_of", lambda device: Device("cpu"))
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+@pytest.mark.parametrize("worth_it", [0, 10**9])
+def test_a_gpu_is_for_many_codes(make_data, monkeypatch, device, worth_it):
+    monkeypatch.setattr(limits, "CODES_ON_A_DEVICE", worth_it)
+    monkeypatch.setattr("mbkl.predictor.CODES_TO_PREDICT_ON_A_DEVICE", worth_it)
+    X, y = make_data(n_rows=300)
+    model = MBKLClassifier(maps="stumps", n_maps=40, random_state=0, device=device)
+    places = []
+    original = DeviceRows.__init__
+
+    def noted(self, *arguments, **keywords):
+        places.append(True)
+        original(self, *arguments, **keywords)
+
+    monkeypatch.setattr(DeviceRows, "__init__", noted)
+    model.fit(X, y)
+    assert bool(places) == (worth_it == 0)
+    places.clear()
+    model.predict(X)
+    assert bool(places) == (worth_it == 0)
+
+
+def test_auto_without_a_gpu_is_the_cpu(make_data, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(limits, "CODES_ON_A_DEVICE", 0)
+    X, y = make_data()
+    for rows in (X, sparse.csr_array(X)):
+        found, expected = (
+            MBKLClassifier(n_maps=40, random_state=0, device=device).fit(rows, y)
+            for device in ("auto", "cpu")
+        )
+        np.testing.assert_array_equal(
+            found.decision_function(rows), expected.decision_function(rows)
+        )
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+def test_bytes_that_are_few_are_learned_from_on_the_cpu():
+    X = (np.random.default_rng(0).random((90, 4)) * 250).astype(np.uint8)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    found, expected = (
+        MBKLClassifier(n_maps=40, random_state=0, device=device).fit(X, y)
+        for device in ("cuda", "cpu")
+    )
+    np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))

@@ -53,8 +53,10 @@ def estimators():
 
 def documented_parameters(kind) -> list[str]:
     """Return the names in the section of parameters of a docstring."""
-    text = re.split(r"^Parameters\n-+\n", inspect.getdoc(kind), flags=re.M)[1]
-    section = re.split(r"^\w[\w ]*\n-+\n", text, flags=re.M)[0]
+    text = re.split(r"^Parameters\n-+\n", inspect.getdoc(kind), flags=re.M)[1:]
+    if not text:
+        return []
+    section = re.split(r"^\w[\w ]*\n-+\n", text[0], flags=re.M)[0]
     lines = [line for line in section.splitlines() if line and not line.startswith(" ")]
     return [name.strip() for line in lines for name in line.split(" : ")[0].split(",")]
 

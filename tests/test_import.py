@@ -41,9 +41,9 @@ model.predict(X) if hasattr(model, "predict") else model.kernel(X)
 def test_unknown_names_are_an_error(run_python):
     import mbkl
 
-    with pytest.raises(AttributeError, match="MBKLRegressor"):
-        mbkl.MBKLRegressor  # noqa: B018
-    result = run_python("from mbkl import MBKLRegressor")
+    with pytest.raises(AttributeError, match="MBKLRanker"):
+        mbkl.MBKLRanker  # noqa: B018
+    result = run_python("from mbkl import MBKLRanker")
     assert "ImportError" in result.stderr
 
 

@@ -15,10 +15,11 @@ SOURCE = Path(mbkl.__file__).parent
 ORDER = ["extras", "engine", "cells", "solvers", "maps", "learn", "estimators", "surfaces"]
 # Modules that are one room together, in an order of their own.
 ESTIMATORS = [
-    {"memory", "predictor"},
+    {"levels", "memory", "predictor"},
     {"estimator"},
-    {"classifier"},
-    {"search", "kernel", "regressor"},
+    {"kernel_predictor"},
+    {"classifier", "regressor"},
+    {"search", "kernel"},
 ]
 # All that is made of estimators; these may use each other.
 SURFACES = {
@@ -38,7 +39,7 @@ SURFACES = {
 EXCEPTIONS = {
     ("estimator.py", "mbkl.io"): "`save` is a method of every estimator",
     (
-        "classifier.py",
+        "kernel_predictor.py",
         "mbkl.explain",
     ): "`explain_global` and `explain_local` are methods too",
 }

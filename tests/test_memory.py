@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from mbkl import MBKLClassifier, estimate_memory, memory
+from mbkl import MBKLClassifier, MBKLRegressor, estimate_memory, memory
 from mbkl.memory import parse_bytes
 
 if not sys.platform.startswith("linux"):
@@ -19,7 +19,7 @@ if not sys.platform.startswith("linux"):
 MEASURE = """
 import json, sys, threading, time
 import numpy as np
-from mbkl import MBKLClassifier
+from mbkl import MBKLClassifier, MBKLRegressor
 
 def used():
     with open("/proc/self/statm") as file:
@@ -28,14 +28,18 @@ def used():
 
 settings, path = json.loads(sys.argv[1]), sys.argv[2]
 warm = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+has_numbers = settings.pop("has_numbers", False)
+kind = MBKLRegressor if has_numbers else MBKLClassifier
 for theta in ("ones", "learned"):
-    small = MBKLClassifier(maps=["stumps", "ferns"], n_maps=60, theta=theta, random_state=0)
-    small.fit(warm, warm[:, 0] > 0)
+    small = kind(maps=["stumps", "ferns"], n_maps=60, theta=theta, random_state=0)
+    small.fit(warm, warm[:, 0] if has_numbers else warm[:, 0] > 0)
 X, y = np.load(path + "/X.npy", mmap_mode="r"), np.load(path + "/y.npy")
 if settings.pop("parquet", False):
     from mbkl.parquet import read_parquet
 
     X, y = read_parquet(path + "/rows.parquet", "y")
+if has_numbers:
+    y = y + np.random.default_rng(0).normal(size=len(y))
 only_read = settings.pop("only_read", False)
 weights = np.ones(len(y))
 if settings.pop("zero_weights", False):
@@ -54,7 +58,7 @@ if only_read:
     for _ in X.blocks(1_000_000 // X.shape[1]):
         pass
 else:
-    coef = MBKLClassifier(random_state=0, n_jobs=2, **settings).fit(X, y, weights).coef_
+    coef = kind(random_state=0, n_jobs=2, **settings).fit(X, y, weights).coef_
 running.clear()
 thread.join()
 print(json.dumps({"bytes": most[0], "coef": coef.tobytes().hex()[:20000]}))
@@ -117,6 +121,7 @@ def test_codes_larger_than_the_memory_allowed(tmp_path):
         (10_000, 2_000, {"zero_weights": True}),
         (50_000, 400, {"dtype": "uint8"}),
         (30_000, 10, {"maps": ["stumps", "ferns"], "n_maps": 1_000}),
+        (60_000, 1_500, {"maps": "grown", "n_maps": 5}),
     ],
 )
 def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, settings):
@@ -130,6 +135,17 @@ def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, sett
     assert estimate.streamed < estimate.in_memory
     taken = measure(tmp_path, max_memory=estimate.streamed, **settings)["bytes"]
     assert taken < 1.1 * estimate.streamed
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": "absolute_error", "tol": 0.1}])
+def test_the_limit_holds_for_numbers(tmp_path, settings):
+    settings = {"maps": "stumps", "n_maps": 1_000, **settings}
+    write(tmp_path, n_rows := 60_000, n_features := 400)
+    estimate = estimate_memory(MBKLRegressor(n_jobs=2, **settings), n_rows, n_features)
+    limited = measure(tmp_path, has_numbers=True, max_memory=estimate.streamed, **settings)
+    plain = measure(tmp_path, has_numbers=True, **settings)
+    assert limited["coef"] == plain["coef"]
+    assert limited["bytes"] < 1.1 * estimate.streamed < plain["bytes"]
 
 
 def write_parquet(folder, rows_a_group) -> None:
@@ -165,13 +181,14 @@ def test_too_little_memory_is_refused_with_the_number_needed(make_data):
         model.fit(X[:100], y[:100])
 
 
-def test_more_of_anything_takes_more():
-    model = MBKLClassifier()
-    base = estimate_memory(model, 10_000, 20, 3)
+@pytest.mark.parametrize(("maps", "n_rows"), [(["stumps", "ferns"], 5_000), ("auto", 50_000)])
+def test_more_of_anything_takes_more(maps, n_rows):
+    model = MBKLClassifier(maps=maps)
+    base = estimate_memory(model, n_rows, 20, 3)
     for other in (
-        estimate_memory(model, 20_000, 20, 3),
-        estimate_memory(model, 10_000, 200, 3),
-        estimate_memory(model, 10_000, 20, 6),
+        estimate_memory(model, 2 * n_rows, 20, 3),
+        estimate_memory(model, n_rows, 200, 3),
+        estimate_memory(model, n_rows, 20, 6),
     ):
         assert other.in_memory > base.in_memory
         assert other.streamed > base.streamed
@@ -188,7 +205,7 @@ def test_sizes_that_are_none(size):
     [
         ({"max_memory": "much"}, "max_memory must be"),
         ({"max_memory": -5}, "max_memory"),
-        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows, projections"),
+        ({"max_memory": 1_000, "maps": "projections"}, "sparse rows and projections"),
         ({"max_memory": "1GB", "device": "torch"}, "device='cpu'"),
     ],
 )
@@ -202,7 +219,7 @@ def test_settings_that_do_not_go_together(make_data, settings, message):
 
 def test_sparse_rows_are_refused(make_data):
     X, y = make_data(5_000, 4)
-    with pytest.raises(ValueError, match="sparse rows, projections"):
+    with pytest.raises(ValueError, match="sparse rows and projections"):
         MBKLClassifier(maps="stumps", max_memory="1kB").fit(sparse.csr_array(X), y)
     weights = np.arange(5_000) % 3
     MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV, MBKLRegressor, MBKLRegressorCV
 from mbkl.engine.rows import as_rows
 from mbkl.maps import Stumps
 from mbkl.parquet import ParquetRows, read_parquet
@@ -83,6 +83,36 @@ def test_every_estimator_with_many_and_few_rows(name, weighted, n_rows, tmp_path
     model = kind(**settings).fit(X, y, weights)
     plain = kind(**settings).fit(as_rows(X).in_memory().X, frame["label"], weights)
     assert bits_of(model) == bits_of(plain)
+
+
+NUMBERS = {
+    "default": (MBKLRegressor, {}),
+    "explicit": (MBKLRegressor, {"maps": ["stumps", "ferns"], "n_maps": 30}),
+    "grown": (MBKLRegressor, {"maps": "grown", "n_maps": 10}),
+    "default, cross-validation": (MBKLRegressorCV, {"cv": 2}),
+    "cross-validation": (
+        MBKLRegressorCV,
+        {"maps": "stumps", "n_maps": 40, "Cs": (0.1, 1.0), "cv": 3},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows"),
+    [*((name, 250) for name in NUMBERS), ("explicit", 4_500), ("cross-validation", 4_500)],
+)
+def test_numbers_as_targets(name, n_rows, tmp_path, frame, bits_of):
+    frame = frame.head(n_rows).drop(columns="label")
+    frame["price"] = (3 * frame["a"] ** 2 + frame["flag"] + frame["c"]).round(2)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    kind, settings = NUMBERS[name]
+    X, y = read_parquet(tmp_path / "rows.parquet", "price")
+    model = kind(random_state=0, **settings).fit(X, y)
+    rows = as_rows(X).in_memory().X
+    plain = kind(random_state=0, **settings).fit(rows, frame["price"])
+    assert bits_of(model) == bits_of(plain)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(rows))
+    np.testing.assert_array_equal(model.predict_interval(X), plain.predict_interval(rows))
 
 
 def test_whole_numbers_beyond_float64(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 WARM_UP_AND_FIT = """
 import json
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from mbkl import MBKLClassifier
 from mbkl.engine import growth_loops, loops
@@ -27,6 +28,7 @@ inputs = {
     "column-major": np.asfortranarray,
     "CSR": sparse.csr_array,
     "CSC": sparse.csc_array,
+    "categories": lambda X: pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "u", "v")}),
 }
 X = np.random.default_rng(0).normal(size=(1500, 3))
 X[np.abs(X) < 1] = 0

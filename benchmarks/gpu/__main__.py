@@ -1,258 +1,301 @@
-"""The GPU: results against the CPU, ceilings of the device, and the paper's ImageNet shape.
+"""The default model on a GPU, beside all cores of its machine.
 
-One command, about four minutes on an H200 with 128 GiB of host memory:
+One command, below eight minutes on an H200:
 
-    python -m benchmarks.gpu
+    python -m benchmarks.gpu [--imagenet] [--sets NAME ...] [--budget SECONDS] [--quick]
 
-A million rows of 21,504 bytes are made with planted classes: in a third of its rows each class
-raises one per cent of the features, and brings another to the middle of their range, which no
-linear function sees. Nothing but their shape is that of ImageNet.
+Sets are read below MBKL_DATA where they are, and planted rows of their shapes stand in for them
+elsewhere. Fits are medians of three after one that is not counted; scores of 100,000 and of
+1,000,000 rows are those of the test rows, repeated. Numbers go to $OUT/gpu.json where OUT is set.
+`--quick` needs no GPU. `--imagenet` measures the paper's shape too, which takes four minutes more.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import json
+import os
 import time
+import traceback
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.common import markdown_table, number, parse, percent, record, say, start
-from benchmarks.data import MissingData, daimler_hog, mnist
-from benchmarks.gpu.linear import linear_svm
+from benchmarks.common import machine, markdown_table, percent, record, say, start
+from benchmarks.data import Dataset, MissingData
+from benchmarks.gpu import imagenet
+from benchmarks.gpu.sets import QUICK, SHAPES, Shape, load, planted
+from benchmarks.large import growth as curves
 from mbkl import MBKLClassifier
+from mbkl.engine import limits, torch_loops
+from mbkl.engine.device import Device, DeviceRows
+from mbkl.maps import device_growth, grown_ferns
+from mbkl.maps.growth import Growth
 
 COMMAND = "python -m benchmarks.gpu"
-PAPER_SECONDS = 200_000
+PLANTED_ROWS, QUICK_ROWS = 2_000_000, 600
+SCORED_ROWS, QUICK_SCORED = (100_000, 1_000_000), (100, 200)
+# Rows of more bytes are not scored.
+MOST_BYTES = 1_000_000_000
+# Parameters beside the defaults: none but in quick runs.
+SETTINGS: dict = {}
+# Fits that take longer than this are not repeated.
+LONG = 6.0
+
+# What is timed of a grown fit: an owner, the name of a function of it, and what to call it.
+STAGES = (
+    (DeviceRows, "__init__", "upload"),
+    (grown_ferns, "fine_stumps", "thresholds and codes"),
+    (DeviceRows, "sample", "of these: rows of thresholds"),
+    (DeviceRows, "bin", "of these: codes"),
+    (DeviceRows, "keys_apart", "keys"),
+    (device_growth.DeviceGrowingRows, "__init__", "labels and weights"),
+    (device_growth.DeviceGrowingRows, "size_of_share", "magnitudes"),
+    (device_growth.DeviceGrowingRows, "sample", "samples"),
+    (device_growth.DeviceSample, "choose", "stumps"),
+    (Growth, "_filled", "tables"),
+    (device_growth.DeviceGrowingRows, "fill", "of these: sums"),
+    (device_growth.DeviceGrowingRows, "refresh", "residuals"),
+    (Growth, "maps", "maps"),
+)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Size of the planted problem."""
-
-    n_rows: int
-    n_features: int
-    n_classes: int
-    n_maps: int
-    n_test: int = 20_000
-
-
-IMAGENET = Shape(1_015_687, 21_504, 909, 200_000)
-SMALL = Shape(20_000, 500, 40, 5_000, 2_000)
-# The first that were tried at full size.
-COSTS = {"C": 10.0, "C_kernel": 0.3}
-LINEAR_COSTS = (0.01, 0.1)
-
-
-def ceilings() -> tuple[float, float]:
-    """Return bytes and bfloat16 operations a second of the device."""
+def synchronise() -> None:
+    """Wait for the device."""
     import torch
 
-    source = torch.empty(4 * 10**9, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    copy = _seconds(lambda: target.copy_(source))
-    a = torch.randn(8192, 8192, device="cuda").bfloat16()
-    b = torch.randn(8192, 8192, device="cuda").bfloat16()
-    product = _seconds(lambda: a @ b)
-    return 2 * source.numel() / copy, 2 * 8192**3 / product
-
-
-def _seconds(action, repeats: int = 7) -> float:
-    """Return the median time of an action on the device."""
-    import torch
-
-    times = []
-    for _ in range(repeats + 2):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in "ab")
-        first.record()
-        action()
-        last.record()
+    if torch.cuda.is_available():
         torch.cuda.synchronize()
-        times.append(first.elapsed_time(last) / 1e3)
-    return float(np.median(times[2:]))
 
 
-def planted(shape: Shape, n_rows: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Return rows in host memory and their classes."""
-    import torch
-
-    fixed = torch.Generator("cuda").manual_seed(0)
-    generator = torch.Generator("cuda").manual_seed(seed)
-    size = (shape.n_classes, shape.n_features)
-    marked = torch.rand(size, device="cuda", generator=fixed) < 0.02
-    is_even = torch.arange(shape.n_features, device="cuda") % 2 == 0
-    X, y = np.empty((n_rows, shape.n_features), np.uint8), np.empty(n_rows, np.intp)
-    for begin in range(0, n_rows, 65_536):
-        rows = slice(begin, min(begin + 65_536, n_rows))
-        count = (rows.stop - rows.start, shape.n_features)
-        label = torch.randint(shape.n_classes, count[:1], device="cuda", generator=generator)
-        values = 200 * torch.rand(count, device="cuda", generator=generator)
-        hit = marked[label] & (torch.rand(count, device="cuda", generator=generator) < 0.35)
-        changed = torch.where(is_even, values + 30, 90 + values / 10)
-        values = torch.where(hit, changed, values)
-        X[rows], y[rows] = values.byte().cpu().numpy(), label.cpu().numpy()
-    return X, y
-
-
-def measure_shape(shape: Shape) -> list[dict]:
-    """Fit the planted data; return a line for each classifier."""
-    import torch
-
-    say(f"making {shape.n_rows:,} rows of {shape.n_features:,} bytes")
-    X, y = planted(shape, shape.n_rows, 1)
-    X_test, y_test = planted(shape, shape.n_test, 2)
-    lines = []
-    settings = {"maps": "stumps", "random_state": 0, "device": "cuda"}
-    n_equal = int(0.47 * shape.n_maps)
-    for name, model in {
-        f"theta learned, {shape.n_maps:,} maps": MBKLClassifier(
-            theta="learned", n_maps=shape.n_maps, **COSTS, **settings
-        ),
-        f"theta = 1, {n_equal:,} maps": MBKLClassifier(
-            theta="ones", n_maps=n_equal, C=COSTS["C"], **settings
-        ),
-    }.items():
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        seconds = _fit(model, X, y)
-        stages = {key: value for key, value in model.timings_.items() if key != "total"}
-        lines.append(
-            {
-                "classifier": name,
-                "seconds": seconds,
-                "accuracy": percent(model.score(X_test, y_test)),
-                "maps kept": model.n_maps_,
-                "iterations": model.n_iter_,
-                "gap": f"{np.nanmax(model.gap_):.1e}",
-                "GPU memory, GB": torch.cuda.max_memory_allocated() / 1e9,
-                "stages, s": ", ".join(f"{key} {value:.1f}" for key, value in stages.items()),
-            }
-        )
-        say(f"{name}: {seconds:.1f} s, {lines[-1]['accuracy']} %")
-    for C in LINEAR_COSTS:
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        began = time.perf_counter()
-        scores, n_iter = linear_svm(X, y, shape.n_classes, C, 1e-3)
-        torch.cuda.synchronize()
-        seconds = time.perf_counter() - began
-        lines.append(
-            {
-                "classifier": f"linear SVM, C = {C:g}",
-                "seconds": seconds,
-                "accuracy": percent(float((scores(X_test).argmax(1) == y_test).mean())),
-                "maps kept": "-",
-                "iterations": n_iter,
-                "gap": "-",
-                "GPU memory, GB": torch.cuda.max_memory_allocated() / 1e9,
-                "stages, s": "-",
-            }
-        )
-        say(f"{lines[-1]['classifier']}: {seconds:.1f} s, {lines[-1]['accuracy']} %")
-    return lines
-
-
-def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
-    """Time the two hot operations at the size of Step 2, against the ceilings."""
-    import torch
-
-    from mbkl.engine.device import Device, DeviceCodes
-
-    n_cells = 1 + round(0.45 * shape.n_maps / shape.n_features)
-    offsets = np.arange(shape.n_features + 1) * n_cells
-    values = torch.randint(
-        n_cells, (shape.n_features, shape.n_rows), dtype=torch.uint8, device="cuda"
-    )
-    codes = DeviceCodes(values, offsets, Device("cuda"))
-    n_maps = (n_cells - 1) * shape.n_features
-    tables = torch.randn(codes.n_cells, shape.n_classes, dtype=torch.float64, device="cuda")
-    residuals = torch.randn(shape.n_rows, shape.n_classes, device="cuda")
-    width = -(-shape.n_classes // 128) * 128
-    lines = []
-    for name, action in {
-        "gather": lambda: codes.gather(tables),
-        "histogram": lambda: codes.histogram(residuals),
-    }.items():
-        with codes.coarse():
-            seconds = _seconds(action, repeats=3)
-        work = 2.0 * shape.n_rows * n_maps * width
-        moved = 5.0 * shape.n_rows * n_maps  # a code read, an indicator written and read
-        lines.append(
-            {
-                "operation": f"{name}, {n_maps:,} maps, {shape.n_classes} classes",
-                "seconds": seconds,
-                "TFLOP/s": work / seconds / 1e12,
-                "of the ceiling": percent(work / seconds / rate) + " %",
-                "GB/s": moved / seconds / 1e9,
-                "of its ceiling": percent(moved / seconds / bandwidth) + " %",
-            }
-        )
-    return lines
-
-
-def measure_against_cpu() -> list[dict]:
-    """Fit real data on both."""
-    lines = []
-    for name, load, settings in (
-        ("Daimler (HOG)", daimler_hog, {"n_maps": 10_000, "theta": "learned", "C": 0.1}),
-        ("MNIST", mnist, {"n_maps": 20_000, "theta": "ones", "C": 1.0}),
-    ):
-        try:
-            data = load()
-        except MissingData as missing:
-            say(f"skipped {name}: {missing}")
-            continue
-        line: dict = {"data": f"{name}, {data.shape}"}
-        for device in ("cuda", "cpu"):
-            model = MBKLClassifier(maps="stumps", random_state=0, device=device, **settings)
-            seconds = min(_fit(model, data.X_train, data.y_train) for _ in range(3))
-            line[f"{device}, s"] = seconds
-            line[f"{device}, accuracy"] = percent(model.score(data.X_test, data.y_test))
-        lines.append(line)
-        say(f"{name}: {line}")
-    return lines
-
-
-def _fit(model, X, y) -> float:
-    """Return the wall-clock time of a fit."""
+def seconds_of(action: Callable[[], object]) -> float:
+    """Return the wall-clock time of an action."""
+    synchronise()
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, y)
+        action()
+    synchronise()
     return time.perf_counter() - began
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Check, measure and record."""
-    chosen = parse(__doc__ or "", arguments)
+def repeated(action: Callable[[], object]) -> float:
+    """Return the median of three times, or one that is long."""
+    times = [seconds_of(action)]
+    while times[0] < LONG and len(times) < 3:
+        times.append(seconds_of(action))
+    return median(times)
+
+
+@contextmanager
+def timed_stages(times: dict[str, float]):
+    """Add up the times of the stages of fits; the device is waited for at the end of each."""
+
+    def timed(function, name):
+        def call(*arguments, **keywords):
+            began = time.perf_counter()
+            found = function(*arguments, **keywords)
+            synchronise()
+            times[name] = times.get(name, 0.0) + time.perf_counter() - began
+            return found
+
+        return call
+
+    with ExitStack() as stack:
+        for owner, attribute, name in STAGES:
+            replacement = timed(getattr(owner, attribute), name)
+            stack.enter_context(mock.patch.object(owner, attribute, replacement))
+        yield
+
+
+def checked_loops(device: str) -> str:
+    """Say which loops agree with the plain ones: recorded, or fused, or else the plain ones."""
+    if device == "torch":
+        return "plain"
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(12_000, 6)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] > 0) + (X[:, 2] > 0.5)
+    settings = {"maps": "grown", "n_maps": 30, "random_state": 0, "device": device}
+
+    def scores():
+        with mock.patch.object(limits, "GROWN_CODES_ON_A_DEVICE", 0):
+            model = MBKLClassifier(**settings).fit(X, y)
+        with mock.patch("mbkl.predictor.CODES_TO_PREDICT_ON_A_DEVICE", 0):
+            return model.decision_function(X)
+
+    plain = mock.patch.object(Device, "loops", torch_loops)
+    one_by_one = mock.patch.object(Device, "can_record", False)
+    with plain:
+        expected = scores()
+    for name, restriction in (("recorded", None), ("fused", one_by_one)):
+        if restriction is not None:
+            restriction.start()
+        try:
+            difference = float(np.abs(scores() - expected).max())
+        except Exception:
+            traceback.print_exc()
+        else:
+            return f"{name}; scores differ from those of plain loops by at most {difference:.1e}"
+    plain.start()
+    return "plain, since the others failed"
+
+
+def model_on(device: str) -> MBKLClassifier:
+    return MBKLClassifier(random_state=0, device=device, **SETTINGS)
+
+
+def measure_set(data: Dataset, device: str, scored: Sequence[int]) -> dict:
+    """Fit and predict one set on all cores and on the device."""
+    line: dict = {"set": data.name, "rows": len(data.y_train), "columns": data.X_train.shape[1]}
+    line["classes"] = int(np.unique(data.y_train).size)
+    models = {}
+    for name, place in (("cores", "cpu"), ("GPU", device)):
+        model = models[name] = model_on(place)
+        fit = partial(model.fit, data.X_train, data.y_train)
+        if place != "cpu":
+            seconds_of(fit)  # kernels are compiled
+        line[f"fit {name}, s"] = repeated(fit)
+        line[f"accuracy {name}"] = percent(model.score(data.X_test, data.y_test))
+        line[f"maps {name}"] = model.n_maps_
+    line["fit ratio"] = line["fit cores, s"] / line["fit GPU, s"]
+    for n_rows in scored:
+        if n_rows * data.X_test[:1].nbytes > MOST_BYTES:
+            continue
+        X = np.resize(data.X_test, (n_rows, data.X_test.shape[1]))
+        for name, model in models.items():
+            model.decision_function(X)
+            score = partial(model.decision_function, X)
+            line[f"score {n_rows:,} {name}, s"] = repeated(score)
+        pair = [line[f"score {n_rows:,} {name}, s"] for name in models]
+        line[f"score ratio {n_rows:,}"] = pair[0] / pair[1]
+    return line
+
+
+def measure_planted(n_rows: int, device: str) -> tuple[dict, dict[str, float]]:
+    """Grow on many planted rows; return a line, and the times of the stages."""
+    data = curves.planted(n_rows, 0)
+    model = model_on(device)
+    model.set_params(maps="grown")
+    fit = partial(model.fit, data.X_train, data.y_train)
+    seconds_of(fit)
+    line = {"set": f"planted, {n_rows:,} x {data.X_train.shape[1]}", "fit GPU, s": repeated(fit)}
+    line["accuracy GPU"] = percent(model.score(data.X_test, data.y_test))
+    line["maps GPU"] = model.n_maps_
+    stages: dict[str, float] = {}
+    with timed_stages(stages):
+        stages["whole fit"] = seconds_of(fit)
+    return line, stages
+
+
+def measure_xgboost(data: Dataset, device: str) -> float | None:
+    """Return the time of a fit of XGBoost on the same device, where it is there."""
+    if device == "torch" or importlib.util.find_spec("xgboost") is None:
+        return None
+    from xgboost import XGBClassifier
+
+    y = np.unique(data.y_train, return_inverse=True)[1]
+    rival = XGBClassifier(device=device, tree_method="hist")
+    rival.fit(data.X_train, y)
+    return repeated(partial(rival.fit, data.X_train, y))
+
+
+def short(line: dict, scored: Sequence[int]) -> dict:
+    """Return what the last table says of a set."""
+    shown = {"set": line["set"]}
+    for key in ("fit cores, s", "fit GPU, s", "fit ratio", "accuracy cores", "accuracy GPU"):
+        shown[key] = line.get(key, "-")
+    for n_rows in scored:
+        shown[f"score ratio {n_rows:,}"] = line.get(f"score ratio {n_rows:,}", "-")
+    return shown
+
+
+def device_here(quick: bool) -> str:
+    """Return the device to measure, or say that there is none."""
     try:
         import torch
     except ImportError:
         raise MissingData("Torch is not installed: pip install 'mbkl[gpu]'") from None
-    if not torch.cuda.is_available():
+    if torch.cuda.is_available():
+        return "cuda"
+    if not quick:
         raise MissingData("there is no GPU that Torch can use")
-    shape = SMALL if chosen.quick else IMAGENET
-    bandwidth, rate = ceilings()
-    device = torch.cuda.get_device_name()
-    say(f"{device}: {bandwidth / 1e12:.2f} TB/s, {rate / 1e12:.0f} TFLOP/s")
-    against = measure_against_cpu()
-    lines = measure_shape(shape)
-    passes = measure_passes(shape, bandwidth, rate)
-    tables = [markdown_table(part) for part in (lines, passes, against) if part]
-    notes = [
-        f"{device}, Torch {torch.__version__}; copies run at {bandwidth / 1e12:.2f} TB/s and "
-        f"products of 8,192 x 8,192 bfloat16 matrices at {rate / 1e12:.0f} TFLOP/s.",
-        f"{shape.n_rows:,} x {shape.n_features:,} bytes in host memory, {shape.n_classes} planted "
-        "classes; times are wall clock from there to the model, with the copy to the GPU. The "
-        f"paper reports {number(PAPER_SECONDS)} s on four cores for ImageNet of this shape.",
-        "Step 1 keeps fewer maps of planted data than of ImageNet (90,000), so that the second "
-        "line shows Step 2 with as many.",
-        "C = 10 and C_kernel = 0.3 are the first that were tried at full size; the linear SVM "
-        "stands with several costs.",
-    ]
-    record("gpu", COMMAND, "\n\n".join(tables), notes, title="GPU", quick=chosen.quick)
+    return "torch"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing recorded")
+    parser.add_argument("--imagenet", action="store_true", help="the paper's shape too")
+    parser.add_argument("--sets", nargs="*", metavar="NAME", choices=list(SHAPES))
+    parser.add_argument("--force", action="store_true", help="few rows on the device too")
+    parser.add_argument(
+        "--budget", type=float, default=440.0, help="seconds after which no set is begun"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Check, measure and record."""
+    chosen = parse(arguments)
+    device = device_here(chosen.quick)
+    began = time.perf_counter()
+    shapes = QUICK if chosen.quick else SHAPES
+    if chosen.sets is not None:
+        shapes = {name: SHAPES[name] for name in chosen.sets}
+    scored = QUICK_SCORED if chosen.quick else SCORED_ROWS
+    if chosen.quick:
+        SETTINGS["n_maps"] = 20
+    if chosen.force:
+        limits.GROWN_CODES_ON_A_DEVICE = limits.CODES_ON_A_DEVICE = 0
+    loops = checked_loops(device)
+    say(f"loops over ferns: {loops}")
+    found: dict = {"machine": machine(), "loops": loops, "lines": []}
+    line, stages = measure_planted(QUICK_ROWS if chosen.quick else PLANTED_ROWS, device)
+    found |= {"planted": line, "stages": stages}
+    say(f"{line}\n" + "\n".join(f"    {name}: {value:.3f} s" for name, value in stages.items()))
+    if not chosen.quick:  # loops are compiled
+        for n_classes in (2, 3):
+            warm = planted("warm", Shape(12_000, 20, n_classes))
+            model_on("cpu").fit(warm.X_train, warm.y_train).predict(warm.X_test)
+    for name, shape in shapes.items():
+        if time.perf_counter() - began > chosen.budget:
+            say(f"no time left for {name}")
+            continue
+        data = load(name, shape)
+        try:
+            own = measure_set(data, device, scored)
+        except Exception:  # the other sets are measured all the same
+            traceback.print_exc()
+            continue
+        rival = measure_xgboost(data, device)
+        if rival is not None:
+            own["XGBoost GPU, s"] = rival
+        found["lines"].append(own)
+        say(str(own))
+        write(found)
+    write(found)
+    table = [short(own, scored) for own in (line, *found["lines"])]
+    ratios = [own["fit ratio"] for own in found["lines"]]
+    notes = [f"Loops over ferns: {loops}."]
+    if ratios:
+        notes.append(f"Geometric mean of the fit ratios: {np.exp(np.mean(np.log(ratios))):.2f}.")
+    is_partial = chosen.quick or chosen.sets is not None or chosen.force
+    record("gpu", COMMAND, markdown_table(table), notes, title="GPU", quick=is_partial)
+    if chosen.imagenet:
+        imagenet.main(["--quick"] if chosen.quick else [])
+
+
+def write(found: dict) -> None:
+    """Write all numbers below $OUT, where that is set."""
+    if folder := os.environ.get("OUT"):
+        Path(folder, "gpu.json").write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common import markdown_table, percent, record, say, start
 from benchmarks.data import Dataset, gaussian_dataset, has_data
 from benchmarks.large.contest import CONTESTANTS, OURS, REFERENCE, Outcome, compete
-from benchmarks.suite.datasets import load, names
+from benchmarks.suite.datasets import CLASSES
 
 COMMAND = "python -m benchmarks.large.sets"
 FEWEST_ROWS = 10_000
@@ -28,7 +28,7 @@ LOOKED_AT = ("adult", "covtype-15k", "electricity", "flights-1m", "magic")
 
 def split(name: str) -> Dataset | None:
     """Return all rows of a set, None where they are few."""
-    table = load(name)
+    table = CLASSES.load(name)
     if len(table.y) <= FEWEST_ROWS:
         return None
     train, test = table.split or train_test_split(
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say("MBKL_DATA does not name the folder of the data sets: nothing to measure")
         return
     lines, found = [], {}
-    for name in chosen.sets or names():
+    for name in chosen.sets or CLASSES.names():
         data = split(name)
         if data is not None:
             found[name] = _outcomes(data, methods)

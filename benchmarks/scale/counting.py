@@ -129,7 +129,7 @@ def _factor(tally: Tally, matrix, curvature) -> None:
     tally.add("centre", matrix.size)
 
 
-def _read(tally: Tally, array, rows) -> None:
+def _read(tally: Tally, array, rows, groups=None) -> None:
     tally.add("read", array.shape[0] * (rows.stop - rows.start) * array.dtype.itemsize)
 
 

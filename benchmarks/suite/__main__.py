@@ -1,9 +1,10 @@
-"""Compare classifiers over all data sets of the suite.
+"""Compare classifiers, or regressors, over all data sets of the suite.
 
 python -m benchmarks.suite                         all methods and sets, then the report
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
+python -m benchmarks.suite --task regression       numbers as targets, or their --task quantiles
 
 Every result is kept as soon as it is there: a run that was stopped goes on where it was.
 Results of mbkl are measured again when its source has changed, those of the rivals when
@@ -18,14 +19,13 @@ from pathlib import Path
 
 from benchmarks.common import FOLDER, say, start
 from benchmarks.data import has_data
-from benchmarks.suite import datasets, report, runner
+from benchmarks.suite import report, runner
 from benchmarks.suite.collection import collect
-from benchmarks.suite.methods import METHODS, QUICK_METHODS
 from benchmarks.suite.protocol import ALL_ROWS, QUICK, STANDARD, Protocol
 from benchmarks.suite.store import Store
+from benchmarks.suite.tasks import TASKS, Task
 
 COMMAND = "python -m benchmarks.suite"
-RESULTS = FOLDER / "suite" / "results.jsonl"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -33,12 +33,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="NAME",
-        choices=list(METHODS),
-        help="of: " + ", ".join(repr(name) for name in METHODS),
+        "--task", choices=list(TASKS), default="classification", help="default: %(default)s"
     )
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; default: all")
     parser.add_argument("--all-rows", action="store_true", help="no limit on the number of rows")
     parser.add_argument("--results", type=Path, help="file of the results")
@@ -50,17 +47,22 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     chosen = parser.parse_args(arguments)
     if chosen.quick and chosen.all_rows:
         parser.error("--quick has few rows; leave --all-rows out")
-    if chosen.sets:
-        known = [*(datasets.BUNDLED if chosen.quick else ()), *_stored(chosen.quick)]
-        unknown = sorted(set(chosen.sets) - set(known))
+    task = TASKS[chosen.task]
+    known_sets = _known_sets(task, chosen.quick) if chosen.sets else []
+    for what, given, known in [
+        ("method", chosen.methods, list(task.methods)),
+        ("data set", chosen.sets, known_sets),
+    ]:
+        unknown = sorted(set(given or ()) - set(known))
         if unknown:
-            parser.error(f"unknown data set {unknown[0]!r}; choose of {', '.join(known)}")
+            parser.error(f"unknown {what} {unknown[0]!r}; choose of {', '.join(known)}")
     return chosen
 
 
-def _stored(quick: bool) -> list[str]:
-    """Return the names of the stored data sets, which a quick run does without."""
-    return [] if quick and not has_data() else datasets.names()
+def _known_sets(task: Task, quick: bool) -> list[str]:
+    """Return the names of data sets; a quick run can do without the stored ones."""
+    stored = [] if quick and not has_data() else task.sets.names()
+    return [*(task.sets.bundled if quick else ()), *stored]
 
 
 def _protocol(chosen: argparse.Namespace) -> Protocol:
@@ -72,18 +74,22 @@ def _protocol(chosen: argparse.Namespace) -> Protocol:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and report."""
     chosen = parse(arguments)
-    protocol = _protocol(chosen)
-    names = chosen.sets or (list(datasets.BUNDLED) if chosen.quick else datasets.names())
-    methods = chosen.methods or (QUICK_METHODS if chosen.quick else list(METHODS))
-    units = runner.plan(names, methods, protocol)
-    store = Store(chosen.results or (None if chosen.quick else RESULTS))
+    task, protocol = TASKS[chosen.task], _protocol(chosen)
+    names = chosen.sets or (list(task.sets.bundled) if chosen.quick else task.sets.names())
+    methods = chosen.methods or (task.quick_methods if chosen.quick else list(task.methods))
+    units = runner.plan(task, names, methods, protocol)
+    results = FOLDER / "suite" / task.results
+    store = Store(chosen.results or (None if chosen.quick else results))
     if not chosen.report_only:
-        runner.run(units, store, protocol, chosen.retry)
+        runner.run(task, units, store, protocol, chosen.retry)
     is_part = bool(chosen.sets or chosen.methods)
+    options = "" if task.is_default else f" --task {task.name}"
+    options += " --all-rows" if chosen.all_rows else ""
     report.write(
+        task,
         collect(units, store),
         protocol,
-        f"{COMMAND}{' --all-rows' if chosen.all_rows else ''}",
+        f"{COMMAND}{options}",
         print_only=chosen.quick or is_part,
     )
     if is_part and not chosen.quick:

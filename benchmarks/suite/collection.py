@@ -114,14 +114,9 @@ def collect(units: Iterable[Unit], store: Store) -> Collection:
 # ---------------------------------------------------------------- measures
 
 
-def accuracy_of(result: Result) -> float:
-    """Return the share of test rows whose class was found."""
-    return result.accuracy
-
-
-def balanced_accuracy_of(result: Result) -> float:
-    """Return the mean of that share over classes."""
-    return result.balanced_accuracy
+def measure_of(name: str) -> Measure:
+    """Return what finds a measure of the task in a result."""
+    return lambda result: result.measures[name]
 
 
 def fit_seconds_of(result: Result) -> float:

@@ -1,13 +1,13 @@
-"""The data sets of the suite: stored ones below MBKL_DATA, and two that come with scikit-learn."""
+"""The data sets of the suite: stored ones below MBKL_DATA, and some that come with scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
 
 from benchmarks.data import find
 
@@ -32,7 +32,20 @@ DEVELOPMENT = (
     "wine-quality-white",
 )
 
-BUNDLED: dict[str, Callable] = {"breast-cancer": load_breast_cancer, "wine": load_wine}
+# The same of the sets with numbers for targets.
+DEVELOPMENT_OF_NUMBERS = (
+    "ailerons",
+    "airfoil",
+    "beijing-pm25",
+    "chicago-ridership",
+    "computers-price",
+    "cpu-act",
+    "growth-dutch",
+    "insurance",
+    "lucas-house",
+    "real-estate-taipei",
+    "wine-white",
+)
 
 
 @dataclass(frozen=True)
@@ -47,32 +60,76 @@ class Table:
     y : ndarray of shape (n_rows,)
     split : tuple of ndarray or None
         Positions of the official training and test rows, where there are some.
+    has_classes : bool
+        Whether y are classes, which every part of the rows shall have in proportion.
     """
 
     name: str
     X: NDArray[np.float32]
     y: NDArray
     split: tuple[NDArray, NDArray] | None = None
+    has_classes: bool = True
+
+    @property
+    def strata(self) -> NDArray:
+        """What is to be in proportion wherever rows are drawn: the classes, or nothing."""
+        return self.y if self.has_classes else np.zeros(len(self.y), np.int8)
 
 
-def names() -> list[str]:
-    """Return the names of all stored data sets in the order of the alphabet."""
-    return sorted(path.stem for path in find("suite").glob("*.npz"))
+@dataclass(frozen=True)
+class Sets:
+    """Data sets of one kind.
+
+    Parameters
+    ----------
+    folder : str
+        Of the stored ones, below MBKL_DATA.
+    development : tuple of str
+        Those that defaults were chosen on.
+    bundled : mapping from name to callable
+        Those that are there without a folder, for quick runs.
+    has_classes : bool
+    """
+
+    folder: str
+    development: tuple[str, ...]
+    bundled: Mapping[str, Callable]
+    has_classes: bool = True
+
+    def names(self) -> list[str]:
+        """Return the names of all stored data sets in the order of the alphabet."""
+        return sorted(path.stem for path in find(self.folder).glob("*.npz"))
+
+    def half(self, name: str) -> str:
+        """Say whether a set was for choosing defaults or confirms them."""
+        return "development" if name in self.development else "confirmation"
+
+    def has_official_split(self, name: str) -> bool:
+        """Say whether a set comes divided into training and test rows; reads no rows."""
+        if name in self.bundled:
+            return False
+        with np.load(find(self.folder, f"{name}.npz")) as stored:
+            return "train_idx" in stored
+
+    def load(self, name: str) -> Table:
+        """Read a data set."""
+        if name in self.bundled:
+            X, y = self.bundled[name](return_X_y=True)
+            return Table(name, X.astype(np.float32), y, None, self.has_classes)
+        with np.load(find(self.folder, f"{name}.npz")) as stored:
+            split = (stored["train_idx"], stored["test_idx"]) if "train_idx" in stored else None
+            X = stored["X"].astype(np.float32)
+            return Table(name, X, stored["y"], split, self.has_classes)
 
 
-def has_official_split(name: str) -> bool:
-    """Say whether a data set comes divided into training and test rows; reads no rows."""
-    if name in BUNDLED:
-        return False
-    with np.load(find("suite", f"{name}.npz")) as stored:
-        return "train_idx" in stored
+def _friedman(return_X_y: bool) -> tuple[NDArray, NDArray]:
+    return make_friedman1(500, noise=1.0, random_state=0)
 
 
-def load(name: str) -> Table:
-    """Read a data set."""
-    if name in BUNDLED:
-        X, y = BUNDLED[name](return_X_y=True)
-        return Table(name, X.astype(np.float32), y)
-    with np.load(find("suite", f"{name}.npz")) as stored:
-        split = (stored["train_idx"], stored["test_idx"]) if "train_idx" in stored else None
-        return Table(name, stored["X"].astype(np.float32), stored["y"], split)
+CLASSES = Sets("suite", DEVELOPMENT, {"breast-cancer": load_breast_cancer, "wine": load_wine})
+NUMBERS = Sets(
+    "regression",
+    DEVELOPMENT_OF_NUMBERS,
+    {"diabetes": load_diabetes, "friedman": _friedman},
+    has_classes=False,
+)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import mbkl
-from benchmarks.suite.tuning import TunedClassifier
+from benchmarks.suite.tuning import Tuned
 from mbkl import MBKLClassifier, MBKLClassifierCV
 
 Factory = Callable[[NDArray, int, int], BaseEstimator]
@@ -87,34 +87,30 @@ def _mbkl_paper(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 
 
 def _linear_svc(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    pipeline = _pipeline(X, StandardScaler(), _liblinear())
-    return TunedClassifier(
-        pipeline, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed
-    )
+    steps = pipeline(X, StandardScaler(), _liblinear())
+    return Tuned(steps, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed)
 
 
 def _rbf_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return _pipeline(X, StandardScaler(), SVC())
+    return pipeline(X, StandardScaler(), SVC())
 
 
 def _rbf_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    grid = {"svc__C": RBF_COSTS, "svc__gamma": _widths(X, RBF_WIDTHS)}
-    pipeline = _pipeline(X, StandardScaler(), SVC(cache_size=500))
-    return TunedClassifier(pipeline, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
+    grid = {"svc__C": RBF_COSTS, "svc__gamma": widths(X, RBF_WIDTHS)}
+    steps = pipeline(X, StandardScaler(), SVC(cache_size=500))
+    return Tuned(steps, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
 
 
 def _chi2(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    pipeline = _pipeline(X, MinMaxScaler(clip=True), AdditiveChi2Sampler(), _liblinear())
-    return TunedClassifier(
-        pipeline, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed
-    )
+    steps = pipeline(X, MinMaxScaler(clip=True), AdditiveChi2Sampler(), _liblinear())
+    return Tuned(steps, {"linearsvc__C": LINEAR_COSTS}, n_jobs=n_jobs, random_state=seed)
 
 
 def _nystroem(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    grid = {"linearsvc__C": NYSTROEM_COSTS, "nystroem__gamma": _widths(X, NYSTROEM_WIDTHS)}
+    grid = {"linearsvc__C": NYSTROEM_COSTS, "nystroem__gamma": widths(X, NYSTROEM_WIDTHS)}
     kernel = Nystroem(n_components=NYSTROEM_COMPONENTS, random_state=seed)
-    pipeline = _pipeline(X, StandardScaler(), kernel, _liblinear())
-    return TunedClassifier(pipeline, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
+    steps = pipeline(X, StandardScaler(), kernel, _liblinear())
+    return Tuned(steps, grid, max_rows=SEARCH_ROWS, n_jobs=n_jobs, random_state=seed)
 
 
 def _liblinear() -> LinearSVC:
@@ -122,11 +118,12 @@ def _liblinear() -> LinearSVC:
     return LinearSVC(dual=False, tol=LIBLINEAR_TOLERANCE)
 
 
-def _widths(X: NDArray, factors: tuple) -> list[float]:
+def widths(X: NDArray, factors: tuple) -> list[float]:
+    """Return widths of kernels of standardised features."""
     return [factor / X.shape[1] for factor in factors]
 
 
-def _pipeline(X: NDArray, *steps: BaseEstimator) -> Pipeline:
+def pipeline(X: NDArray, *steps: BaseEstimator) -> Pipeline:
     """Return the steps, after means for missing values where there are some."""
     imputer = [SimpleImputer()] if np.isnan(X).any() else []
     return make_pipeline(*imputer, *steps)
@@ -154,7 +151,7 @@ def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 
     # Fits of the search have a core each, the last one has all.
     model = LGBMClassifier(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1)
-    return TunedClassifier(
+    return Tuned(
         model,
         lightgbm_grid(),
         max_rows=SEARCH_ROWS,
@@ -191,13 +188,10 @@ def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 # ---------------------------------------------------------------- registry
 
 REFERENCE = "LightGBM default"
-OURS: dict[str, Factory] = {
+METHODS: dict[str, Factory] = {
     "MBKLClassifierCV": _mbkl_cv,
     "MBKLClassifier": _mbkl,
     "MBKL paper": _mbkl_paper,
-}
-METHODS: dict[str, Factory] = {
-    **OURS,
     "LinearSVC": _linear_svc,
     "SVC-RBF default": _rbf_default,
     "SVC-RBF tuned": _rbf_tuned,
@@ -209,6 +203,15 @@ METHODS: dict[str, Factory] = {
     "LightGBM tuned": _lightgbm_tuned,
     "EBM": _ebm,
 }
+TUNED = (
+    "MBKLClassifierCV",
+    "MBKL paper",
+    "LinearSVC",
+    "SVC-RBF tuned",
+    "chi2 + LinearSVC",
+    "Nystroem + LinearSVC",
+    "LightGBM tuned",
+)
 QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
 NOTES = (
     "MBKL paper is MBKLClassifierCV(maps='stumps', theta='learned'), the others of mbkl have "
@@ -235,7 +238,7 @@ NOTES = (
 # ---------------------------------------------------------------- fingerprints
 
 
-def setup_fingerprint(name: str) -> str:
+def setup_fingerprint(factory: Factory) -> str:
     """Return a short text that changes with the parameters of a method.
 
     A method whose library is not installed has one too: it changes once it is there.
@@ -243,7 +246,7 @@ def setup_fingerprint(name: str) -> str:
     rows = np.zeros((2, 2), dtype=np.float32)
     rows[0, 0] = np.nan
     try:
-        return joblib.hash(METHODS[name](rows, 0, 1))[:12]
+        return joblib.hash(factory(rows, 0, 1))[:12]
     except ImportError as error:
         return joblib.hash(str(error))[:12]
 

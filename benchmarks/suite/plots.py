@@ -1,4 +1,4 @@
-"""Pictures of the suite: critical differences, and accuracy against time."""
+"""Pictures of the suite: critical differences, and what is measured against time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from benchmarks.common import plain_log_ticks
-from benchmarks.suite.methods import OURS
 from benchmarks.suite.ranking import cliques
+from benchmarks.suite.tasks import Task, is_ours
 
 _OUR_COLOUR = "tab:orange"
 _OTHER_COLOUR = "tab:blue"
@@ -22,13 +22,15 @@ _BAR_COLOUR = "0.25"
 
 
 def _colour(method: str) -> str:
-    return _OUR_COLOUR if method in OURS else _OTHER_COLOUR
+    return _OUR_COLOUR if is_ours(method) else _OTHER_COLOUR
 
 
 # ---------------------------------------------------------------- critical differences
 
 
-def critical_difference(mean_ranks: Mapping[str, float], difference: float, n_sets: int) -> Figure:
+def critical_difference(
+    mean_ranks: Mapping[str, float], difference: float, n_sets: int, task: Task
+) -> Figure:
     """Draw mean ranks on a line, with bars over those that do not differ significantly.
 
     Parameters
@@ -38,6 +40,7 @@ def critical_difference(mean_ranks: Mapping[str, float], difference: float, n_se
         Critical difference.
     n_sets : int
         Number of data sets behind the ranks.
+    task : Task
     """
     names = sorted(mean_ranks, key=mean_ranks.__getitem__)
     positions = np.array([mean_ranks[name] for name in names])
@@ -64,7 +67,7 @@ def critical_difference(mean_ranks: Mapping[str, float], difference: float, n_se
         ends = [positions[first] - gap / 3, positions[last] + gap / 3]
         height = 0.45 + 0.35 * level
         axes.plot(ends, [height] * 2, color=_BAR_COLOUR, linewidth=4, solid_capstyle="round")
-    axes.set_title(f"Mean rank of accuracy over {n_sets} data sets (1 is best)", fontsize=11)
+    axes.set_title(f"Mean rank of {task.measure} over {n_sets} data sets (1 is best)", fontsize=11)
     return figure
 
 
@@ -97,7 +100,7 @@ def _draw_method(
     colour = _colour(name)
     axes.plot([rank, rank, edge], [0, height, height], color=colour, linewidth=1)
     text = f"{name}  {rank:.2f} " if alignment == "right" else f" {rank:.2f}  {name}"
-    weight = "bold" if name in OURS else "normal"
+    weight = "bold" if is_ours(name) else "normal"
     axes.text(
         edge, height, text, ha=alignment, va="center", fontsize=9, color=colour, weight=weight
     )
@@ -106,30 +109,37 @@ def _draw_method(
 # ---------------------------------------------------------------- accuracy against time
 
 
-def accuracy_against_time(points: Mapping[str, tuple[float, float]], n_sets: int) -> Figure:
-    """Draw mean accuracy against fit time.
+def score_against_time(
+    points: Mapping[str, tuple[float, float]], n_sets: int, task: Task
+) -> Figure:
+    """Draw the mean of the first measure against fit time.
 
     Parameters
     ----------
-    points : mapping from method to (seconds, accuracy)
+    points : mapping from method to (seconds, measure)
     n_sets : int
         Number of data sets behind the points.
+    task : Task
     """
+    unit = 100 if task.in_per_cent else 1
+    points = {name: (seconds, unit * value) for name, (seconds, value) in points.items()}
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for method, (seconds, accuracy) in points.items():
-        axes.plot(seconds, 100 * accuracy, "o", color=_colour(method), markersize=7)
+    for method, point in points.items():
+        axes.plot(*point, "o", color=_colour(method), markersize=7)
     axes.set_xscale("log")
     axes.margins(0.12)
     plain_log_ticks(axes.xaxis)
     axes.grid(color="0.92")
     axes.set_axisbelow(True)
     axes.set_xlabel("seconds to fit, with the choice of parameters: median (logarithmic)")
-    axes.set_ylabel("mean accuracy (per cent)")
-    axes.set_title(f"Accuracy against time over {n_sets} data sets (top left is best)", fontsize=11)
+    axes.set_ylabel(f"mean {task.measure}{' (per cent)' if task.in_per_cent else ''}")
+    axes.set_title(
+        f"{task.title} against time over {n_sets} data sets (top left is best)", fontsize=11
+    )
     figure.draw_without_rendering()
-    _label_points(axes, {name: (x, 100 * y) for name, (x, y) in points.items()})
+    _label_points(axes, points)
     return figure
 
 
@@ -149,7 +159,7 @@ def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None
             va="center",
             fontsize=9,
             color=_colour(name),
-            weight="bold" if name in OURS else "normal",
+            weight="bold" if is_ours(name) else "normal",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
         size = label.get_window_extent()

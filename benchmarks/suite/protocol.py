@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.data import Dataset
-from benchmarks.suite.datasets import Table, has_official_split
+from benchmarks.suite.datasets import CLASSES, Sets, Table
 
 # To be raised when the code below changes what a fold contains.
 VERSION = 1
@@ -45,9 +45,9 @@ class Protocol:
         settings = json.dumps({"version": VERSION, **asdict(self)}, sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
-    def folds_of(self, name: str) -> range:
+    def folds_of(self, name: str, sets: Sets = CLASSES) -> range:
         """Return the numbers of the folds of a data set; reads no rows."""
-        return range(1 if has_official_split(name) else self.n_folds)
+        return range(1 if sets.has_official_split(name) else self.n_folds)
 
     def fold(self, table: Table, number: int) -> Dataset:
         """Return training and test rows of a fold.
@@ -63,8 +63,8 @@ class Protocol:
         """
         train, test = self._split(table, number)
         seed = [self.seed, number]
-        train = train[draw(table.y[train], self.train_rows, seed, self.rows_per_class)]
-        test = test[draw(table.y[test], self.test_rows, seed)]
+        train = train[draw(table.strata[train], self.train_rows, seed, self.rows_per_class)]
+        test = test[draw(table.strata[test], self.test_rows, seed)]
         train = np.random.default_rng(seed).permutation(train)
         X, y = table.X, table.y
         return Dataset(table.name, X[train], y[train], X[test], y[test])
@@ -73,7 +73,7 @@ class Protocol:
         if table.split is not None:
             return table.split
         folds = StratifiedKFold(self.n_folds, shuffle=True, random_state=self.seed)
-        return list(folds.split(table.X, table.y))[number]
+        return list(folds.split(table.X, table.strata))[number]
 
 
 STANDARD = Protocol()

@@ -8,31 +8,31 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.common import markdown_table, percent, record, say
+from benchmarks.common import markdown_table, record, say
 from benchmarks.suite import plots, ranking
 from benchmarks.suite.collection import (
     Collection,
-    accuracy_of,
-    balanced_accuracy_of,
     fit_seconds_of,
+    measure_of,
     megabytes_of,
     predict_microseconds_of,
 )
-from benchmarks.suite.datasets import DEVELOPMENT
-from benchmarks.suite.methods import NOTES, REFERENCE
+from benchmarks.suite.methods import REFERENCE
 from benchmarks.suite.protocol import ALL_ROWS, Protocol
+from benchmarks.suite.tasks import Task
 
 LEVEL = 0.05
 _HALVES = ("development", "confirmation")
 
 
 def write(
-    collection: Collection, protocol: Protocol, command: str, print_only: bool = False
+    task: Task, collection: Collection, protocol: Protocol, command: str, print_only: bool = False
 ) -> None:
     """Print the report, and put it in RESULTS.md.
 
     Parameters
     ----------
+    task : Task
     collection : Collection
     protocol : Protocol
     command : str
@@ -48,31 +48,35 @@ def write(
     names = collection.complete
     if names and collection.methods:
         record(
-            f"suite{ending}",
+            f"{task.section}{ending}",
             command,
-            summary(collection, names),
-            [*_summary_notes(collection, names), *_protocol_notes(protocol), *NOTES],
-            _difference_plot(collection, names),
-            title=f"Accuracy over {len(names)} data sets{heading}",
+            summary(task, collection, names),
+            [
+                *_summary_notes(task, collection, names),
+                *_protocol_notes(task, protocol),
+                *task.notes,
+            ],
+            _difference_plot(task, collection, names),
+            title=f"{task.title} over {len(names)} data sets{heading}",
             quick=print_only,
         )
         record(
-            f"suite_time{ending}",
+            f"{task.section}_time{ending}",
             command,
-            time_table(collection, names),
-            _time_notes(collection),
-            _time_plot(collection, names),
-            title=f"Time and size over {len(names)} data sets{heading}",
+            time_table(task, collection, names),
+            _time_notes(task, collection),
+            _time_plot(task, collection, names),
+            title=f"Time and size for {task.name} over {len(names)} data sets{heading}",
             quick=print_only,
         )
     else:
         say("no data set has results of every method, so there is no summary")
     record(
-        f"suite_sets{ending}",
+        f"{task.section}_sets{ending}",
         command,
-        sets_table(collection),
-        _sets_notes(collection),
-        title=f"Accuracy on each data set{heading}",
+        sets_table(task, collection),
+        _sets_notes(task, collection),
+        title=f"{task.title} on each data set{heading}",
         quick=print_only,
     )
 
@@ -80,35 +84,37 @@ def write(
 # ---------------------------------------------------------------- summary
 
 
-def summary(collection: Collection, names: Sequence[str]) -> str:
-    """Return two tables: over all data sets, and over each half of them."""
-    halves = {half: [name for name in names if _half(name) == half] for half in _HALVES}
+def summary(task: Task, collection: Collection, names: Sequence[str]) -> str:
+    """Return tables: over all data sets, over each half of them, and that without searches."""
+    halves = {half: [name for name in names if task.sets.half(name) == half] for half in _HALVES}
     sizes = " and ".join(f"{len(members)} {half} sets" for half, members in halves.items())
-    return "\n\n".join(
-        [
-            _overall_table(collection, names),
-            f"The same by halves, {sizes}. The defaults of mbkl were chosen on the development "
-            "sets; the confirmation sets took no part in that.",
-            _halves_table(collection, names, halves),
+    untuned = [method for method in collection.methods if method not in task.tuned]
+    parts = [
+        _overall_table(task, collection, names),
+        f"The same by halves, {sizes}. The defaults of mbkl were chosen on the development "
+        "sets; the confirmation sets took no part in that.",
+        _halves_table(task, collection, names, halves),
+    ]
+    if 1 < len(untuned) < len(collection.methods):
+        parts += [
+            "Among methods that search no parameters:",
+            _halves_table(task, replace(collection, methods=untuned), names, halves),
         ]
-    )
+    return "\n\n".join(parts)
 
 
-def _half(name: str) -> str:
-    return "development" if name in DEVELOPMENT else "confirmation"
-
-
-def _overall_table(collection: Collection, names: Sequence[str]) -> str:
-    accuracy = collection.matrix(names, accuracy_of)
-    balanced = collection.matrix(names, balanced_accuracy_of).mean(axis=0)
-    n_wins = ranking.wins(accuracy)
-    mean_ranks = _mean_ranks(collection, names)
+def _overall_table(task: Task, collection: Collection, names: Sequence[str]) -> str:
+    measures = {name: collection.matrix(names, measure_of(name)) for name in task.measures}
+    n_wins = ranking.wins(measures[task.measure])
+    mean_ranks = _mean_ranks(task, collection, names)
     return markdown_table(
         {
-            "classifier": collection.methods[position],
+            "method": collection.methods[position],
             "mean rank": f"{mean_ranks[position]:.2f}",
-            "mean accuracy": percent(accuracy[:, position].mean()),
-            "mean balanced accuracy": percent(balanced[position]),
+            **{
+                f"mean {name}": task.written(values[:, position].mean(), name)
+                for name, values in measures.items()
+            },
             "wins": int(n_wins[position]),
         }
         for position in np.argsort(mean_ranks, kind="stable")
@@ -116,27 +122,27 @@ def _overall_table(collection: Collection, names: Sequence[str]) -> str:
 
 
 def _halves_table(
-    collection: Collection, names: Sequence[str], halves: dict[str, list[str]]
+    task: Task, collection: Collection, names: Sequence[str], halves: dict[str, list[str]]
 ) -> str:
     columns: dict[str, list[str]] = {}
     for half, members in halves.items():
-        accuracy = rank = ["-"] * len(collection.methods)
+        mean = rank = ["-"] * len(collection.methods)
         if members:
-            means = collection.matrix(members, accuracy_of).mean(axis=0)
-            accuracy = [percent(value) for value in means]
-            rank = [f"{value:.2f}" for value in _mean_ranks(collection, members)]
-        columns |= {f"{half}, mean accuracy": accuracy, f"{half}, mean rank": rank}
+            means = collection.matrix(members, measure_of(task.measure)).mean(axis=0)
+            mean = [task.written(value) for value in means]
+            rank = [f"{value:.2f}" for value in _mean_ranks(task, collection, members)]
+        columns |= {f"{half}, mean {task.measure}": mean, f"{half}, mean rank": rank}
     return markdown_table(
         {
-            "classifier": collection.methods[position],
+            "method": collection.methods[position],
             **{heading: values[position] for heading, values in columns.items()},
         }
-        for position in np.argsort(_mean_ranks(collection, names), kind="stable")
+        for position in np.argsort(_mean_ranks(task, collection, names), kind="stable")
     )
 
 
-def _mean_ranks(collection: Collection, names: Sequence[str]) -> np.ndarray:
-    return ranking.ranks(collection.matrix(names, accuracy_of)).mean(axis=0)
+def _mean_ranks(task: Task, collection: Collection, names: Sequence[str]) -> np.ndarray:
+    return ranking.ranks(collection.matrix(names, measure_of(task.measure))).mean(axis=0)
 
 
 def _can_test(collection: Collection, names: Sequence[str]) -> bool:
@@ -144,16 +150,16 @@ def _can_test(collection: Collection, names: Sequence[str]) -> bool:
     return len(collection.methods) >= 3 and len(names) >= 2
 
 
-def _summary_notes(collection: Collection, names: Sequence[str]) -> list[str]:
+def _summary_notes(task: Task, collection: Collection, names: Sequence[str]) -> list[str]:
     notes = [
-        "Per cent; means over folds, then over data sets. A win is the best accuracy on a set, "
-        "shared ones count for all.",
+        f"{_unit(task)}eans over folds, then over data sets. A win is the best {task.measure} on a "
+        "set, shared ones count for all.",
     ]
     if _can_test(collection, names):
-        statistic, p_value = ranking.friedman(collection.matrix(names, accuracy_of))
+        statistic, p_value = ranking.friedman(collection.matrix(names, measure_of(task.measure)))
         difference = ranking.critical_difference(len(collection.methods), len(names), LEVEL)
         notes.append(
-            f"Friedman test of equal accuracy: statistic {statistic:.1f}, p = {p_value:.2g}. "
+            f"Friedman test of equal {task.measure}: statistic {statistic:.1f}, p = {p_value:.2g}. "
             f"Bars join methods whose mean ranks differ by less than {difference:.2f} (Nemenyi, "
             f"level {LEVEL})."
         )
@@ -163,15 +169,15 @@ def _summary_notes(collection: Collection, names: Sequence[str]) -> list[str]:
             f"Left out, because a method has no result there: {', '.join(left_out)}. The table "
             "of all data sets shows which."
         )
-        notes += _notes_on_all_sets(collection)
+        notes += _notes_on_all_sets(task, collection)
     if collection.others:
         left = ", ".join(collection.others)
         notes.append(f"Methods not measured yet, or on few data sets: {left}.")
     return [*notes, *_failure_notes(collection), *_version_notes(collection)]
 
 
-def _notes_on_all_sets(collection: Collection) -> list[str]:
-    """Return ranks and accuracies over all data sets, of the methods that have them all."""
+def _notes_on_all_sets(task: Task, collection: Collection) -> list[str]:
+    """Return ranks and measures over all data sets, of the methods that have them all."""
     everywhere = [
         method
         for method in collection.methods
@@ -180,14 +186,15 @@ def _notes_on_all_sets(collection: Collection) -> list[str]:
     if len(everywhere) < 2:
         return []
     part = replace(collection, methods=everywhere)
-    accuracy = part.matrix(part.names, accuracy_of).mean(axis=0)
-    mean_ranks = _mean_ranks(part, part.names)
+    means = part.matrix(part.names, measure_of(task.measure)).mean(axis=0)
+    mean_ranks = _mean_ranks(task, part, part.names)
     figures = "; ".join(
-        f"{everywhere[position]} {mean_ranks[position]:.2f}, {percent(accuracy[position])}"
+        f"{everywhere[position]} {mean_ranks[position]:.2f}, {task.written(means[position])}"
         for position in np.argsort(mean_ranks, kind="stable")
     )
     missing = ", ".join(method for method in collection.methods if method not in everywhere)
-    return [f"Mean rank and accuracy on all {len(part.names)} sets, without {missing}: {figures}."]
+    sets = f"on all {len(part.names)} sets, without {missing}"
+    return [f"Mean rank and {task.measure} {sets}: {figures}."]
 
 
 def _failure_notes(collection: Collection) -> list[str]:
@@ -209,34 +216,45 @@ def _version_notes(collection: Collection) -> list[str]:
     return [f"Results come from several versions: {'; '.join(sorted(found))}."]
 
 
-def _protocol_notes(protocol: Protocol) -> list[str]:
+def _unit(task: Task) -> str:
+    return "Per cent; m" if task.in_per_cent else "M"
+
+
+def _protocol_notes(task: Task, protocol: Protocol) -> list[str]:
+    kind, of_classes = "", ""
+    if task.sets.has_classes:
+        kind = "stratified "
+        of_classes = (
+            f", by class; {protocol.rows_per_class} training rows of each class are kept, where "
+            "there are as many"
+        )
     limits = "All rows are used."
     if protocol.train_rows is not None:
         limits = (
-            f"At most {protocol.train_rows:,} training and {protocol.test_rows:,} test rows, drawn "
-            f"by class; {protocol.rows_per_class} training rows of each class are kept, where "
-            "there are as many."
+            f"At most {protocol.train_rows:,} training and {protocol.test_rows:,} test rows, "
+            f"drawn at random{of_classes}."
         )
     return [
-        "The official split where there is one, otherwise stratified "
-        f"{protocol.n_folds}-fold cross-validation. {limits}"
+        f"The official split where there is one, otherwise {kind}{protocol.n_folds}-fold "
+        f"cross-validation. {limits}"
     ]
 
 
-def _difference_plot(collection: Collection, names: Sequence[str]) -> Figure | None:
+def _difference_plot(task: Task, collection: Collection, names: Sequence[str]) -> Figure | None:
     if not _can_test(collection, names):
         return None
     difference = ranking.critical_difference(len(collection.methods), len(names), LEVEL)
-    mean_ranks = dict(zip(collection.methods, _mean_ranks(collection, names).tolist()))
-    return plots.critical_difference(mean_ranks, difference, len(names))
+    mean_ranks = dict(zip(collection.methods, _mean_ranks(task, collection, names).tolist()))
+    return plots.critical_difference(mean_ranks, difference, len(names), task)
 
 
 # ---------------------------------------------------------------- time and size
 
 
-def time_table(collection: Collection, names: Sequence[str]) -> str:
+def time_table(task: Task, collection: Collection, names: Sequence[str]) -> str:
     """Return times and sizes, fastest first."""
-    accuracy = dict(zip(collection.methods, collection.matrix(names, accuracy_of).mean(axis=0)))
+    means = collection.matrix(names, measure_of(task.measure)).mean(axis=0)
+    scores = dict(zip(collection.methods, means))
     has_reference = REFERENCE in collection.methods
     rows = []
     for method, seconds in sorted(
@@ -247,12 +265,12 @@ def time_table(collection: Collection, names: Sequence[str]) -> str:
             ratio = collection.median_ratio(names, method, REFERENCE, fit_seconds_of)
         rows.append(
             {
-                "classifier": method,
+                "method": method,
                 "fit, s": seconds,
                 f"fit, times {REFERENCE}": ratio,
                 "predict, µs a row": collection.median(names, method, predict_microseconds_of),
                 "model, MB": collection.median(names, method, megabytes_of),
-                "mean accuracy": percent(accuracy[method]),
+                f"mean {task.measure}": task.written(scores[method]),
             }
         )
     return markdown_table(rows)
@@ -264,7 +282,7 @@ def _fit_medians(collection: Collection, names: Sequence[str]) -> dict[str, floa
     }
 
 
-def _time_notes(collection: Collection) -> list[str]:
+def _time_notes(task: Task, collection: Collection) -> list[str]:
     return [
         "Medians over data sets of medians over folds. Fitting includes the choice of "
         f"parameters; its ratio to {REFERENCE} is taken on each fold.",
@@ -272,26 +290,26 @@ def _time_notes(collection: Collection) -> list[str]:
         "of processes are in none. All cores, one method at a time; waiting threads of OpenMP "
         "sleep (OMP_WAIT_POLICY=passive).",
         "Size is that of the pickled model, with its preprocessing, without the record of a "
-        "search. The picture shows mean accuracy against median time.",
+        f"search. The picture shows mean {task.measure} against median time.",
         "Results are kept from run to run; machine and load above are those of the last run.",
         *_version_notes(collection),
     ]
 
 
-def _time_plot(collection: Collection, names: Sequence[str]) -> Figure:
-    accuracy = collection.matrix(names, accuracy_of).mean(axis=0).tolist()
+def _time_plot(task: Task, collection: Collection, names: Sequence[str]) -> Figure:
+    means = collection.matrix(names, measure_of(task.measure)).mean(axis=0).tolist()
     points = {
         method: (seconds, mean)
-        for (method, seconds), mean in zip(_fit_medians(collection, names).items(), accuracy)
+        for (method, seconds), mean in zip(_fit_medians(collection, names).items(), means)
     }
-    return plots.accuracy_against_time(points, len(names))
+    return plots.score_against_time(points, len(names), task)
 
 
 # ---------------------------------------------------------------- every data set
 
 
-def sets_table(collection: Collection) -> str:
-    """Return the accuracy of every method on every data set, the best in bold."""
+def sets_table(task: Task, collection: Collection) -> str:
+    """Return the first measure of every method on every data set, the best in bold."""
     failing = {method for _, method in collection.failures}
     methods = [
         *collection.methods,
@@ -300,39 +318,43 @@ def sets_table(collection: Collection) -> str:
     rows: list[dict[str, object]] = []
     for name in collection.names:
         means = {
-            method: collection.mean(name, method, accuracy_of)
+            method: collection.mean(name, method, measure_of(task.measure))
             for method in methods
             if (name, method) in collection.results
         }
-        cells = {method: _cell(collection, name, method, means) for method in methods}
-        rows.append({"data set": name, "half": _half(name), **_sizes(collection, name), **cells})
+        cells = {method: _cell(task, collection, name, method, means) for method in methods}
+        sizes = _sizes(task, collection, name)
+        rows.append({"data set": name, "half": task.sets.half(name), **sizes, **cells})
     return markdown_table(rows)
 
 
-def _sizes(collection: Collection, name: str) -> dict[str, int | str]:
+def _sizes(task: Task, collection: Collection, name: str) -> dict[str, int | str]:
+    of_y = "classes" if task.sets.has_classes else "different targets"
     for (data_set, _), folds in collection.results.items():
         if data_set == name:
             return {
                 "rows": folds[0].train_rows,
                 "features": folds[0].n_features,
-                "classes": folds[0].n_classes,
+                of_y: folds[0].n_classes,
                 "folds": len(folds),
             }
-    return dict.fromkeys(("rows", "features", "classes", "folds"), "-")
+    return dict.fromkeys(("rows", "features", of_y, "folds"), "-")
 
 
-def _cell(collection: Collection, name: str, method: str, means: dict[str, float]) -> str:
+def _cell(
+    task: Task, collection: Collection, name: str, method: str, means: dict[str, float]
+) -> str:
     if (name, method) in collection.failures:
         return "failed"
     if method not in means:
         return "-"
-    text = percent(means[method])
+    text = task.written(means[method])
     return f"**{text}**" if means[method] == max(means.values()) else text
 
 
-def _sets_notes(collection: Collection) -> list[str]:
+def _sets_notes(task: Task, collection: Collection) -> list[str]:
     return [
-        "Per cent, mean over folds; the best in bold, - where folds are not measured. Rows are "
+        f"{_unit(task)}ean over folds; the best in bold, - where folds are not measured. Rows are "
         "those of training in the first fold.",
         *_failure_notes(collection),
     ]

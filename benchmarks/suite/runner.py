@@ -12,14 +12,14 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from benchmarks.common import n_cores, percent, say, seconds, versions
-from benchmarks.data import Dataset, gaussian_classes
-from benchmarks.suite.datasets import Table, load
-from benchmarks.suite.methods import METHODS, OURS, setup_fingerprint, source_fingerprint
+from benchmarks.common import n_cores, say, seconds, versions
+from benchmarks.data import Dataset
+from benchmarks.suite.datasets import Table
+from benchmarks.suite.methods import setup_fingerprint, source_fingerprint
 from benchmarks.suite.protocol import Protocol
 from benchmarks.suite.store import Result, Store, Unit
+from benchmarks.suite.tasks import Task, is_ours
 
 # Fast predictions are repeated so often or so long, slow ones made once.
 _PREDICTIONS = 5
@@ -27,23 +27,28 @@ _PREDICTION_SECONDS = 0.5
 _LONGEST_MESSAGE = 300
 
 
-def plan(names: Iterable[str], methods: Iterable[str], protocol: Protocol) -> list[Unit]:
+def plan(
+    task: Task, names: Iterable[str], methods: Iterable[str], protocol: Protocol
+) -> list[Unit]:
     """Return all units, those of a data set together."""
     source = source_fingerprint()
-    setups = {method: setup_fingerprint(method) for method in methods}
+    setups = {method: setup_fingerprint(task.methods[method]) for method in methods}
     return [
-        Unit(name, fold, method, protocol.fingerprint, setup, source if method in OURS else None)
+        Unit(name, fold, method, protocol.fingerprint, setup, source if is_ours(method) else None)
         for name in names
-        for fold in protocol.folds_of(name)
+        for fold in protocol.folds_of(name, task.sets)
         for method, setup in setups.items()
     ]
 
 
-def run(units: Sequence[Unit], store: Store, protocol: Protocol, retry: bool = False) -> None:
+def run(
+    task: Task, units: Sequence[Unit], store: Store, protocol: Protocol, retry: bool = False
+) -> None:
     """Measure the units that have no result yet.
 
     Parameters
     ----------
+    task : Task
     units : sequence of Unit
         As `plan` returns them.
     store : Store
@@ -54,28 +59,28 @@ def run(units: Sequence[Unit], store: Store, protocol: Protocol, retry: bool = F
     """
     pending = [unit for unit in units if _is_pending(store.get(unit), retry)]
     say(f"{len(units) - len(pending)} of {len(units)} results are there already")
-    if any(unit.method in OURS for unit in pending):
+    if any(is_ours(unit.method) for unit in pending):
         from mbkl.warmup import warmup
 
         warmup()
     n_done = len(units) - len(pending)
     for name, of_set in groupby(pending, key=lambda unit: unit.data_set):
-        table = load(name)
+        table = task.sets.load(name)
         for number, of_fold in groupby(of_set, key=lambda unit: unit.fold):
             fold = protocol.fold(table, number)
             for unit in of_fold:
-                result = measure(unit.method, table, fold, protocol.seed)
+                result = measure(task, unit.method, table, fold, protocol.seed)
                 store.add(unit, result)
                 n_done += 1
                 left = _seconds_left(units, store, retry)
-                say(f"{n_done}/{len(units)}, {_duration(left)} left: {_line(unit, result)}")
+                say(f"{n_done}/{len(units)}, {_duration(left)} left: {_line(task, unit, result)}")
 
 
 def _is_pending(result: Result | None, retry: bool) -> bool:
     return result is None or (retry and result.error is not None)
 
 
-def measure(method: str, table: Table, fold: Dataset, seed: int) -> Result:
+def measure(task: Task, method: str, table: Table, fold: Dataset, seed: int) -> Result:
     """Fit a method and test it. One that raises gives a result that says so."""
     sizes = {
         "train_rows": len(fold.y_train),
@@ -88,17 +93,17 @@ def measure(method: str, table: Table, fold: Dataset, seed: int) -> Result:
         # Costs at the ends of a grid may fit nothing or not converge; that is no news here.
         warnings.simplefilter("ignore")
         try:
-            _warm_up(method)
-            model = METHODS[method](table.X, seed, n_cores())
+            _warm_up(task, method)
+            model = task.methods[method](table.X, seed, n_cores())
             fit_seconds = seconds(lambda: model.fit(fold.X_train, fold.y_train))
             guess, predict_seconds = _predict(model, fold.X_test)
             model_bytes = _size(model)
+            measures = task.measured(model, fold, guess)
         except Exception as error:
             message = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST_MESSAGE]
             return Result(error=message, **sizes)
         return Result(
-            accuracy=float(accuracy_score(fold.y_test, guess)),
-            balanced_accuracy=float(balanced_accuracy_score(fold.y_test, guess)),
+            measures=measures,
             fit_seconds=fit_seconds,
             predict_seconds=predict_seconds,
             model_bytes=model_bytes,
@@ -106,14 +111,14 @@ def measure(method: str, table: Table, fold: Dataset, seed: int) -> Result:
         )
 
 
-def _warm_up(method: str) -> None:
+def _warm_up(task: Task, method: str) -> None:
     """Fit a few rows, so that imports and the start of processes are in no measured time."""
-    X, y = gaussian_classes(60, 2)
-    METHODS[method](X, 0, n_cores()).fit(X, y).predict(X)
+    X, y = task.few_rows()
+    task.methods[method](X, 0, n_cores()).fit(X, y).predict(X)
 
 
 def _predict(model: BaseEstimator, X: NDArray) -> tuple[NDArray, float]:
-    """Return the classes and the median time of a call."""
+    """Return the predictions and the median time of a call."""
     taken: list[float] = []
     while not taken or (len(taken) < _PREDICTIONS and sum(taken) < _PREDICTION_SECONDS):
         began = time.perf_counter()
@@ -130,12 +135,12 @@ def _size(model: BaseEstimator) -> int:
 # ---------------------------------------------------------------- progress
 
 
-def _line(unit: Unit, result: Result) -> str:
+def _line(task: Task, unit: Unit, result: Result) -> str:
     what = f"{unit.data_set}, fold {unit.fold + 1}, {unit.method}"
     if result.error is not None:
         return f"{what}: FAILED, {result.error}"
     times = f"fit {result.fit_seconds:.2f} s, predict {result.predict_seconds:.2f} s"
-    return f"{what}: {percent(result.accuracy)} %, {times}"
+    return f"{what}: {task.measure} {task.written(result.measures[task.measure])}, {times}"
 
 
 def _seconds_left(units: Sequence[Unit], store: Store, retry: bool) -> float:

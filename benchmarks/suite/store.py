@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.common import say
@@ -40,22 +40,23 @@ class Result:
 
     Parameters
     ----------
-    accuracy, balanced_accuracy : float
+    measures : dict from str to float
+        What the task measures; NaN where a method has no such thing.
     fit_seconds : float
         With the choice of parameters.
     predict_seconds : float
         Of all test rows.
     train_rows, predict_rows, n_features, n_classes : int
+        Of numbers, n_classes is that of the different ones.
     model_bytes : int
         Length of the pickled model, without the record of a search.
     versions : str
         Of the libraries.
     error : str or None
-        Message of a method that failed; then the measures are zero.
+        Message of a method that failed; then there are no measures.
     """
 
-    accuracy: float = 0.0
-    balanced_accuracy: float = 0.0
+    measures: dict[str, float] = field(default_factory=dict)
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
     train_rows: int = 0
@@ -75,8 +76,6 @@ class Store:
     path : Path or None
         File of the results; None keeps them in memory only.
     """
-
-    kind: type[Result] = Result
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -107,7 +106,7 @@ class Store:
             try:
                 fields = json.loads(line)
                 unit = Unit(**{name: fields.pop(name) for name in Unit.__dataclass_fields__})
-                self._results[unit] = self.kind(**fields)
+                self._results[unit] = Result(**fields)
             except (ValueError, KeyError, TypeError):
                 n_unreadable += 1
         if n_unreadable:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
 from joblib import parallel_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from benchmarks.suite.protocol import draw
 
 
-class TunedClassifier(ClassifierMixin, BaseEstimator):
-    """Classifier with parameters chosen by cross-validated accuracy.
+class Tuned(BaseEstimator):
+    """Classifier or regressor with parameters chosen by cross-validated accuracy or R2.
 
     Parameters
     ----------
-    estimator : classifier
+    estimator : classifier or regressor
     grid : dict or list of dict
         As for scikit-learn's GridSearchCV.
     max_rows : int or None
-        With more training rows the grid is searched on a stratified part of this size.
+        With more training rows the grid is searched on a part of this size, classes in proportion.
+    max_fit_rows : int or None
+        The same for the last fit.
     cv : int
-        Stratified folds.
+        Folds, stratified for classes.
     n_jobs : int
         Fits at the same time.
     random_state : int
@@ -31,24 +34,34 @@ class TunedClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     best_params_ : dict
-    best_estimator_ : classifier
+    best_estimator_ : classifier or regressor
         Fitted on all rows.
     """
 
     def __init__(
-        self, estimator, grid, max_rows=None, cv=3, n_jobs=1, random_state=0, last_fit=None
+        self,
+        estimator,
+        grid,
+        max_rows=None,
+        max_fit_rows=None,
+        cv=3,
+        n_jobs=1,
+        random_state=0,
+        last_fit=None,
     ):
         self.estimator = estimator
         self.grid = grid
         self.max_rows = max_rows
+        self.max_fit_rows = max_fit_rows
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.last_fit = last_fit
 
-    def fit(self, X, y) -> TunedClassifier:
+    def fit(self, X, y) -> Tuned:
         """Search the grid and fit the best on all rows."""
-        part = draw(y, self.max_rows, self.random_state)
+        strata = y if is_classifier(self.estimator) else np.zeros(len(y))
+        part = draw(strata, self.max_rows, self.random_state)
         search = GridSearchCV(
             self.estimator,
             self.grid,
@@ -62,12 +75,13 @@ class TunedClassifier(ClassifierMixin, BaseEstimator):
         with parallel_config(backend="threading"), threadpool_limits(1, "blas"):
             search.fit(X[part], y[part])
             chosen = {**search.best_params_, **(self.last_fit or {})}
-            best = clone(self.estimator).set_params(**chosen).fit(X, y)
+            best = clone(self.estimator).set_params(**chosen)
+            part = draw(strata, self.max_fit_rows, self.random_state)
+            best.fit(X[part], y[part])
         self.best_params_ = search.best_params_
         self.best_estimator_ = best
-        self.classes_ = best.classes_
         return self
 
     def predict(self, X):
-        """Return the classes of rows."""
+        """Return the classes or numbers of rows."""
         return self.best_estimator_.predict(X)

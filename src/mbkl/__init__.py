@@ -1,4 +1,4 @@
-"""Multiple Binary Kernel Learning: an SVM that learns its kernel from random binary maps."""
+"""Multiple Binary Kernel Learning: classifiers and regressors that learn their kernel."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["MBKLClassifier", "MBKLClassifierCV", "MBKernel", "estimate_memory", "load"]
+__all__ = [
+    "MBKLClassifier",
+    "MBKLClassifierCV",
+    "MBKLRegressor",
+    "MBKLRegressorCV",
+    "MBKernel",
+    "estimate_memory",
+    "load",
+]
 
 if TYPE_CHECKING:
     from mbkl.classifier import MBKLClassifier
     from mbkl.io import load
     from mbkl.kernel import MBKernel
     from mbkl.memory import estimate_memory
-    from mbkl.search import MBKLClassifierCV
+    from mbkl.regressor import MBKLRegressor
+    from mbkl.search import MBKLClassifierCV, MBKLRegressorCV
 
 _HOMES = {
     "MBKLClassifier": "mbkl.classifier",
     "MBKLClassifierCV": "mbkl.search",
+    "MBKLRegressor": "mbkl.regressor",
+    "MBKLRegressorCV": "mbkl.search",
     "MBKernel": "mbkl.kernel",
     "estimate_memory": "mbkl.memory",
     "load": "mbkl.io",

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import Rows, rows_at_once
-from mbkl.estimator import Classifying, Costs, Placed, TrainingRows, estimator
-from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
-from mbkl.learn.calibration import Temperature, calibrate
-from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
-from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet, Targets, families_of, plans_of
+from mbkl.engine.rows import ArrayRows, Rows
+from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.learn.algorithm import Learner
+from mbkl.learn.calibration import (
+    THEORETICAL,
+    Calibration,
+    calibrate,
+    log_probabilities,
+    temperature_by_folds,
+)
+from mbkl.learn.progress import with_callbacks
+from mbkl.maps.families import families_of
 from mbkl.maps.growth import GrownMaps
-from mbkl.memory import growth_memory, has_room_to_grow
-from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
-_NOTHING_GROWN = (
-    "No fern tells the classes apart on rows that took no part in growing it, and the model is "
-    "constant. Look whether any feature varies; with few rows, use random ferns, maps='ferns'."
-)
+# Of many rows so many show whether a model says one class for all.
+_ROWS_TO_TRY = 20_000
 
 
 def has_probabilities(model) -> bool:
@@ -37,7 +36,8 @@ def has_probabilities(model) -> bool:
     is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
     if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
-            "predict_proba needs calibration='temperature' or loss='logistic', set before fit."
+            "predict_proba needs calibration='auto' or 'temperature', or loss='logistic', set "
+            "before fit."
         )
     return True
 
@@ -55,135 +55,66 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 
 
 @estimator
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
+class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     """What all classifiers do once costs are known: learn, and predict."""
 
-    # Not all classifiers have it as a parameter.
-    calibration: ClassVar[str | None] = None
+    calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    def _grows(self, rows: Rows) -> bool:
-        """Say whether ferns are grown: asked for, or by themselves on many rows in memory."""
-        if self.maps != "auto":
-            plans = self.plans(rows.shape)
-            return len(plans) == 1 and plans[0].is_grown and self.theta == "ones"
-        has_other_wishes = self.theta != "ones" or self.loss == "hinge" or self.device != "cpu"
-        if has_other_wishes or rows.shape[0] <= limits.ROWS_OF_GROWTH:
-            return False
-        return has_room_to_grow(self, rows, self.classes_.size)
+    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", Calibration)
 
-    def _learn(self, learner: Learner, C_kernel: float, C: float, choice: Choice | None):
-        """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
-        progress = learner.progress
-        # With more time a search may choose otherwise.
-        setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
-        setting += f", shrinkage={learner.settings.theta_shrinkage!r}"
-        kernel = progress.recall(
-            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
-        )
-        solution = progress.recall(
-            f"classifier weights, {setting}",
-            Solution,
-            lambda: learner.learn_classifier(kernel, C),
-        )
-        self.C_, self.temperature_ = C, 1.0
-        if self.calibration is not None:
-            with progress.stage("calibration"):
-                self.temperature_ = progress.recall(
-                    f"calibration, {setting}", Temperature, lambda: calibrate(learner, C_kernel, C)
-                ).value
-        with progress.stage("tables"):
-            self._collapse(learner, kernel, solution)
-        self.timings_ = progress.finish()
-        return self
+    def _look_at_held_out(
+        self,
+        learner: Learner,
+        solution: Solution,
+        held_out: Calibration,
+        data: TrainingRows | None,
+    ) -> None:
+        self.temperature_, self.offset_ = held_out.temperature, held_out.offset
+        self._warn_if_one_class(learner.scores(solution))
 
-    def _check_growth(self, rows: Rows, has_costs: bool) -> None:
+    @property
+    def _leaves_out(self) -> bool:
+        return self.calibration == "auto"
+
+    def _held_out(self, learner, kernel, solution, C_kernel, C) -> Calibration:
+        """Return how scores become probabilities."""
+        if self.calibration == "temperature":
+            return temperature_by_folds(learner, C_kernel, C)
+        if self.calibration is None or self.loss == "logistic":  # which has its own
+            return Calibration()
+        return calibrate(learner, kernel, C, solution)
+
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+        rule = Calibration() if self.grows_by_log_loss else THEORETICAL
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
+        if isinstance(data.rows, ArrayRows):
+            some = data.rows.X[:: max(data.rows.shape[0] // _ROWS_TO_TRY, 1)]
+            self._warn_if_one_class(self.predictor_.scores(some))
+
+    def _how_often(self, scores: np.ndarray) -> np.ndarray:
+        """Return how often each class has the best score."""
+        return np.bincount(best_class(scores), minlength=self.classes_.size)
+
+    def _warn_if_one_class(self, scores: np.ndarray) -> None:
+        """Warn of a model that has maps and says the same for all rows."""
+        said = np.flatnonzero(self._how_often(scores))
+        if self.n_maps_ and said.size == 1:
+            warnings.warn(
+                f"The model says {self.classes_[said[0]]} for all rows that it was tried on. Use "
+                "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _check_growth(self, rows: Rows) -> None:
         """Complain where maps that have seen all labels would be judged on the same rows."""
         plans = [] if self.maps == "auto" else self.plans(rows.shape)
-        is_drawn_once = has_costs or not self._grows(rows)
-        if is_drawn_once and self.calibration and any(plan.is_grown for plan in plans):
+        is_in_folds = self.calibration == "temperature" and not self.grows(rows.shape)
+        if is_in_folds and any(plan.is_grown for plan in plans):
             raise ValueError(
-                "calibration needs maps that have not seen the labels of held-out rows; with "
-                "grown ferns use C='auto' and maps='grown' alone, whose probabilities need none."
+                "calibration='temperature' needs maps that have not seen the labels of held-out "
+                "rows; with grown ferns use C='auto' and maps='grown' alone, which need none."
             )
-
-    def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
-        """Grow ferns on all rows, or recall them."""
-        maps = "grown" if self.maps == "auto" else self.maps
-        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
-        (plan,) = plans_of(maps, n_maps, data.rows.shape)
-        targets, seed = Targets(data.y, self.classes_.size, data.weights), data.settings.seed
-        if not has_room_to_grow(self, data.rows, targets.n_classes):
-            needed = growth_memory(data.rows.shape, targets.n_classes)
-            raise ValueError(
-                f"Growing ferns needs rows in memory and about {needed:,} bytes beyond them; "
-                "raise max_memory, or use maps='auto', which then draws ferns."
-            )
-        with progress.stage("growth") as iteration:
-            n_codes = data.rows.shape[0] * data.rows.shape[1]
-            rows = replace(data.rows.in_memory(), loops=choose_loops(n_codes, self.n_jobs))
-            return progress.recall(
-                name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
-            )
-
-    def _grow(self, data: TrainingRows, progress: Progress):
-        """Grow ferns: what they add up to is the model, the limit of small costs."""
-        grown = self._grown(data, progress)
-        if not grown.n_maps:
-            warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
-        elif reason := progress.reason_to_stop():
-            message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        with progress.stage("tables"):
-            norms = grown.prior()
-            self._maps = MapSet((grown.plain(),))
-            self.theta_ = norms / norms.sum() if norms.any() else norms
-            self.n_maps_ = grown.n_maps
-            self.coef_, self.intercept_ = grown.path.T, grown.intercept
-            self.C_, self.temperature_, self.feature_rates_ = 0.0, 1.0, None
-            self.n_iter_ = max(grown.n_rounds, 1)
-            self.objective_ = self.gap_ = np.full(2, np.nan)
-            self._set_predictor()
-        self.timings_ = progress.finish()
-        return self
-
-    def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
-        """Turn weights to tables, and set the learned attributes."""
-        kept = self._keep(learner, kernel)
-        learner.warn_if_not_converged(
-            "Step 2 (classifier weights)", solution, "Use a smaller C or a larger max_iter."
-        )
-        self.coef_ = solution.weights[learner.rows.operator.spread(kept)].T
-        self.intercept_ = solution.intercept
-        first = kernel.solution
-        self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
-        self.objective_ = np.array(
-            [first.objective.sum() if first else np.nan, solution.objective.sum()]
-        )
-        self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
-        self._set_predictor()
-
-    def _set_predictor(self) -> None:
-        tables = self._maps.tables(self.coef_.T)
-        self.predictor_ = TablePredictor(
-            self._maps, tables, self.intercept_, self.n_jobs, self.device
-        )
-
-    @property
-    def table_features_(self):
-        """Feature of each table, -1 where it joins several."""
-        check_is_fitted(self)
-        return self._maps.group_features
-
-    @property
-    def tables_(self):
-        """Table of each used feature: what each of its cells adds to the scores."""
-        check_is_fitted(self)
-        pairs = zip(self._maps.families, self.predictor_.tables, strict=True)
-        return [
-            table
-            for maps, tables in pairs
-            for table in np.split(tables, maps.cells.offsets[1:-1])[: maps.n_groups]
-        ]
 
     def decision_function(self, X):
         """Return the scores of the classes.
@@ -222,12 +153,14 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
 
     @property
     def probability_rule(self) -> str:
-        """How scores of many classes become probabilities: "softmax" or "one-vs-rest"."""
-        return "softmax" if self.calibration is not None or self.C_ == 0 else "one-vs-rest"
+        """How scores become probabilities: "softplus", "softmax" or "one-vs-rest"."""
+        if self.offset_ is not None:
+            return "softplus"
+        return "softmax" if self.calibration == "temperature" or self.C_ == 0 else "one-vs-rest"
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Return class probabilities: the scores, divided by the temperature.
+        """Return class probabilities; the predicted class has the largest.
 
         Parameters
         ----------
@@ -238,78 +171,17 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, Classifying):
         probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = self._scores(X)
-        if self.classes_.size == 2:
-            second = expit(scores[:, 0] / self.temperature_)
-            probabilities = np.column_stack([1.0 - second, second])
-        elif self.probability_rule == "one-vs-rest":
+        if self.probability_rule == "one-vs-rest" and self.classes_.size > 2:
             # One-vs-rest probabilities of the logistic loss, made to sum to one.
             probabilities = expit(scores)
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
-            probabilities = softmax(scores / self.temperature_, axis=1)
+            probabilities = np.exp(log_probabilities(scores, self.temperature_, self.offset_))
         # Scores that differ in their last digits only may give equal probabilities.
         best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)
         return probabilities
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """How much of the scores' variance each input column brings; they sum to one."""
-        check_is_fitted(self)
-        from mbkl.explain import column_importances
-
-        return column_importances(self)
-
-    def explain_global(self, X=None, **options):
-        """Show what the model has learned: importances, shape functions, interactions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Such as the training data; None means rows made up from the thresholds.
-        **options
-            See `mbkl.explain.explain_global`.
-
-        Returns
-        -------
-        explanation : GlobalExplanation
-        """
-        from mbkl.explain import explain_global
-
-        return explain_global(self, X, **options)
-
-    def explain_local(self, X, **options):
-        """Divide the scores of rows among the features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            See `mbkl.explain.explain_local`, above all `background`.
-
-        Returns
-        -------
-        explanation : LocalExplanation
-        """
-        from mbkl.explain import explain_local
-
-        return explain_local(self, X, **options)
-
-    def _scores(self, X) -> np.ndarray:
-        X = self._validate_new(X)
-        if not hasattr(X, "blocks"):
-            return self.predictor_.scores(X)
-        blocks = X.blocks(rows_at_once(X.shape[1]))
-        nothing = np.empty((0, self.intercept_.size))
-        return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
-
-
-def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
-    """Return the cost that suits the chosen maps: for a row what it was in the sample."""
-    if choice is None:
-        return 1.0
-    return choice.cost * learner.merged.rows.n_rows / REFERENCE_ROWS
 
 
 @estimator
@@ -325,19 +197,20 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
     The default needs no thought. It joins stumps, each a question about one feature,
     with ferns, each of which asks several at once and so sees interactions. With
-    infinitely many maps their kernel has a closed form; on a sample of 500 rows it
+    infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. On more than 10,000 rows in memory it grows ferns instead: each asks
+    share of stumps, and C. On more than 10,000 rows it grows ferns instead: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C=1.0)``.
 
     Parameters
     ----------
-    maps : "auto", {"stumps", "ferns", "grown", "projections"}, family or list, default="auto"
-        Family of binary maps: a name, an instance of `Stumps`, `Ferns`, `GrownFerns` or
-        `Projections`, or a list of these for a joint model with one theta over all.
+    maps : "auto", {"stumps", "categories", "ferns", "grown", "projections"}, family or list, \
+            default="auto"
+        Family of binary maps: a name, an instance of `Stumps`, `Categories`, `Ferns`,
+        `GrownFerns` or `Projections`, or a list of these for a joint model with one theta over all.
         "auto" is described above.
     n_maps : int or "auto", default="auto"
         Number of random maps drawn, of each family. "auto" is 64 stumps a feature, at
@@ -382,10 +255,19 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         hinge, as the authors of the paper did.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class.
-    calibration : {"temperature"} or None, default=None
-        "temperature" makes `predict_proba` available: scores are divided by one
-        number, learned on held-out parts of the training data. It cannot change
-        which class is most probable.
+    categorical_features : "from_dtype", list of names, indices or booleans, or None, \
+            default="from_dtype"
+        Which columns are categories, with a cell for every level, for missing values and for new
+        levels. "from_dtype" takes text, category and boolean columns of a frame, None none.
+    calibration : {"auto", "temperature"} or None, default="auto"
+        How scores become probabilities, which never changes the class that is most probable.
+        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
+        scored without it: the solver has these scores at little cost where it forms a kernel
+        matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
+        Maps and theta have seen these rows. The logistic loss and grown ferns have probabilities
+        by themselves. "temperature" fits softmax(score / `temperature_`) to
+        folds that both steps have not seen, which takes three more fits. None leaves
+        `predict_proba` to the logistic loss and grown ferns.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
@@ -404,16 +286,17 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         the bit, for any number.
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
-    device : {"cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
-        Where to learn and predict. "cuda" needs Torch and a GPU; results agree with
-        those of the CPU within the tolerance, not to the bit (with the hinge loss and 16
-        or more classes `gap_` does not show it: single precision is too little for its
-        certificate). "torch" is the same code without a GPU.
+    device : {"auto", "cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
+        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: few
+        are left to the CPU, which is faster with them. "auto" is "cuda" where there is a
+        GPU, for rows it takes. Results agree with those of the CPU within the tolerance,
+        not to the bit (with the hinge loss and 16 or more classes `gap_` does not show it:
+        single precision is too little for its certificate). "torch" is the same code
+        without a GPU.
     max_memory : int, str or None, default=None
         Bytes, or such as "2GB", that a fit may take beyond X. Where that is too little for
         the codes of all rows (see `mbkl.estimate_memory`), they are written to files and
-        read in every pass, for the same model to the bit; but maps="auto" grows ferns only where
-        they fit in memory, on the CPU, and draws them elsewhere; where it is too little even so, an
+        read in every pass, for the same model to the bit; where it is too little even so, an
         error says how much is needed. With X in files (`mbkl.parquet.read_parquet`), codes
         always are.
     cache_folder : path or None, default=None
@@ -427,6 +310,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where X has string names.
+    levels_ : list of (list or None)
+        Levels of each column that is a category; None for numbers.
     n_maps_ : int
         Number of maps kept, those with positive theta.
     theta_ : ndarray of shape (n_maps_,)
@@ -454,8 +339,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
-    temperature_ : float
-        Divisor of the scores in `predict_proba`, if calibrated.
+    temperature_, offset_ : float
+        The rule of `predict_proba`, see `calibration`; without an offset it is None.
     n_iter_ : int
         Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)
@@ -495,8 +380,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Missing values are NaN and have a cell of their own.
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+            Missing values are NaN (or None in a frame) and have a cell of their own.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or None
@@ -509,17 +394,5 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         X, y, weights = self._validate_rows(X, y, sample_weight)
         progress = self._progress(X, y, weights)
         data = self._training_rows(X, y, weights, progress)
-        self._check_growth(data.rows, has_costs=self.C != "auto")
-        if self.C == "auto" and self._grows(data.rows):
-            return self._grow(data, progress)
-        choice = self._choose(data, progress)
-        learner = self._draw(data, choice, progress)
-        C_kernel, C = costs_of(self, choice, learner)
-        return self._learn(learner.merged, C_kernel, C, choice)
-
-
-def costs_of(model: Costs, choice: Choice | None, learner: Learner) -> tuple[float, float]:
-    """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
-    if model.C == "auto":
-        return model.C_kernel or 1.0, cost_of_choice(choice, learner)
-    return model.C_kernel or min(float(model.C), 1.0), float(model.C)
+        self._check_growth(data.rows)
+        return self._fit_data(data, progress)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,23 +18,39 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    _check_y,
+    check_array,
     check_is_fitted,
+    check_X_y,
     validate_data,
 )
 
-from mbkl.engine import choose_loops
+from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
-from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows
+from mbkl.engine.device import DeviceRows, device_for, device_of
+from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows, to_float32
 from mbkl.learn.algorithm import Kernel, Learner, Settings
 from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
+from mbkl.levels import (
+    Levels,
+    NoLevels,
+    check_level_numbers,
+    chosen_columns,
+    counts_of,
+    is_frame,
+    learn_levels,
+    numbers_as_levels,
+    to_numbers,
+)
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
 from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
+from mbkl.maps.numbers import Numbers
 from mbkl.memory import rows_within
 
 # "torch" is Torch on the CPU, to try what runs on a GPU without one.
-DEVICES = {"cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
+DEVICES = {"auto", "cpu", "torch", "cuda", *(f"cuda:{number}" for number in range(16))}
 
 _ACCEPTED = {
     "accept_sparse": ("csr", "csc"),
@@ -66,12 +83,33 @@ def estimator(kind: type) -> type:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows of positive weight, with classes as numbers."""
+    """Rows of positive weight, with y as the number of a class or the level of numbers."""
 
     rows: Rows
     y: Values
     weights: Values
     settings: Settings
+    n_classes: int
+    numbers: Numbers | None = None
+    # Where these are some of many rows: all of them, and which of them these are.
+    whole: TrainingRows | None = None
+    chosen: np.ndarray | None = None
+
+    @property
+    def targets(self) -> Targets:
+        return Targets(self.y, self.n_classes, self.weights, self.numbers)
+
+    @property
+    def n_problems(self) -> int:
+        """Columns of the scores."""
+        if self.numbers is not None:
+            return self.numbers.n_columns
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def some(self, chosen: np.ndarray) -> TrainingRows:
+        """Return some of the rows, whose numbers increase."""
+        own = {"y": self.y[chosen], "weights": self.weights[chosen]}
+        return replace(self, rows=self.rows.some(chosen), **own, whole=self, chosen=chosen)
 
 
 @estimator
@@ -89,12 +127,10 @@ class BinaryMapsEstimator(BaseEstimator):
         Interval(Real, 0.0, 1.0, closed="both"), StrOptions({"auto"}), default="auto"
     )
     init_rule: str = parameter(StrOptions({"balanced", "median"}), default="balanced")
-    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
     max_pairs: int = parameter(Interval(Integral, 2, None, closed="left"), default=50_000)
-    loss: str = parameter(
-        StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
+    categorical_features: Any = parameter(
+        "array-like", StrOptions({"from_dtype"}), None, default="from_dtype"
     )
-    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
     tol: float = parameter(POSITIVE, default=1e-3)
     max_iter: int = parameter(AT_LEAST_ONE, default=200)
     random_state: Any = parameter("random_state", default=None)
@@ -102,6 +138,9 @@ class BinaryMapsEstimator(BaseEstimator):
     verbose: int = parameter("verbose", default=0)
 
     # Not all estimators have these as parameters.
+    negatives_per_positive = 2
+    if TYPE_CHECKING:
+        loss: ClassVar[str]
     theta_power: ClassVar[float] = 0.5
     device: ClassVar[str] = "cpu"
     max_memory: ClassVar[Any] = None
@@ -110,7 +149,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     # Rows on which `maps="auto"` learns what to draw, and how many times the usual number of
     # ferns it draws.
-    _SAMPLE_ROWS: ClassVar[int] = 500
+    _SAMPLE_ROWS: ClassVar[int] = 1_000
     _FERN_FACTOR: ClassVar[int] = 1
 
     # What is given -----------------------------------------------------------------------------
@@ -124,36 +163,81 @@ class BinaryMapsEstimator(BaseEstimator):
         if hasattr(X, "blocks"):
             y = self._validate_blocks(X, y)
         else:
-            X, y = validate_data(self, to_host(X), to_host(y), **self._accepted())
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, y[:, None], dtype=np.float64)
+            X, y = self._validate_matrix(to_host(X), to_host(y))
+        self._check_targets(y)
+        weights = _check_sample_weight(sample_weight, y.reshape(len(y), -1), dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
         return X, y, weights
 
+    def _validate_matrix(self, X, y) -> tuple[Any, np.ndarray]:
+        """Return a frame or matrix as numbers, and the labels; sets `levels_`."""
+        names = [str(name) for name in X.columns] if is_frame(X) else None
+        numbers, levels = learn_levels(X, self.categorical_features, names)
+        options = {**self._accepted(), **self._accepted_targets}
+        if levels is None:
+            X, y = validate_data(self, X, y, **options)
+        else:
+            validate_data(self, X, skip_check_array=True)
+            X, y = check_X_y(numbers, y, estimator=self, **options)
+        self.levels_: Sequence[Levels] = levels or NoLevels(self.n_features_in_)
+        return X, y
+
     def _validate_blocks(self, X, y) -> np.ndarray:
         """Check labels of rows that are read block by block, and checked then."""
-        y = column_or_1d(y, warn=True)
+        if self._accepted_targets:
+            y = _check_y(y, **self._accepted_targets)
+        else:
+            y = column_or_1d(y, warn=True)
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y):,} labels, but X has {X.shape[0]:,} rows.")
         if not len(y):
             raise ValueError("X has no rows; at least one is needed.")
         _check_feature_names(self, getattr(X, "names", X), reset=True)
         self.n_features_in_ = X.shape[1]
+        self._set_levels_of_blocks(as_rows(X))
         return y
+
+    def _set_levels_of_blocks(self, rows: Rows) -> None:
+        """Set `levels_` of rows that are read by blocks, whose categories are level numbers."""
+        names = getattr(self, "feature_names_in_", None)
+        is_category = chosen_columns(self.categorical_features, rows.shape[1], names)
+        ranges = rows.column_ranges() if is_category.any() else ()
+        self.levels_ = numbers_as_levels(ranges, is_category)
+
+    # What of y is checked by scikit-learn, beyond its length.
+    _accepted_targets: ClassVar[dict] = {}
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        """Complain of targets that nothing can be learned from."""
+        raise NotImplementedError
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        """Return y as whole numbers, with what belongs to it: fields of `TrainingRows`."""
+        raise NotImplementedError
 
     def _validate_new(self, X):
         """Return rows to predict or transform as an array, or as they are to be read."""
         check_is_fitted(self)
-        if not hasattr(X, "blocks"):
-            return validate_data(self, to_host(X), reset=False, **self._accepted())
-        _check_feature_names(self, getattr(X, "names", X), reset=False)
-        _check_n_features(self, X, reset=False)
-        return X
+        if hasattr(X, "blocks"):
+            _check_feature_names(self, getattr(X, "names", X), reset=False)
+            _check_n_features(self, X, reset=False)
+            check_level_numbers(self.levels_)
+            return X
+        X = to_host(X)
+        if self.n_levels is None and not is_frame(X):
+            return validate_data(self, X, reset=False, **self._accepted())
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return check_array(to_numbers(X, self.levels_), estimator=self, **self._accepted())
+
+    @property
+    def n_levels(self) -> np.ndarray | None:
+        """How many levels each input column has, 0 for numbers; None without categories."""
+        return counts_of(getattr(self, "levels_", ()))
 
     def _accepted(self) -> dict:
         """Return which rows are taken as they are, for `validate_data`."""
-        if self.device == "cpu":
+        if self.device in ("auto", "cpu"):
             return _ACCEPTED
         # Bytes stay bytes on the way to a device.
         return {**_ACCEPTED, "accept_sparse": False, "dtype": (np.float64, np.float32, np.uint8)}
@@ -165,38 +249,17 @@ class BinaryMapsEstimator(BaseEstimator):
         return Progress(self, open_checkpoint(self, *arrays))
 
     def _training_rows(self, X, y, weights, progress: Progress) -> TrainingRows:
-        """Return the rows of positive weight, with class numbers for labels; sets `classes_`."""
+        """Return the rows of positive weight, with whole numbers for targets."""
         rows, present = as_rows(X), weights > 0
         if not present.all():
             chosen = np.flatnonzero(present)
             copies = self.max_memory is None or not rows.reads_blocks
             rows = rows.some(chosen) if copies else SomeRows(rows, chosen)
             y, weights = y[present], weights[present]
-        self.classes_, y = np.unique(y, return_inverse=True)
+        numbered = self._numbered(y, weights)
         # Without a fixed seed, a fit that goes on has to use the one it began with.
         settings = progress.recall("settings", Settings, self._settings)
-        return TrainingRows(rows, y, self._class_weighted(y, weights), settings)
-
-    def _class_weighted(self, y, weights):
-        """Return the weights times those of the classes."""
-        classes = self.classes_
-        if classes.size < 2:
-            found = f"one class, {classes[0]}" if classes.size else "no class"
-            raise ValueError(
-                "Training needs rows of at least two classes with positive weight, "
-                f"but y has {found}."
-            )
-        if self.class_weight is None:
-            return weights
-        if self.class_weight == "balanced":
-            own_class = y[:, None] == np.arange(classes.size)
-            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
-            factors = totals.sum() / (totals.size * totals)
-        else:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
-        if not (factors > 0).all():
-            raise ValueError("class_weight must be positive for every class in y.")
-        return weights * look_up(factors, y)
+        return TrainingRows(rows, settings=settings, **numbered)
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -226,7 +289,8 @@ class BinaryMapsEstimator(BaseEstimator):
         def choose() -> Choice:
             wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
             sample = data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
-            return choose_kernel(sample, self.classes_.size, sample.n_different)
+            numbers, n_levels = data.numbers, self.n_levels
+            return choose_kernel(sample, data.n_classes, sample.n_different, numbers, n_levels)
 
         self.feature_rates_ = None
         if self.maps != "auto":
@@ -236,14 +300,19 @@ class BinaryMapsEstimator(BaseEstimator):
         self.feature_rates_ = choice.rates
         return choice
 
+    def grows(self, shape: tuple[int, int]) -> bool:
+        """Say whether ferns that are grown on rows of that shape are the whole model."""
+        return False
+
     def plans(self, shape: tuple[int, int], choice: Choice | None = None) -> list[Plan]:
         """Return which maps a fit on rows of that shape draws: chosen ones, or what `maps` says."""
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         if self.maps != "auto":
-            return plans_of(self.maps, n_maps, shape)
+            return plans_of(self.maps, n_maps, shape, self.n_levels)
         if choice is None:  # what is not chosen is how many there are
             choice = Choice(np.ones(shape[1]), 1.0, 0.5, 1.0, 0.0, shape[0])
-        return plans_of_choice(choice, n_maps, (choice.n_rows, shape[1]), self._FERN_FACTOR)
+        shape = (choice.n_rows, shape[1])
+        return plans_of_choice(choice, n_maps, shape, self._FERN_FACTOR, self.n_levels)
 
     def _draw(
         self, data: TrainingRows, choice: Choice | None, progress: Progress, n_fits: int = 1
@@ -251,9 +320,8 @@ class BinaryMapsEstimator(BaseEstimator):
         """Draw the maps, code the rows, and return what learns from them; sets `_maps`."""
         plans = self.plans(data.rows.shape, choice)
         with progress.stage("binary maps") as iteration:
-            rows = self._placed(data.rows, plans, n_fits)
-            targets = Targets(data.y, self.classes_.size, data.weights)
-            drawn = draw_all(plans, rows, targets, data.settings.seed, iteration)
+            rows = self._placed(data, plans, n_fits)
+            drawn = draw_all(plans, rows, data.targets, data.settings.seed, iteration)
             self._maps, operator, prior = drawn
             rows.release()
         if not self._maps.n_maps:
@@ -265,25 +333,41 @@ class BinaryMapsEstimator(BaseEstimator):
         labelled = self._labelled(operator, data)
         return Learner(labelled, prior, data.settings, progress)
 
-    def _placed(self, rows: Rows, plans: list[Plan], n_fits: int) -> Rows:
+    def _placed(self, data: TrainingRows, plans: list[Plan], n_fits: int) -> Rows:
         """Return the rows with their codes where they are to be: here, in files, on a device."""
-        n_columns = 1 if self.classes_.size == 2 else self.classes_.size
+        rows = data.rows
         n_codes = sum(plan.n_codes(rows.shape) for plan in plans)
-        loops = choose_loops(n_codes * n_columns * n_fits, self.n_jobs)
+        loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
         is_limited = self.max_memory is not None or rows.in_files
-        if self.device == "cpu" and is_limited:
-            return rows_within(self, rows, plans, self.classes_.size, loops)
-        if self.device == "cpu":
-            return replace(rows.in_memory(), loops=loops)
+        device = self._device_for(rows, plans, n_codes * data.n_problems * n_fits)
+        if self.n_levels is not None or (data.numbers is not None and plans[0].is_grown):
+            device = "cpu"  # devices know no sets of levels, and no growth for numbers
+        if device == "cpu" and is_limited:
+            return rows_within(self, rows, plans, data.n_problems, loops)
+        if device == "cpu":
+            here = rows.in_memory()
+            if here.dtype == np.uint8:  # bytes are for devices
+                here = replace(here, X=to_float32(here.X))
+            return replace(here, loops=loops)
         if is_limited:
             raise ValueError("max_memory and rows in files need device='cpu'.")
-        from mbkl.engine.device import DeviceRows, device_of
+        return DeviceRows(rows.in_memory().X, device_of(device), loops)
 
-        return DeviceRows(rows.in_memory().X, device_of(self.device), loops)
+    def _device_for(self, rows: Rows, plans: list[Plan], n_codes: int) -> str:
+        """Return where the codes are to be, by their number."""
+        is_for_cpu = self.max_memory is not None or rows.in_files or not rows.reads_blocks
+        if self.device == "cpu" or (self.device == "auto" and is_for_cpu):
+            return "cpu"
+        if self.device != "auto":
+            device_of(self.device)  # says where there is none
+        is_grown = all(plan.is_grown for plan in plans)
+        worth_it = limits.GROWN_CODES_ON_A_DEVICE if is_grown else limits.CODES_ON_A_DEVICE
+        return device_for(self.device, np.inf if is_for_cpu else n_codes, worth_it)
 
     def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
         """Return the codes with labels and weights."""
-        return LabelledRows(operator, data.y, self.classes_.size, data.weights, data.settings.seed)
+        seed, numbers = data.settings.seed, data.numbers
+        return LabelledRows(operator, data.y, data.n_classes, data.weights, seed, numbers=numbers)
 
     # What is learned ---------------------------------------------------------------------------
 
@@ -356,7 +440,6 @@ def _needs_copy(X) -> bool:
 class Placed:
     """Parameters of fits on this machine: where and how long, and what is kept of them."""
 
-    calibration: str | None = parameter(StrOptions({"temperature"}), None, default=None)
     checkpoint: Any = parameter(str, PathLike, None, default=None)
     device: str = parameter(StrOptions(DEVICES), default="cpu")
     max_memory: Any = parameter(Interval(Real, 1, None, closed="left"), str, None, default=None)
@@ -370,10 +453,112 @@ class Costs:
     C: Any = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
     C_kernel: float | None = parameter(POSITIVE, None, default=None)
 
+    @property
+    def has_costs(self) -> bool:
+        return self.C != "auto"
+
 
 @estimator
-class Classifying(BinaryMapsEstimator):
-    """Parameters that all classifiers have beyond the kernel's."""
+class OfClasses(BinaryMapsEstimator):
+    """Parameters of estimators that tell classes apart, and what they make of y."""
+
+    negatives_per_positive: int = parameter(AT_LEAST_ONE, default=2)
+    loss: str = parameter(  # type: ignore[misc]
+        StrOptions({"squared_hinge", "hinge", "logistic"}), default="squared_hinge"
+    )
+    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        check_classification_targets(y)
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        self.classes_, y = np.unique(y, return_inverse=True)
+        weights = self._class_weighted(y, weights)
+        return {"y": y, "weights": weights, "n_classes": self.classes_.size}
+
+    def _class_weighted(self, y, weights):
+        """Return the weights times those of the classes."""
+        classes = self.classes_
+        if classes.size < 2:
+            found = f"one class, {classes[0]}" if classes.size else "no class"
+            raise ValueError(
+                "Training needs rows of at least two classes with positive weight, "
+                f"but y has {found}."
+            )
+        if self.class_weight is None:
+            return weights
+        if self.class_weight == "balanced":
+            own_class = y[:, None] == np.arange(classes.size)
+            totals = exact_sum(np.where(own_class, weights[:, None], 0.0))
+            factors = totals.sum() / (totals.size * totals)
+        else:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not (factors > 0).all():
+            raise ValueError("class_weight must be positive for every class in y.")
+        return weights * look_up(factors, y)
+
+
+@estimator
+class OfNumbers(BinaryMapsEstimator):
+    """Parameters of estimators that predict numbers, and what they make of y."""
+
+    loss: str = parameter(  # type: ignore[misc]
+        StrOptions({"squared_error", "absolute_error", "quantile", "poisson"}),
+        default="squared_error",
+    )
+    quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)
+
+    _accepted_targets: ClassVar[dict] = {"multi_output": True, "y_numeric": True}
+
+    def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
+        names = target_names(y)
+        X, y, weights = super()._validate_rows(X, y, sample_weight)
+        n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        self.target_names_ = names if len(names) == n_outputs else default_target_names(n_outputs)
+        return X, y, weights
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        if self.loss == "poisson" and (y < 0).any():
+            raise ValueError(
+                "loss='poisson' needs y of at least zero, but some entries are negative; use "
+                "loss='squared_error'."
+            )
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        self.n_outputs_ = 1 if y.ndim == 1 else y.shape[1]
+        self.is_multi_output_ = y.ndim > 1
+        return numbered(y, weights, self.loss, self.quantile)
+
+
+def target_names(y) -> list[str]:
+    """Return the names of the columns of a frame, or that of a series; none if there are none."""
+    names = list(y.columns) if is_frame(y) else [getattr(y, "name", None)]
+    return [] if None in names or "" in names else [str(name) for name in names]
+
+
+def default_target_names(n_outputs: int) -> list[str]:
+    """Return names for targets that have none.
+
+    Examples
+    --------
+    >>> default_target_names(1), default_target_names(2)
+    (['y'], ['y0', 'y1'])
+    """
+    return ["y"] if n_outputs == 1 else [f"y{number}" for number in range(n_outputs)]
+
+
+def numbered(y: np.ndarray, weights, loss: str, quantile: float = 0.5) -> dict[str, Any]:
+    """Return numbers as levels, with what belongs to them: fields of `TrainingRows`."""
+    if not len(y):
+        raise ValueError("Training needs rows with positive weight, but there are none.")
+    numbers, levels = Numbers.of(y, weights, loss, quantile)
+    n_levels = len(numbers.values)
+    return {"y": levels, "weights": weights, "n_classes": n_levels, "numbers": numbers}
+
+
+@estimator
+class Predicting(BinaryMapsEstimator):
+    """Parameters that classifiers and regressors have beyond the kernel's."""
 
     theta_power: float = parameter(Options(Real, {0, 0.5, 1}), default=0.5)  # type: ignore[misc]
     max_time: float | None = parameter(POSITIVE, None, default=None)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mbkl.engine.codes import DenseCodes
-from mbkl.estimator import POSITIVE, BinaryMapsEstimator, estimator, parameter
+from mbkl.estimator import POSITIVE, OfClasses, estimator, numbered, parameter
+from mbkl.learn.algorithm import Settings
 from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
 from mbkl.predictor import rows_to_predict
 
 
 @estimator
-class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
+class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
     """Kernel learned as a weighted sum of random binary maps.
 
     K(x, z) is the total weight of the maps on which x and z agree, between 0 and 1.
@@ -23,11 +29,15 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
 
     Parameters
     ----------
-    maps, n_maps, theta, init_rule, negatives_per_positive, max_pairs, loss
+    maps, n_maps, theta, theta_shrinkage, init_rule, negatives_per_positive, max_pairs, loss
         See `MBKLClassifier`.
     C_kernel : float, default=1.0
         Cost of Step 1; see `MBKLClassifier`.
-    class_weight, tol, max_iter, random_state, n_jobs, verbose
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y is: classes, or numbers (as in `MBKLRegressor`, with the squared error in place of
+        `loss`; then several columns are allowed). "auto" takes y for numbers where some are not
+        whole.
+    class_weight, categorical_features, tol, max_iter, random_state, n_jobs, verbose
         See `MBKLClassifier`.
     sparse_output : bool, default=True
         Whether `transform` returns a CSR matrix; a dense array otherwise, as
@@ -36,7 +46,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     Attributes
     ----------
     theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
-        See `MBKLClassifier`.
+        See `MBKLClassifier`; there are `classes_` only where y has classes.
     fern_features_, fern_thresholds_, feature_rates_
         See `MBKLClassifier`.
     n_iter_ : int
@@ -60,6 +70,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
     """
 
     C_kernel: float = parameter(POSITIVE, default=1.0)
+    task: str = parameter(StrOptions({"auto", "classification", "regression"}), default="auto")
     sparse_output: bool = parameter("boolean", default=True)
 
     @with_callbacks
@@ -71,7 +82,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels, or numbers.
         sample_weight : array-like of shape (n_samples,) or None
 
         Returns
@@ -87,6 +98,27 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         self.n_iter_ = kernel.solution.n_iter if kernel.solution else 1
         self.timings_ = progress.finish()
         return self
+
+    @property
+    def _accepted_targets(self) -> dict:  # type: ignore[override]
+        return {"multi_output": True, "y_numeric": True} if self.task == "regression" else {}
+
+    def _check_targets(self, y: np.ndarray) -> None:
+        if self.task == "auto":
+            self._has_numbers = type_of_target(y, input_name="y") == "continuous"
+        else:
+            self._has_numbers = self.task == "regression"
+        if not self._has_numbers:
+            super()._check_targets(y)
+
+    def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
+        if self._has_numbers:
+            return numbered(y, weights, "squared_error")
+        return super()._numbered(y, weights)
+
+    def _settings(self) -> Settings:
+        settings = super()._settings()
+        return replace(settings, loss="squared_error") if self._has_numbers else settings
 
     def transform(self, X):
         """Return the explicit feature map: sqrt(theta) in one column of every map.
@@ -126,7 +158,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, BinaryMapsEstimator):
         """
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
-        names = [name for maps in self._maps.families for name in maps.column_names(inputs)]
+        names = [
+            name for maps in self._maps.families for name in maps.column_names(inputs, self.levels_)
+        ]
         return np.asarray(names, dtype=object)
 
     def kernel(self, X, Z=None):

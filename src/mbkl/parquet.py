@@ -125,7 +125,8 @@ def _types(path: str, schema, columns: Sequence[str]) -> list:
         if not _is_number(kind := schema.field(name).type):
             raise ValueError(
                 f"Column {name!r} of {path!r} holds {kind}, no numbers; leave it out "
-                "of the columns, or encode it as numbers first."
+                "of the columns, or encode it as numbers first; those of levels may be named in "
+                "categorical_features."
             )
     return [schema.field(name).type for name in columns]
 

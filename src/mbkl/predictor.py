@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine import choose_loops
-from mbkl.engine.limits import FEW_ROWS_TO_PREDICT
-from mbkl.engine.rows import ArrayRows, Rows, SparseRows
+from mbkl.engine.device import DeviceRows, device_for, device_of, has_gpu
+from mbkl.engine.limits import CODES_TO_PREDICT_ON_A_DEVICE, FEW_ROWS_TO_PREDICT
+from mbkl.engine.rows import ArrayRows, Rows, SparseRows, to_float32
 from mbkl.engine.twins import TWINS
 from mbkl.maps.families import MapSet
 
@@ -55,23 +56,26 @@ class TablePredictor:
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features), or sparse matrix
-            float32 or float64, on a device also bytes; not checked.
+            float32 or float64, on a device also bytes; not checked. A category is the number of
+            its level.
         """
         return self.maps.score(self._rows(X), self.tables) + self.intercept
 
     def _rows(self, X) -> Rows:
-        if self.device != "cpu":
-            from mbkl.engine.device import DeviceRows, device_of, has_gpu
-
-            # A model learned on a GPU predicts anywhere.
-            if not self.device.startswith("cuda") or has_gpu(self.device):
-                return DeviceRows(X, device_of(self.device))
+        n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups
+        device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
+        # A model learned on a GPU predicts anywhere.
+        is_there = device == "torch" or (device != "cpu" and has_gpu(device))
+        if is_there and not self.maps.has_sets:
+            return DeviceRows(X, device_of(device))
         return rows_to_predict(X, self.maps, self.n_jobs)
 
 
 def rows_to_predict(X, maps: MapSet, n_jobs: int | None) -> ArrayRows | SparseRows:
     """Return rows with the loops that suit their number."""
     n_rows = X.shape[0]
+    if X.dtype == np.uint8:  # bytes are for devices
+        X = to_float32(X)
     # Few are compared with all thresholds at once, which is faster than a compiled loop is called.
     is_few = n_rows <= FEW_ROWS_TO_PREDICT and maps.is_ordered
     loops = TWINS if is_few else choose_loops(maps.n_codes(n_rows), n_jobs)

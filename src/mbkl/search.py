@@ -1,4 +1,4 @@
-"""MBKLClassifierCV: the cost chosen by cross-validation on a warm-started path."""
+"""MBKLClassifierCV, MBKLRegressorCV: the cost chosen by cross-validation on a warm-started path."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.base import _fit_context, is_classifier
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
-from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class, cost_of_choice
+from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Placed, TrainingRows, estimator, parameter
+from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.residuals import mean_loss
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import DEEPEST
-from mbkl.predictor import rows_to_predict
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 from mbkl.solvers.problem import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -38,6 +39,7 @@ _SHRINKAGES = (1.0, 0.9, 0.7, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
 _OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
+Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
 
 
@@ -58,7 +60,7 @@ class Candidate(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Of MBKLClassifier."""
+        """Of the estimator of one cost."""
         return {"C": self.C, "C_kernel": self.C_kernel, "theta_shrinkage": self.shrinkage}
 
 
@@ -93,6 +95,7 @@ class Search:
     weights : ndarray
         Of the rows in the scores.
     scorer : callable
+        Of y, scores and weights.
     cautious : bool
         Whether the first candidate, which is suggested by other means, is left only for
         one that clearly beats it.
@@ -100,7 +103,7 @@ class Search:
 
     folds: list
     weights: np.ndarray
-    scorer: Callable
+    scorer: Scorer
     cautious: bool = False
     entries: list[Entry] = field(default_factory=list)
 
@@ -136,8 +139,8 @@ class Search:
             # Too small a cost is no news on a path; the final fit warns.
             warnings.simplefilter("ignore")
             for kernel, solution in _solutions(part, candidates):
-                guess, weights = best_class(held_out.scores(solution)), self.weights[outside]
-                scores.append(self.scorer(held_out.rows.y, guess, sample_weight=weights))
+                guess = held_out.scores(solution)
+                scores.append(self.scorer(held_out.rows.y, guess, self.weights[outside]))
                 n_maps.append(int((kernel.theta > 0).sum()))
         return FoldPath(np.array(scores), np.array(n_maps))
 
@@ -194,103 +197,28 @@ def _solutions(
 
 
 @estimator
-class MBKLClassifierCV(Placed, KernelClassifier):
-    """MBKLClassifier with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
-
-    The maps are drawn and the data binned once. Each fold runs through the costs
-    from small to large, solutions starting from the one before where that helps. With
-    maps="auto" the maps are chosen on a larger sample, which includes rows that folds
-    hold out: their scores serve to compare costs and are a little too good otherwise.
-
-    Parameters
-    ----------
-    Cs : sequence of float or "auto", default="auto"
-        Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
-        with maps="auto" it means a third, once and three times the cost that a sample
-        suggests, after ferns that are deeper and shallower than suggested. What is
-        suggested is left only where the gain exceeds its standard error. Of more than
-        4,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
-        themselves beyond 10,000 rows) need no cost: folds only say how good they are.
-    C_kernels : sequence of float, "tied" or None, default=None
-        Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
-        ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
-    theta_shrinkage : float in [0, 1] or "auto", default="auto"
-        How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7 and 0
-        with all costs, so that theta is learned only where that helps.
-    cv : int, cross-validation generator or iterable, default=5
-        Folds; an int means stratified folds.
-    scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
-        What to maximise. Ties go to the smaller cost, or to what a sample suggests.
-    maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
-        See `MBKLClassifier`.
-    max_time : float or None, default=None
-        See `MBKLClassifier`; the search ends when half of it is used.
-    class_weight, calibration, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
-        See `MBKLClassifier`.
-    max_memory, cache_folder
-        See `MBKLClassifier`.
-
-    Attributes
-    ----------
-    C_, C_kernel_, theta_shrinkage_ : float
-        What was chosen.
-    best_score_ : float
-        Mean score of the folds at these costs.
-    cv_results_ : dict of ndarray
-        For each candidate: `param_C`, `param_C_kernel`, `param_theta_shrinkage`, `params`,
-        `split<i>_test_score`, `mean_test_score`, `std_test_score`,
-        `rank_test_score` and `mean_n_maps`; also `param_depth`, the mean depth of ferns
-        that were chosen, else NaN.
-    best_estimator_ : MBKLClassifier
-        The model fitted on all data; this object has its attributes and methods too.
-
-    See Also
-    --------
-    MBKLClassifier : For the other attributes.
-
-    Examples
-    --------
-    >>> from mbkl import MBKLClassifierCV
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = MBKLClassifierCV(Cs=(0.1, 1), cv=3, random_state=0).fit(X, y)
-    >>> model.C_ in (0.1, 1)
-    True
-    >>> model.best_estimator_
-    MBKLClassifier(...)
-    """
+class Searching(Placed, KernelPredictor):
+    """What the search for costs is for classifiers and regressors alike."""
 
     Cs: Any = parameter("array-like", StrOptions({"auto"}), default="auto")
     C_kernels: Any = parameter("array-like", StrOptions({"tied"}), None, default=None)
     cv: Any = parameter("cv_object", default=5)
-    scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
-    _SAMPLE_ROWS: ClassVar[int] = 1_000
+    # The estimator of one cost.
+    _PLAIN: ClassVar[type[KernelPredictor]]
     _FERN_FACTOR: ClassVar[int] = 2
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, groups=None):
-        """Choose the costs by cross-validation and fit all data with them.
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        """Return a function of y, scores and weights, better where it is larger."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-            Also weighs the scores of the folds.
-        groups : array-like of shape (n_samples,) or None
-            For a `cv` that keeps groups together, such as GroupKFold.
-
-        Returns
-        -------
-        self : MBKLClassifierCV
-        """
+    def _search(self, X, y, sample_weight, groups):
+        """Choose the costs by cross-validation and fit all data with them."""
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
         # Rows in files are not for everyone to read; what matters is how many there are.
-        some = np.empty((y.size, 0)) if hasattr(X, "blocks") else X
-        splits = list(check_cv(self.cv, y, classifier=True).split(some, y, groups))
+        some = np.empty((len(y), 0)) if hasattr(X, "blocks") else X
+        splits = list(check_cv(self.cv, y, classifier=is_classifier(self)).split(some, y, groups))
         progress = self._progress(X, y, weights, *chain(*splits))
         data = self._training_rows(X, y, weights, progress)
         folds = [_positions(split, weights > 0) for split in splits]
@@ -298,17 +226,20 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
         # Class weights are for learning; the scores are those of the samples as they are.
-        search = Search(folds, weights[weights > 0], _SCORERS[self.scoring])
-        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not (
-            isinstance(self.Cs, str) and self._grows(data.rows)
-        ):
+        search = Search(folds, weights[weights > 0], self._scorer(data))
+        grows = self.grows(data.rows.shape)
+        if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
             raise ValueError(
                 "Grown ferns have seen the labels of all folds, which cannot judge their costs; "
-                "use Cs='auto' with maps='grown' alone, or GridSearchCV around MBKLClassifier."
+                "use Cs='auto' with maps='grown' alone, or GridSearchCV around "
+                f"{self._PLAIN.__name__}."
             )
-        if isinstance(self.Cs, str) and self._grows(data.rows):
+        if grows:
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
+        data = self._to_draw_for(data)
+        if data.chosen is not None:
+            search = search.on(data.chosen)
         choice = self._choose(data, progress)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
@@ -317,11 +248,19 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             learner = self._drawn(data, choice, progress, len(folds))
             search.run(learner, self._candidates(1.0))
             best = search.best()
-        C_kernel, self.theta_shrinkage_, C = best.candidate
-        self.C_kernel_, self.best_score_ = C_kernel, best.mean
-        self.cv_results_ = search.results()
-        settings = replace(learner.settings, theta_shrinkage=self.theta_shrinkage_)
-        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice)
+        C_kernel, shrinkage, C = best.candidate
+        self._set_best(search, best)
+        settings = replace(learner.settings, theta_shrinkage=shrinkage)
+        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice, data)
+
+    def _set_best(self, search: Search, best: Entry) -> None:
+        """Set what was chosen, and all that was tried."""
+        self.C_kernel_, self.theta_shrinkage_, _ = best.candidate
+        self.best_score_, self.cv_results_ = best.mean, search.results()
+
+    @property
+    def has_costs(self) -> bool:
+        return not isinstance(self.Cs, str)
 
     def _score_growth(self, data: TrainingRows, progress: Progress, search: Search) -> None:
         """Score grown ferns on all folds: growth chooses by itself, on rows that take no part."""
@@ -330,25 +269,13 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         for fold, (inside, outside) in enumerate(search.folds):
             if scores and progress.used() > _SEARCH_TIME:
                 break
-            own = replace(
-                data,
-                rows=data.rows.some(inside),
-                y=data.y[inside],
-                weights=data.weights[inside],
-            )
-            grown = self._grown(own, progress, f"growth, fold {fold}")
-            rows = rows_to_predict(
-                data.rows.some(outside).in_memory().X, MapSet((grown,)), self.n_jobs
-            )
-            guess = best_class(grown.score(rows, grown.path) + grown.intercept)
-            weights = search.weights[outside]
-            scores.append(search.scorer(data.y[outside], guess, sample_weight=weights))
+            grown = self._grown(data.some(inside), progress, f"growth, fold {fold}")
+            guess = self._grown_scores(grown, data.some(outside))
+            scores.append(search.scorer(data.y[outside], guess, search.weights[outside]))
             n_maps.append(grown.n_maps)
         found = np.array(scores), np.array(n_maps)
         search.entries = [Entry(Candidate(1.0, 1.0, 0.0), np.nan, *found)]
-        self.C_kernel_, self.theta_shrinkage_ = 1.0, 1.0
-        self.best_score_ = search.best().mean
-        self.cv_results_ = search.results()
+        self._set_best(search, search.best())
 
     def _drawn(self, data: TrainingRows, choice, progress: Progress, n_folds: int) -> Learner:
         """Draw maps, with a kernel matrix for all folds to share."""
@@ -365,28 +292,29 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         if len(few_folds.folds) < len(search.folds):  # folds of few rows: search on all of them
             chosen = np.arange(data.y.size)
             few_folds = search.on(chosen)
-        few = replace(
-            data,
-            rows=data.rows.some(chosen).in_memory(),
-            y=data.y[chosen],
-            weights=data.weights[chosen],
-        )
+        few = data.some(chosen)
+        few = replace(few, rows=few.rows.in_memory())
         tried: list[tuple] = []
+        relative = 0.0  # what is suggested, in terms of what the choice says
         for factor in _DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:
                 break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
             learner = self._drawn(few, other, progress, len(few_folds.folds))
             C = cost_of_choice(other, learner)
+            relative = relative or self._suggested_cost(other, learner) / C
+            C *= relative
             few_folds.run(learner, [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
         choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         few_folds.run(learner, costs, choice.depth)
+        growth = 1.0
         if chosen.size < data.y.size:
+            before = cost_of_choice(choice, learner)
             learner = self._drawn(data, choice, progress, 0)
-        # The cost of a row is the same for any number of them.
-        growth = cost_of_choice(choice, learner) / C
+            # The cost of a row is the same for any number of them.
+            growth = cost_of_choice(choice, learner) / before
         search.entries = [
             replace(entry, candidate=entry.candidate._replace(C=growth * entry.candidate.C))
             for entry in few_folds.entries
@@ -429,12 +357,12 @@ class MBKLClassifierCV(Placed, KernelClassifier):
         return _SHRINKAGES if self.theta_shrinkage == "auto" else (float(self.theta_shrinkage),)
 
     @property
-    def best_estimator_(self) -> MBKLClassifier:
-        """The model fitted on all data, as an MBKLClassifier."""
-        shared = set(MBKLClassifier._get_param_names()) & set(self._get_param_names())
+    def best_estimator_(self) -> KernelPredictor:
+        """The model fitted on all data, as an estimator of one cost."""
+        shared = set(self._PLAIN._get_param_names()) & set(self._get_param_names())
         shared -= {"checkpoint", "theta_shrinkage"}  # those of the search
         parameters = {name: getattr(self, name) for name in shared}
-        model = MBKLClassifier(
+        model = self._PLAIN(
             **parameters,
             C=self.C_ or "auto",  # grown ferns have no cost
             C_kernel=self.C_kernel_,
@@ -445,6 +373,191 @@ class MBKLClassifierCV(Placed, KernelClassifier):
             if name not in own and not name.startswith("_skl"):
                 setattr(model, name, value)
         return model
+
+
+@estimator
+class MBKLClassifierCV(Searching, KernelClassifier):
+    """MBKLClassifier with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+
+    The maps are drawn and the data binned once. Each fold runs through the costs
+    from small to large, solutions starting from the one before where that helps. With
+    maps="auto" the maps are chosen on a larger sample, which includes rows that folds
+    hold out: their scores serve to compare costs and are a little too good otherwise.
+
+    Parameters
+    ----------
+    Cs : sequence of float or "auto", default="auto"
+        Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
+        with maps="auto" it means a third, once and three times the cost that a sample
+        suggests, after ferns that are deeper and shallower than suggested. What is
+        suggested is left only where the gain exceeds its standard error. Of more than
+        4,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
+        themselves beyond 10,000 rows) need no cost: folds only say how good they are.
+    C_kernels : sequence of float, "tied" or None, default=None
+        Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
+        ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
+    theta_shrinkage : float in [0, 1] or "auto", default="auto"
+        How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7 and 0
+        with all costs, so that theta is learned only where that helps.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds; an int means stratified folds.
+    scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
+        What to maximise. Ties go to the smaller cost, or to what a sample suggests.
+    maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
+        See `MBKLClassifier`.
+    max_time : float or None, default=None
+        See `MBKLClassifier`; the search ends when half of it is used.
+    class_weight, categorical_features, calibration, tol, max_iter, checkpoint, random_state
+        See `MBKLClassifier`.
+    n_jobs, verbose, device
+        See `MBKLClassifier`.
+    max_memory, cache_folder
+        See `MBKLClassifier`.
+
+    Attributes
+    ----------
+    C_, C_kernel_, theta_shrinkage_ : float
+        What was chosen.
+    best_score_ : float
+        Mean score of the folds at these costs.
+    cv_results_ : dict of ndarray
+        For each candidate: `param_C`, `param_C_kernel`, `param_theta_shrinkage`, `params`,
+        `split<i>_test_score`, `mean_test_score`, `std_test_score`,
+        `rank_test_score` and `mean_n_maps`; also `param_depth`, the mean depth of ferns
+        that were chosen, else NaN.
+    best_estimator_ : MBKLClassifier
+        The model fitted on all data; this object has its attributes and methods too.
+
+    See Also
+    --------
+    MBKLClassifier : For the other attributes.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifierCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifierCV(Cs=(0.1, 1), cv=3, random_state=0).fit(X, y)
+    >>> model.C_ in (0.1, 1)
+    True
+    >>> model.best_estimator_
+    MBKLClassifier(...)
+    """
+
+    scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
+
+    _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
+
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        measure = _SCORERS[self.scoring]
+        return lambda y, scores, weights: measure(y, best_class(scores), sample_weight=weights)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the costs by cross-validation and fit all data with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+            Also weighs the scores of the folds.
+        groups : array-like of shape (n_samples,) or None
+            For a `cv` that keeps groups together, such as GroupKFold.
+
+        Returns
+        -------
+        self : MBKLClassifierCV
+        """
+        return self._search(X, y, sample_weight, groups)
+
+
+@estimator
+class MBKLRegressorCV(Searching, KernelRegressor):
+    """MBKLRegressor with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+
+    The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
+    first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.
+
+    Parameters
+    ----------
+    Cs, C_kernels, theta_shrinkage
+        See `MBKLClassifierCV`.
+    cv : int, cross-validation generator or iterable, default=5
+        Folds.
+    scoring : {"auto", "r2", "loss"}, default="auto"
+        What to maximise: R2, or minus the mean loss, where the targets are as large as the loss of
+        the best constant being of the order of one. "auto" is R2 for the squared error. Ties go to
+        the smaller cost, or to what a sample suggests.
+    loss, quantile, maps, n_maps, theta, init_rule, theta_power, max_pairs
+        See `MBKLRegressor`.
+    max_time : float or None, default=None
+        See `MBKLClassifier`; the search ends when half of it is used.
+    categorical_features, tol, max_iter, checkpoint, random_state, n_jobs, verbose, device
+        See `MBKLRegressor`.
+    max_memory, cache_folder
+        See `MBKLRegressor`.
+
+    Attributes
+    ----------
+    C_, C_kernel_, theta_shrinkage_ : float
+        What was chosen.
+    best_score_ : float
+        Mean score of the folds at these costs, before grown ferns are mixed in.
+    cv_results_ : dict of ndarray
+        See `MBKLClassifierCV`.
+    best_estimator_ : MBKLRegressor
+        The model fitted on all data; this object has its attributes and methods too.
+
+    See Also
+    --------
+    MBKLRegressor : For the other attributes.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLRegressorCV
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MBKLRegressorCV(maps="stumps", Cs=(0.01, 0.1), cv=3, random_state=0).fit(X, y)
+    >>> model.C_ in (0.01, 0.1)
+    True
+    >>> model.best_estimator_
+    MBKLRegressor(...)
+    """
+
+    scoring: str = parameter(StrOptions({"auto", "r2", "loss"}), default="auto")
+
+    _PLAIN: ClassVar[type[KernelPredictor]] = MBKLRegressor
+
+    def _scorer(self, data: TrainingRows) -> Scorer:
+        numbers = data.numbers
+        assert numbers is not None
+        if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
+            return lambda y, scores, weights: r2_score(
+                numbers.values[y], self._linked(scores), sample_weight=weights
+            )
+        return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the costs by cross-validation and fit all data with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,) or None
+            Also weighs the scores of the folds.
+        groups : array-like of shape (n_samples,) or None
+            For a `cv` that keeps groups together, such as GroupKFold.
+
+        Returns
+        -------
+        self : MBKLRegressorCV
+        """
+        return self._search(X, y, sample_weight, groups)
 
 
 def _check_costs(name: str, costs) -> list[float]:

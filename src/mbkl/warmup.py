@@ -70,4 +70,6 @@ def _warm_ferns(inputs, loops) -> None:
 def _warm_growth(X, loops) -> None:
     for n_classes in (2, 3):
         y = np.arange(len(X)) % n_classes
-        GrownFerns().grow(ArrayRows(X, loops), y, n_classes, np.ones(len(X)), 2, 0)
+        for n_levels in (None, np.array([0, 2])):
+            arguments = (y, n_classes, np.ones(len(X)), 2, 0)
+            GrownFerns().grow(ArrayRows(X, loops), *arguments, n_levels=n_levels)

@@ -56,6 +56,7 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
         "learning: choice of maps",
         "learning: binary maps",
         "learning: classifier weights",
+        "learning: calibration",
         "learning: tables",
     ]
     done = [step["completed"] for step in seen if "completed" in step]

@@ -29,7 +29,9 @@ def test_cross_validation(mbkl, people_csv):
     mean = sum(result["fold_accuracies"]) / 3
     assert result["accuracy"] == pytest.approx(mean)
     assert result["seconds_per_fit"] > 0
-    assert "log_loss" not in result
+    assert 0 < result["log_loss"] < 1
+    assert 0.5 < result["auc"] <= 1
+    assert 0 <= result["brier_score"] < 0.5
     shown = mbkl(*arguments, "--quiet")
     assert shown.err == ""
     assert "precision" in shown.out
@@ -89,6 +91,11 @@ def test_too_few_rows_of_a_class(mbkl, people):
     result = mbkl("evaluate", "a.csv", "-t", "income", "--calibrate", *SMALL)
     assert "fewer rows than there are folds: 'enormous'" in result.err
     assert "enormous     0" in result.out
+
+
+def test_a_picture_of_the_probabilities(mbkl, people_csv, tmp_path):
+    mbkl("evaluate", people_csv, "-t", "income", "--folds", "2", "--plot", "q.png", *SMALL)
+    assert (tmp_path / "q.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])

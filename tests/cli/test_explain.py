@@ -21,7 +21,8 @@ def test_importances(mbkl, model_file, people_csv, people):
     np.testing.assert_allclose(found["importances"], expected.importances)
     shown = mbkl("explain", model_file, people_csv, "--top", "2").out
     names = [line.split()[0] for line in shown.splitlines() if line]
-    assert names[:3] == ["feature", *expected.to_frame()["feature"][:2]]
+    assert names[:3] == ["column", *(one["name"] for one in found["columns"][:2])]
+    assert {one["name"] for one in found["columns"]} == set(people.columns) - {"income", "key"}
     assert "together" in names
 
 
@@ -33,9 +34,19 @@ def test_one_row(mbkl, model_file, people_csv, people):
     model, X = model_and_rows(model_file, people)
     expected = explain_local(model, X[4:5], background=X)
     found = mbkl.json("explain", model_file, people_csv, "--row", "5")
-    np.testing.assert_allclose(found["contributions"], expected.contributions)
+    assert set(found["feature_names"]) == set(people.columns) - {"income", "key"}
+    total = expected.contributions.sum(axis=1)
+    np.testing.assert_allclose(np.sum(found["contributions"], axis=1), total)
     assert found["label"] == model.predict(X[4:5])[0]
-    assert found["values"] == [None if np.isnan(v) else v for v in X.iloc[4]]
+    written = dict(zip(found["feature_names"], found["values"], strict=True))
+    assert written["town"] == (
+        people["town"][4] if isinstance(people["town"][4], str) else "missing"
+    )
+
+
+def test_a_picture_of_a_row(mbkl, model_file, people_csv, tmp_path):
+    mbkl("explain", model_file, people_csv, "--row", "3", "--plot", "why.png")
+    assert (tmp_path / "why.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 4])
@@ -60,7 +71,6 @@ def test_a_picture(mbkl, model_file, people_csv, tmp_path):
         (["--row", "3"], 2, "--row needs the file"),
         (["people.csv", "--row", "0"], 2, "--row"),
         (["people.csv", "--row", "91"], 1, "people.csv: no row 91; the last one is 90"),
-        (["people.csv", "--row", "3", "--plot", "a.png"], 2, "leave out --row"),
         (["people.csv", "--plot", "a.gif"], 2, ".png"),
     ],
 )

@@ -9,8 +9,8 @@ def test_what_a_model_knows(mbkl, model_file):
     kinds = {rule["name"]: rule["kind"] for rule in content["rules"]}
     assert kinds == {
         "age": "number",
-        "town": "one-hot",
-        "street": "ordinal",
+        "town": "text",
+        "street": "text",
         "member": "number",
         "since": "number",
     }
@@ -20,7 +20,7 @@ def test_in_words(mbkl, model_file):
     shown = mbkl("info", model_file).out
     assert "high, low" in shown
     assert "random_state=0" in shown
-    assert "columns, one-hot" in shown
+    assert "columns, text" in shown
 
 
 def test_sparse_models_have_no_rules(mbkl, tmp_path):

@@ -236,10 +236,9 @@ def test_names_are_checked_at_prediction(client, rows):
 
 def test_unfitted_models_say_so(client, rows):
     X = da.from_array(rows[0], chunks=(2_000, 6))
-    for method in ("predict", "decision_function"):
+    for method in ("predict", "decision_function", "predict_proba"):
         with pytest.raises(NotFittedError):
             getattr(MBKLClassifier(), method)(X)
-    assert not hasattr(MBKLClassifier(), "predict_proba")
 
 
 def test_columns_with_null_values(client, rows, bits_of):
@@ -319,7 +318,7 @@ def test_other_arrays_are_refused(client, rows):
 
 def test_projections_are_refused(client, rows):
     X, y = rows
-    with pytest.raises(ValueError, match="projections and grown ferns are not available"):
+    with pytest.raises(ValueError, match="projections are not available"):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
 
 
@@ -334,3 +333,20 @@ def test_no_cluster():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "There is no cluster" in done.stdout
+
+
+def test_categories_are_level_numbers(client):
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.integers(5, size=300), generator.normal(size=300)])
+    y = np.isin(X[:, 0], [1, 3]) ^ (X[:, 1] > 1)
+    options = {"n_maps": 60, "random_state": 0, "categorical_features": [0]}
+    remote = MBKLClassifier(**options).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
+    local = mbkl.MBKLClassifier(**options).fit(X, y)
+    np.testing.assert_array_equal(remote.decision_function(X), local.decision_function(X))
+
+
+def test_text_is_refused_with_a_remedy(client):
+    dask_frames = pytest.importorskip("dask.dataframe")
+    frame = dask_frames.from_pandas(pd.DataFrame({"town": ["a", "b"] * 5}), npartitions=2)
+    with pytest.raises(ValueError, match=r"Column 'town' of X holds .*categorical_features"):
+        MBKLClassifier().fit(frame, da.from_array(np.arange(10) % 2, 5))

@@ -225,6 +225,21 @@ def test_ferns_have_the_same_cells(make_compiled, family, layout):
 
 
 @EVERY_FERNS
+def test_ferns_on_categories_have_the_same_cells(make_compiled, family):
+    generator = np.random.default_rng(0)
+    n_levels = np.array([0, 3, 0, 400])
+    X = generator.normal(size=(300, 4))
+    X[:, [1, 3]] = generator.integers([3, 400], size=(300, 2))
+    X[generator.random(X.shape) < 0.1] = np.nan
+    ferns, codes = family.fit_codes(ArrayRows(X), np.ones(300), 30, 0, n_levels)
+    X[:10, 1], X[5:15, 3] = 3, 12_345  # new levels
+    expected = TWINS.bin_ferns(X, ferns)
+    assert_same_bits(expected[:, 15:], codes.values[:, 15:])
+    for n_threads in THREADS:
+        assert_same_bits(make_compiled(n_threads).bin_ferns(X, ferns), expected)
+
+
+@EVERY_FERNS
 @pytest.mark.parametrize("n_rows", [0, 1, 255, 256, 257, 1000])
 def test_new_rows_have_the_same_cells(make_compiled, family, n_rows):
     ferns, _ = family.fit_codes(ArrayRows(values_with_gaps(60)), np.ones(60), 20, 0)
@@ -328,13 +343,14 @@ def test_rows_are_put_into_the_same_cells(make_compiled, make_codes, n_rows, dep
     generator = np.random.default_rng(depth)
     values = make_codes(n_rows, (3, 256, 2, 9)).values
     features, cuts = generator.integers(4, size=depth), generator.integers(-1, 8, size=depth)
+    members = generator.random((depth, 256)) < 0.5  # asked where there is no cut
     leading = generator.integers(2, size=n_rows).astype(np.uint8)
     expected = np.empty(n_rows, np.uint16)
-    TWINS.fern_cells(values, features, cuts, leading, expected)
+    TWINS.fern_cells(values, features, cuts, members, leading, expected)
     rows = generator.integers(n_rows, size=50)
     for n_threads in FEW_THREADS:
         loops, found = make_compiled(n_threads), np.empty(n_rows, np.uint16)
-        loops.fern_cells(values, features, cuts, leading, found)
+        loops.fern_cells(values, features, cuts, members, leading, found)
         assert_same_bits(found, expected)
         groups = np.array([3, 1])
         taken = loops.take_some(values, groups, rows)

@@ -262,10 +262,18 @@ def test_a_cell_is_a_leading_digit_and_which_codes_are_above_their_cuts(loops, m
     values, leading = make_codes(50).values, np.arange(50, dtype=np.uint8) % 2
     cells = np.empty(50, np.uint16)
     features, cuts = np.array([3, 0, 3]), np.array([4, 1, 7])
-    loops.fern_cells(values, features, cuts, leading, cells)
+    loops.fern_cells(values, features, cuts, np.zeros((3, 256), bool), leading, cells)
     for row in range(50):
         digits = [leading[row], *(values[features, row] > cuts).astype(int)]
         assert cells[row] == int("".join(map(str, digits)), base=2)
+
+
+def test_a_stump_without_a_cut_asks_whether_the_code_is_in_its_set(loops, make_codes):
+    values, leading = make_codes(50).values, np.zeros(50, np.uint8)
+    cells, members = np.empty(50, np.uint16), np.zeros((1, 256), bool)
+    members[0, [0, 2]] = True
+    loops.fern_cells(values, np.array([3]), np.array([-1]), members, leading, cells)
+    np.testing.assert_array_equal(cells, np.isin(values[3], [0, 2]))
 
 
 def test_a_table_is_added_by_cell(loops):

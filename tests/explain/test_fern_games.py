@@ -48,10 +48,9 @@ def test_answers_stand_for_all_rows(games):
 def test_main_effects_are_jumps_of_the_partial_dependence(games, mixed_scores):
     tables, X, model = games
     background = X[:15]
-    jumps = main_effects(tables, columns_of(background))
-    for stump in range(0, tables.order.size, 11):
-        feature, threshold = tables.features[stump], tables.thresholds[stump]
-        same = (tables.features == feature) & (tables.thresholds == threshold)
+    features, thresholds, jumps = main_effects(tables, columns_of(background))
+    for feature, threshold in zip(features[::11], thresholds[::11]):
+        same = (features == feature) & (thresholds == threshold)
         below = np.nan if np.isneginf(threshold) else threshold
         above = np.nextafter(np.float32(threshold), np.float32(np.inf))
         change = [

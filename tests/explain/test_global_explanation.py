@@ -136,7 +136,7 @@ def test_bad_input(make_data, fitted):
     X, y = make_data()
     with pytest.raises(NotFittedError):
         explain_global(MBKLClassifier(), X)
-    with pytest.raises(TypeError, match=r"MBKLClassifier, got MBKernel"):
+    with pytest.raises(TypeError, match="MBKLRegressor, got MBKernel"):
         explain_global(MBKernel(n_maps=20).fit(X, y), X)
     model, X = fitted("stumps")
     with pytest.raises(ValueError, match="3 features"):

@@ -78,7 +78,7 @@ def test_bad_input(fitted, make_data):
     X, _ = make_data()
     with pytest.raises(NotFittedError):
         explain_local(MBKLClassifier(), X)
-    with pytest.raises(TypeError, match="MBKLClassifier, got str"):
+    with pytest.raises(TypeError, match="MBKLRegressor, got str"):
         explain_local("model", X)
     model, X = fitted("stumps")
     with pytest.raises(ValueError, match="3 features"):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV, MBKLRegressor, MBKLRegressorCV
 from mbkl.io import load, save
 from mbkl.maps import Ferns, Projections, Stumps
 
@@ -30,6 +30,21 @@ def _with_missing():
     return X, y
 
 
+def _with_numbers():
+    X, _ = _with_missing()
+    return X, np.nan_to_num(X[:, 0] * 2 + X[:, 1]) + 0.25
+
+
+def _best_by_both():
+    """Rows on which drawn and grown ferns are better together."""
+    generator = np.random.default_rng(0)
+    X = np.round(generator.normal(size=(300, 4)) * 64).astype(np.float32) / 64
+    X[::11, 2] = np.nan
+    filled = np.nan_to_num(X)
+    y = 30 * np.sin(2 * filled[:, 0]) * filled[:, 1] + 10 * filled[:, 2] ** 2
+    return X, y + 20 * (filled[:, 3] > 0) + 5 * generator.normal(size=300) + 500.0
+
+
 def _named():
     X, y = _rows()
     names = ["length", "width, cm", 'quote"', "größe"]
@@ -42,7 +57,10 @@ def _classifier(**parameters):
 
 # Name of a model -> its estimator and its rows.
 _PLANS = {
-    "stumps": lambda: (_classifier(maps="stumps", theta="learned"), *_rows()),
+    "stumps": lambda: (
+        _classifier(maps="stumps", theta="learned", calibration=None),
+        *_rows(),
+    ),
     "stumps, 3 classes": lambda: (_classifier(maps="stumps"), *_with_missing()),
     "ferns": lambda: (_classifier(maps=_FERNS), *_rows()),
     "shallow ferns, 3 classes": lambda: (_classifier(maps=Ferns(depth=2)), *_with_missing()),
@@ -79,9 +97,56 @@ _PLANS = {
         _rows()[0],
         np.array(["a", "b"], dtype=object)[_rows()[1]],
     ),
+    "regression": lambda: (MBKLRegressor(n_maps=40, random_state=0), *_with_numbers()),
+    "counts, 2 targets": lambda: (
+        MBKLRegressor(maps="stumps", n_maps=40, loss="poisson", random_state=0),
+        _with_numbers()[0],
+        np.abs(np.column_stack([_with_numbers()[1]] * 2)),
+    ),
+    "grown regression": lambda: (
+        MBKLRegressor(maps="grown", n_maps=5, random_state=0),
+        *_with_numbers(),
+    ),
+    "mixed regression": lambda: (
+        MBKLRegressor(n_maps=100, random_state=0),
+        *_best_by_both(),
+    ),
+    "grown regression, 2 targets": lambda: (
+        MBKLRegressor(maps="grown", n_maps=5, random_state=0),
+        _with_numbers()[0],
+        np.column_stack([_with_numbers()[1], 1e4 * np.nan_to_num(_with_numbers()[0][:, 2]) ** 2]),
+    ),
+    "counts": lambda: (
+        MBKLRegressor(maps=["stumps", _FERNS], n_maps=40, loss="poisson", random_state=0),
+        _with_numbers()[0],
+        np.abs(_with_numbers()[1]),
+    ),
+    "quantile regression": lambda: (
+        MBKLRegressor(n_maps=40, loss="quantile", quantile=0.8, random_state=0),
+        *_with_numbers(),
+    ),
+    "regression of one column": lambda: (
+        MBKLRegressor(maps="stumps", n_maps=40, random_state=0),
+        _with_numbers()[0],
+        _with_numbers()[1][:, None],
+    ),
+    "regression without maps": lambda: (
+        MBKLRegressor(random_state=0),
+        np.ones((4, 2), np.float32),
+        np.array([0.0, 1.0, 1.0, 1.0]),
+    ),
+    "regression, cross-validation": lambda: (
+        MBKLRegressorCV(Cs=(0.1, 1.0), cv=3, maps="stumps", n_maps=40, random_state=0),
+        *_with_numbers(),
+    ),
+    "kernel of numbers": lambda: (
+        MBKernel(maps="stumps", n_maps=40, random_state=0),
+        *_with_numbers(),
+    ),
 }
 NAMES = tuple(_PLANS)
-CLASSIFIERS = tuple(name for name in NAMES if name != "kernel")
+REGRESSORS = tuple(name for name in NAMES if "regression" in name or "counts" in name)
+CLASSIFIERS = tuple(name for name in NAMES if "kernel" not in name and name not in REGRESSORS)
 
 
 @pytest.fixture(scope="session")
@@ -127,6 +192,12 @@ def loaded():
 @pytest.fixture(params=CLASSIFIERS)
 def classifier_and_rows(request, fitted):
     """A fitted classifier of each kind in turn, and its rows."""
+    return fitted(request.param)
+
+
+@pytest.fixture(params=REGRESSORS)
+def regressor_and_rows(request, fitted):
+    """A fitted regressor of each kind in turn, and its rows."""
     return fitted(request.param)
 
 

@@ -20,6 +20,11 @@ CLASSIFIERS = (
     *("sparse projections", "chi2 projections", "names", "cross-validation", "no maps"),
     *("bool labels", "float labels", "object labels"),
 )
+REGRESSORS = (
+    *("regression", "grown regression", "mixed regression", "counts", "counts, 2 targets"),
+    *("grown regression, 2 targets", "quantile regression", "regression of one column"),
+    *("regression without maps", "regression, cross-validation"),
+)
 STRICT = (
     "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
 )
@@ -46,6 +51,19 @@ const char *{name}_label(int number)
     return {name}_labels[number];
 }}
 """
+NUMBERS_WRAPPER = """
+#include "{name}.h"
+int {name}_run(const float *X, int n, float *predictions);
+int {name}_run(const float *X, int n, float *predictions)
+{{
+    int row;
+    for (row = 0; row < n; row++) {{
+        const float *x = X + row * {name}_n_features;
+        {call};
+    }}
+    return {name}_n_scores;
+}}
+"""
 
 
 def compiler(*names):
@@ -67,6 +85,9 @@ def headers(fitted, table_model, tmp_path_factory):
     models = {f"model_{n}": fitted(name)[0] for n, name in enumerate(CLASSIFIERS)}
     for name, model in models.items():
         export_c(model, folder / f"{name}.h", name=name)
+    regressors = {f"numbers_{n}": fitted(name)[0] for n, name in enumerate(REGRESSORS)}
+    for name, model in regressors.items():
+        export_c(model, folder / f"{name}.h", name=name)
     models["table"] = table_model[0]
     export_c(table_model[0], folder / "table.h", table_model[1], "table")
     text = ""
@@ -74,6 +95,10 @@ def headers(fitted, table_model, tmp_path_factory):
         call = f"{name}_probabilities(x, probabilities + row * {name}_n_classes);"
         used = call if hasattr(model, "predict_proba") else ""
         text += WRAPPER.format(name=name, probabilities=used)
+    for name, model in regressors.items():
+        place = f"predictions + row * {name}_n_scores"
+        one, many = f"predictions[row] = {name}_predict(x)", f"{name}_predict(x, {place})"
+        text += NUMBERS_WRAPPER.format(name=name, call=many if model.is_multi_output_ else one)
     text += """
 void encode(const float *numbers, const char *const *texts, float *x);
 void encode(const float *numbers, const char *const *texts, float *x)
@@ -126,6 +151,19 @@ def test_the_same_predictions(library, fitted, rows_of_all_kinds, number):
     assert (model.classes_[found.labels] == model.predict(rows))[clear].all()
     if hasattr(model, "predict_proba"):
         np.testing.assert_allclose(found.probabilities, model.predict_proba(rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("number", range(len(REGRESSORS)), ids=REGRESSORS)
+def test_the_same_numbers(library, fitted, rows_of_all_kinds, number):
+    model, X = fitted(REGRESSORS[number])
+    rows = np.ascontiguousarray(rows_of_all_kinds(model, X))
+    expected = model.predict(rows)
+    found = np.empty(expected.shape, np.float32)
+    run = getattr(library, f"numbers_{number}_run")
+    pointers = (array.ctypes.data_as(ctypes.c_void_p) for array in (rows, found))
+    assert run(next(pointers), len(rows), next(pointers)) == model.n_outputs_
+    unit = np.abs(expected).max(axis=0)
+    np.testing.assert_allclose(found / unit, expected / unit, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def margins(scores):
@@ -192,7 +230,7 @@ def test_names_that_are_no_names(fitted, tmp_path, name):
 
 
 def test_what_cannot_be_exported(fitted, tmp_path):
-    with pytest.raises(TypeError, match="Only classifiers"):
+    with pytest.raises(TypeError, match="Only classifiers and regressors"):
         export_c(fitted("kernel")[0], tmp_path / "a.h")
     with pytest.raises(NotFittedError):
         export_c(MBKLClassifier(), tmp_path / "a.h")

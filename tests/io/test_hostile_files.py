@@ -288,3 +288,13 @@ def test_texts_are_texts(fitted, saved):
 
     data = with_header(saved(fitted("stumps")[0]), change)
     assert load(io.BytesIO(data)).feature_names_in_.tolist() == names
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", 1], ["a", "b", "c"]])
+def test_names_of_targets(fitted, saved, names):
+    def change(header):
+        header["learned"]["targets"] = names
+
+    data = with_header(saved(fitted("counts, 2 targets")[0]), change)
+    with pytest.raises(ModelFileError, match="names of the targets"):
+        load(io.BytesIO(data))

@@ -35,7 +35,8 @@ def new_rows(X):
 
 
 def outputs(model, X) -> dict[str, np.ndarray]:
-    names = ("decision_function", "predict", "predict_proba", "transform", "kernel")
+    names = ("decision_function", "predict", "predict_proba", "predict_interval", "transform")
+    names += ("kernel",)
     return {
         name: np.asarray(result.todense() if hasattr(result, "todense") else result)
         for name in names

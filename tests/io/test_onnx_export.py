@@ -1,4 +1,4 @@
-"""ONNX: the same labels and, to float32 accuracy, the same probabilities and scores."""
+"""ONNX: the same labels and, to float32 accuracy, the same probabilities, scores and numbers."""
 
 import sys
 
@@ -55,6 +55,29 @@ def test_the_same_labels_and_values(classifier_and_rows, rows_of_all_kinds):
         assert_same(model, run, row[None])
 
 
+def assert_same_numbers(model, run, X):
+    (found,) = run.run(None, {"X": X})
+    expected = model.predict(X)
+    assert (found.dtype, found.shape) == (np.float32, expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_the_same_numbers(regressor_and_rows, rows_of_all_kinds):
+    model, X = regressor_and_rows
+    exported = to_onnx(model)
+    assert [one.name for one in exported.graph.output] == ["prediction"]
+    run = session(exported)
+    rows = rows_of_all_kinds(model, X)
+    assert_same_numbers(model, run, rows)
+    for n_rows in (1, 2, 129):
+        assert_same_numbers(model, run, rows[:n_rows])
+    assert run.run(None, {"X": rows[:0]})[0].shape == (0, *model.predict(rows[:1]).shape[1:])
+
+
+def test_drawn_and_grown_ferns_are_mixed(fitted):
+    assert 0 < fitted("mixed regression")[0].grown_share_ < 1
+
+
 def test_no_rows(fitted):
     for name in ("stumps", "default", "no maps"):
         model, X = fitted(name)
@@ -73,7 +96,7 @@ def test_ferns_of_all_depths(make_data, max_cells):
         depths = {len(features) for features in model.fern_features_}
         assert len(depths) > 1
         _, values = session(to_onnx(model)).run(None, {"X": X})
-        np.testing.assert_allclose(values[:, 1], model.decision_function(X), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(values, model.predict_proba(X), rtol=1e-6, atol=1e-6)
 
 
 def test_names_of_inputs_and_outputs(fitted):
@@ -123,6 +146,8 @@ def test_names_that_are_taken(fitted):
     def rules(*names):
         return [{"name": name, "kind": "number"} for name in names]
 
+    with pytest.raises(ValueError, match="'prediction', that of an output; rename it"):
+        to_onnx(fitted("regression")[0], rules("prediction", "b", "c", "d"))
     for name in ("label", "scores"):
         with pytest.raises(ValueError, match="that of an output; rename it"):
             to_onnx(model, rules(name, "b", "c", "d"))
@@ -167,13 +192,33 @@ def test_a_model_alone_and_with_zipmap(fitted):
         np.testing.assert_allclose(found, expected_values(model, X), rtol=1e-6, atol=1e-6)
 
 
+def test_a_model_alone_without_zipmap(fitted):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    model, X = fitted("stumps")
+    assert_same(model, session(skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})), X)
+
+
+@pytest.mark.parametrize(
+    "name", ["regression", "counts, 2 targets", "regression, cross-validation"]
+)
+def test_a_regressor_in_skl2onnx(fitted, name):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    model, X = fitted(name)
+    (found,) = session(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
+    assert found.shape == (len(X), model.n_outputs_)
+    expected = model.predict(X).reshape(found.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
 # ---------------------------------------------------------------- errors
 
 
 def test_what_cannot_be_exported(fitted):
-    with pytest.raises(TypeError, match="Only classifiers"):
+    with pytest.raises(TypeError, match="Only classifiers and regressors"):
         to_onnx(fitted("kernel")[0])
-    with pytest.raises(TypeError, match="Only classifiers"):
+    with pytest.raises(TypeError, match="Only classifiers and regressors"):
         to_onnx(MBKernel())
     with pytest.raises(NotFittedError):
         to_onnx(MBKLClassifier())

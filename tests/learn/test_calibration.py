@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
-from mbkl.learn.calibration import fit_temperature, hash_folds, held_out_scores
+from mbkl.engine import limits
+from mbkl.learn.calibration import (
+    N_FOLDS,
+    fit_calibration,
+    fit_temperature,
+    held_out_scores,
+    log_probabilities,
+)
+from mbkl.maps import GrownFerns
 
 SMALL = {"n_maps": 60, "calibration": "temperature", "random_state": 0}
 
@@ -42,30 +51,33 @@ def models(calibrated, make_data):
     return {n: calibrated().fit(*make_data(n_classes=n)) for n in (2, 3)}
 
 
-def with_scores(model, scores, temperature):
+def with_scores(model, scores, temperature, offset=None):
     """Return the model changed to give the same scores to every row."""
     predictor = model.predictor_
     tables = [np.zeros_like(table) for table in predictor.tables]
     changed = clone(model)
     changed.__dict__.update(vars(model))
     changed.predictor_ = replace(predictor, tables=tables, intercept=np.array(scores))
-    changed.temperature_ = temperature
+    changed.temperature_, changed.offset_ = temperature, offset
     return changed
 
 
 scores_of_a_row = st.floats(-1e3, 1e3)
 
 
-@given(scores_of_a_row, st.floats(1e-3, 1e3))
-def test_no_temperature_changes_the_prediction_of_two_classes(models, score, temperature):
-    model = with_scores(models[2], [score], temperature)
+offsets = st.one_of(st.none(), st.floats(-3.0, 1.0))
+
+
+@given(scores_of_a_row, st.floats(1e-3, 1e3), offsets)
+def test_no_rule_changes_the_prediction_of_two_classes(models, score, temperature, offset):
+    model = with_scores(models[2], [score], temperature, offset)
     row = np.zeros((1, 4))
     assert model.predict(row)[0] == model.predict_proba(row)[0].argmax()
 
 
-@given(st.tuples(*[scores_of_a_row] * 3), st.floats(1e-3, 1e3))
-def test_no_temperature_changes_the_prediction_of_three_classes(models, scores, temperature):
-    model = with_scores(models[3], scores, temperature)
+@given(st.tuples(*[scores_of_a_row] * 3), st.floats(1e-3, 1e3), offsets)
+def test_no_rule_changes_the_prediction_of_three_classes(models, scores, temperature, offset):
+    model = with_scores(models[3], scores, temperature, offset)
     row = np.zeros((1, 4))
     assert model.predict(row)[0] == model.predict_proba(row)[0].argmax()
 
@@ -87,7 +99,7 @@ def test_scores_that_differ_in_the_last_place(models, first, temperature):
 
 def test_probabilities_without_calibration_need_the_logistic_loss(form, make_data):
     X, y = make_data()
-    model = form(MBKLClassifier, n_maps=60).fit(X, y)
+    model = form(MBKLClassifier, n_maps=60, calibration=None).fit(X, y)
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
         model.predict_proba(X)
@@ -144,7 +156,7 @@ def test_calibration_lowers_the_log_loss_on_new_rows(calibrated, make_data):
 
 def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
     X, y = make_data(n_rows=300, n_classes=3)
-    folds = hash_folds(make_learner(X, y, n_maps=300).rows)
+    folds = make_learner(X, y, n_maps=300).rows.folds(N_FOLDS)
     for label in range(3):
         counts = np.bincount(folds[y == label], minlength=3)
         assert counts.min() >= 32
@@ -153,7 +165,7 @@ def test_folds_hold_equal_shares_of_each_class(make_data, make_learner):
 
 def test_equal_rows_are_in_the_same_fold(make_data, make_learner):
     X, y = make_data(n_rows=62)  # no third of 31 rows, thrice each, ends between two of them
-    folds = hash_folds(make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300).rows)
+    folds = make_learner(np.tile(X, (3, 1)), np.tile(y, 3), n_maps=300).rows.folds(N_FOLDS)
     np.testing.assert_array_equal(folds[:62], folds[62:124])
     np.testing.assert_array_equal(folds[:62], folds[124:])
 
@@ -161,9 +173,10 @@ def test_equal_rows_are_in_the_same_fold(make_data, make_learner):
 def test_held_out_rows_are_scored_once(make_data, make_learner):
     X, y = make_data(n_classes=3)
     learner = make_learner(X, y)
-    scores, rows = held_out_scores(learner, 1.0, 1.0)
-    np.testing.assert_array_equal(np.sort(rows), np.arange(80))
-    assert scores.shape == (80, 3)
+    found = held_out_scores(learner, 1.0, 1.0)
+    np.testing.assert_array_equal(np.sort(found.rows), np.arange(80))
+    np.testing.assert_array_equal(found.y, y[found.rows])
+    assert found.scores.shape == (80, 3)
 
 
 def test_a_class_of_one_row_can_be_calibrated(calibrated, make_data):
@@ -188,3 +201,85 @@ def test_the_cross_validated_classifier_is_calibrated_too(form, make_data):
     costs = {"Cs": (0.1, 1.0), "cv": 2}
     model = form(MBKLClassifierCV, **{**SMALL, **costs}).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))
+
+
+# ---------------------------------------------------------------- by default
+
+DEFAULTS = {
+    "default": {},
+    "stumps": {"maps": "stumps", "n_maps": 60},
+    "learned": {"maps": "stumps", "theta": "learned", "n_maps": 60},
+    "hinge": {"maps": "stumps", "n_maps": 30, "loss": "hinge"},
+    "logistic": {"maps": "stumps", "n_maps": 30, "loss": "logistic"},
+    "few weights": {"maps": "stumps", "n_maps": 5},
+    "device": {"maps": "stumps", "n_maps": 30, "device": "torch"},
+    "limited": {"maps": "stumps", "n_maps": 60, "max_memory": "1GB"},
+    "grown, squared hinge": {"maps": GrownFerns(n_ferns=10, objective="squared_hinge")},
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_fit_has_probabilities(make_data, name, n_classes):
+    X, y = make_data(n_rows=150, n_classes=n_classes)
+    model = MBKLClassifier(**DEFAULTS[name], random_state=0).fit(X, y)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(probabilities.argmax(axis=1), model.predict(X))
+    if n_classes == 2:
+        order = np.argsort(model.decision_function(X))
+        assert (np.diff(probabilities[order, 1]) >= 0).all()
+    assert log_loss(y, probabilities) < np.log(n_classes)
+
+
+def test_more_rows_than_a_kernel_matrix_has(make_data, monkeypatch):
+    X, y = make_data(n_rows=400, spread=1.5)
+    X, new, y, known = X[:300], X[300:], y[:300], y[300:]
+    whole = MBKLClassifier(n_maps=200, random_state=0).fit(X, y)
+    for name, limit in {"FEW_ROWS_GRAM": 100, "ROWS_OF_A_PART": 90, "ROWS_LEFT_OUT": 50}.items():
+        monkeypatch.setattr(limits, name, limit)
+    parts = MBKLClassifier(n_maps=200, random_state=0).fit(X, y)
+    assert parts.offset_ is not None
+    honest = log_loss(known, whole.predict_proba(new))
+    assert log_loss(known, parts.predict_proba(new)) < 1.2 * honest
+
+
+def test_honest_on_rows_without_any_signal():
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(300, 4)), generator.random(300) < 0.3
+    model = MBKLClassifier(random_state=0).fit(X, y)
+    new = generator.normal(size=(2000, 4))
+    chances = model.predict_proba(new)[:, 1]
+    assert abs(chances.mean() - 0.3) < 0.1
+    assert chances.std() < 0.15
+
+
+def test_the_rule_has_the_smallest_log_loss():
+    generator = np.random.default_rng(0)
+    chances = generator.dirichlet(np.full(4, 0.5), size=4000)
+    y = (chances.cumsum(axis=1) < generator.random((4000, 1))).sum(axis=1)
+    scores, weights = 2 * chances - 1, np.ones(4000)  # as a squared hinge has them
+    rule = fit_calibration(scores, y, weights)
+    assert rule.offset > 0.8
+    found = np.exp(log_probabilities(scores, rule.temperature, rule.offset))
+    best = log_loss(y, chances, labels=range(4))
+    assert log_loss(y, found, labels=range(4)) < 1.05 * best
+    softmax = log_probabilities(scores, fit_temperature(scores, y, weights), None)
+    assert log_loss(y, found, labels=range(4)) < log_loss(y, np.exp(softmax), labels=range(4))
+
+
+def test_scores_of_cross_validation_that_need_probabilities(make_data):
+    X, y = make_data(n_rows=120, spread=1.0)
+    for scoring in ("neg_log_loss", "roc_auc", "neg_brier_score"):
+        scores = cross_val_score(MBKLClassifier(random_state=0), X, y, cv=3, scoring=scoring)
+        assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_by_default_order_and_repetition_of_rows_do_not_matter(make_data, n_classes):
+    X, y = make_data(n_classes=n_classes)
+    counts = np.random.default_rng(0).integers(1, 4, size=80)
+    rows = np.random.default_rng(1).permutation(np.repeat(np.arange(80), counts))
+    weighted = MBKLClassifier(n_maps=60, random_state=0).fit(X, y, counts)
+    repeated = MBKLClassifier(n_maps=60, random_state=0).fit(X[rows], y[rows])
+    assert (weighted.temperature_, weighted.offset_) == (repeated.temperature_, repeated.offset_)

@@ -34,11 +34,11 @@ def die_at(monkeypatch, method, call):
     calls = []
     original = getattr(Learner, method)
 
-    def dying(self, *arguments):
+    def dying(self, *arguments, **options):
         calls.append(method)
         if len(calls) == call:
             raise Killed
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(Learner, method, dying)
     return calls
@@ -79,7 +79,7 @@ def test_finished_stages_are_not_run_again(paper, make_data, monkeypatch, tmp_pa
 
 def test_finished_folds_are_not_run_again(search_form, make_data, monkeypatch, tmp_path):
     data = make_data()
-    model = search_form(cv=4, checkpoint=tmp_path / "fit")
+    model = search_form(cv=4, calibration=None, checkpoint=tmp_path / "fit")
     with monkeypatch.context() as patch:
         die_at(patch, "learn_classifier", 8)
         with pytest.raises(Killed):

@@ -30,6 +30,20 @@ def make_sample(n_rows=40, n_features=4, n_classes=2, seed=0, missing=0.0):
     return Sample(X, y, generator.random(n_rows) + 0.5)
 
 
+def test_rows_that_repeat_with_several_classes_count_as_often_as_they_do():
+    """A few different rows, each with both classes: no row is left out with all its equals."""
+    generator = np.random.default_rng(0)
+    X = generator.integers(2, size=(1000, 3)).astype(float)
+    y = (generator.random(1000) < 0.1 + 0.6 * X[:, 0] * X[:, 1]).astype(int)
+    sample = ArrayRows(X).sample(y, np.ones(1000), 500, seed=0)
+    assert sample.y.size <= 16
+    choice = choose_kernel(sample, 2, sample.n_different)
+    cost_of_a_sample = choice.cost * sample.y.size / 1000
+    assert cost_of_a_sample > 0.1
+    once = choose_kernel(Sample(sample.X, sample.y, 7.0 * sample.weights), 2, sample.n_different)
+    assert_close(choice, once)
+
+
 def assert_sound(choice: Choice, n_features: int):
     """Check what must hold for any choice."""
     assert choice.rates.shape == (n_features,)
@@ -326,3 +340,20 @@ def test_many_features_allow_fewer_rows():
 
 def test_the_choice_knows_how_many_rows_it_is_for():
     assert choose_quietly(make_sample(100), n_rows=5_000).n_rows == 5_000
+
+
+def test_categories_that_tell_are_drawn_more_often():
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.integers(6, size=(300, 2)), generator.normal(size=(300, 2))])
+    y = np.isin(X[:, 0], [1, 4, 5]).astype(int)
+    choice = choose_kernel(Sample(X, y, np.ones(300)), 2, 300, n_levels=np.array([6, 6, 0, 0]))
+    assert choice.rates.argmax() == 0
+    assert choice.rates[0] > 0.6
+
+
+def test_two_levels_are_parted_half_of_the_time():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [np.nan, 1.0], [np.nan, 1.0]])
+    learner = _SampleLearner(Sample(X, np.arange(4) % 2, np.ones(4)), 2, np.array([2, 0]))
+    distance, mean = learner.distance(np.array([0.6, 0.4]))
+    np.testing.assert_allclose(mean * distance[0], [0.0, 0.3, 0.7, 0.7])
+    np.testing.assert_allclose(distance[2, 3], 0.0)

@@ -14,14 +14,15 @@ from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.fine_stumps import fine_stumps
+from mbkl.maps.growing_rows import SAMPLE_UNIT
 from mbkl.maps.growth import (
     _RESIDUAL_BITS,
-    _SAMPLE_UNIT,
     GrownMaps,
     Growth,
     HeldOutGains,
-    _newton_steps,
+    Promises,
 )
+from mbkl.maps.newton_steps import newton_steps
 
 
 def sample(n_rows=300, n_features=4, n_classes=2, missing=0.0, seed=0):
@@ -70,7 +71,7 @@ def test_a_step_is_shrunk_towards_that_of_the_cell_above():
     sums = np.random.default_rng(0).normal(size=(8, 2, 2))
     sums[..., 1] = np.abs(sums[..., 1])
     sums[3] = 0.0  # a cell without rows has the step of the one above
-    found = _newton_steps(sums, sums, 0.7, None)
+    found, _ = newton_steps(sums, sums, 0.7)
     for cell in range(8):
         step = np.zeros(2)
         for level in range(4):
@@ -90,14 +91,11 @@ def test_the_rate_is_the_share_of_a_step():
 def test_gains_on_held_out_rows_are_what_the_quadratic_model_gains():
     generator = np.random.default_rng(0)
     sums, other = np.abs(generator.normal(size=(2, 4, 1, 2)))
-    noted = {}
-    gains = HeldOutGains(1, 2)
-    gains.add = lambda level, gain: noted.setdefault(level, gain)
-    _newton_steps(sums, other, 1.0, gains)
-    assert sorted(noted) == [0, 1, 2]
+    _, gains = newton_steps(sums, other, 1.0)
+    assert gains.shape == (3,)
     # The first level is one step for all rows.
     step = -sums[..., 0].sum() / (sums[..., 1].sum() + 1.0)
-    np.testing.assert_allclose(noted[0], -step * other[..., 0].sum())
+    np.testing.assert_allclose(gains[0], -step * other[..., 0].sum())
 
 
 def test_depth_follows_the_gains():
@@ -318,7 +316,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
     GrownFerns(sample_rows=most).check()
-    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / _SAMPLE_UNIT < 2**32
+    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert Growth._SAMPLE_BOUNDS[1] <= most
 
 
@@ -334,8 +332,31 @@ def test_growth_that_is_told_to_end_keeps_what_it_has(validation_share):
     X, y = sample(500)
     ended = grow(X, y, progress=lambda state: state.n_iter == 5, validation_share=validation_share)
     assert (ended.n_maps, ended.n_rounds) == (5, 5)
-    whole = grow(X, y, n_maps=5, validation_share=validation_share)
-    assert bits(ended) == bits(whole)
+    whole = grow(X, y, validation_share=validation_share)
+    assert whole.n_maps > 5
+    for name in ("features", "thresholds"):
+        own = getattr(ended, name)
+        np.testing.assert_array_equal(own, getattr(whole, name)[: own.size])
+
+
+def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
+    X, y = sample(500)
+    rates = []
+    grow(X, y, n_maps=10, validation_share=0, progress=lambda state: rates.append(state._rate))
+    np.testing.assert_allclose(rates, [0.1] * 5 + [0.2] + [0.3] * 4)
+
+
+def test_features_that_gain_more_are_asked_more_often():
+    promises, generator = Promises(100), np.random.default_rng(0)
+    features = np.arange(100)
+    for _ in range(100):
+        asked = promises.draw(features, generator)
+        assert len(np.unique(asked)) == 32
+        promises.note(asked, np.where(asked < 10, 1.0, 0.01))
+    assert (promises.draw(features, generator) < 10).sum() >= 8
+    few = np.arange(8)
+    np.testing.assert_array_equal(promises.draw(few, generator), few)
+    promises.note(few, np.zeros(8))  # nothing gained tells nothing
 
 
 def test_growth_says_where_it_stands():
@@ -442,7 +463,7 @@ def test_tables_are_near_the_scores_that_were_grown():
     X, y = sample(500, n_classes=3)
     ended = []
     maps = grow(X, y, n_maps=9, validation_share=0, progress=lambda state: ended.append(state))
-    np.testing.assert_allclose(scores_of(maps, X), ended[-1]._scores, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores_of(maps, X), ended[-1]._rows._scores, rtol=1e-4, atol=1e-5)
 
 
 # --- Parameters ---

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.maps.interactions import interaction_evidence
+from mbkl.maps.interactions import evidence_of_features
 
 N_ROWS = 400
 
@@ -20,7 +20,7 @@ def parity(ranks, features, n_parts=2):
 
 def evidence_of(ranks, labels, weights=None):
     weights = np.ones(len(ranks)) if weights is None else weights
-    return interaction_evidence(ranks, labels, weights)
+    return evidence_of_features(ranks, labels, weights)
 
 
 def assert_found(evidence, features):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mbkl.maps.objectives import OBJECTIVES, HingeLoss, LogLoss
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import OBJECTIVES, HingeLoss, LogLoss, objective_of
 
 EVERY_OBJECTIVE = pytest.mark.parametrize("kind", OBJECTIVES.values(), ids=OBJECTIVES)
 EVERY_CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -159,3 +160,56 @@ def test_rows_are_independent_of_each_other(kind, n_classes):
         pairs = [objective.derivatives(scores[part], y[part]) for part in parts]
         for all_at_once, found in zip(whole, zip(*pairs, strict=True), strict=True):
             assert np.concatenate(found).tobytes() == all_at_once.tobytes()
+
+
+NUMBERS = pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "quantile", "poisson"]
+)
+
+
+def of_numbers(loss):
+    generator = np.random.default_rng(0)
+    given = generator.gamma(2.0, size=(60, 2)).round(2)
+    numbers, y = Numbers.of(given, np.ones(60), loss, 0.8)
+    scores = (np.round(generator.normal(size=(60, 2)) * 64) / 64).astype(np.float32)
+    return objective_of("log_loss", 60, numbers), y, scores
+
+
+@NUMBERS
+def test_gradients_of_numbers_are_those_of_finite_differences(loss):
+    objective, y, scores = of_numbers(loss)
+    gradient, curvature = objective.derivatives(scores, y)
+    assert (curvature > 0).all()
+    step = 2.0**-10
+    for column in range(2):
+        change = np.zeros(2)
+        change[column] = step
+        higher, lower = (objective.value(scores + sign * change, y) for sign in (1, -1))
+        expected = (higher - lower) / (2 * step)
+        # The corner of the pinball loss is rounded off.
+        far = np.abs(scores - objective.numbers.values[y])[:, column] > 0.11
+        np.testing.assert_allclose(gradient[far, column], expected[far], atol=2e-3)
+
+
+@NUMBERS
+def test_starts_of_numbers_are_the_best_constants(loss):
+    objective, y, _ = of_numbers(loss)
+    weights = np.random.default_rng(1).uniform(0.5, 1.0, y.size)
+    start = objective.start(y, weights).astype(np.float64)
+
+    def total(constant):
+        return float(weights @ objective.value(np.tile(constant, (y.size, 1)), y))
+
+    for column in range(2):
+        for step in (-0.02, 0.02):
+            other = start.copy()
+            other[column] += step
+            assert total(start) <= total(other) + 1e-6
+
+
+def test_one_far_number_does_not_blur_the_others():
+    given = np.append(np.random.default_rng(0).normal(size=9999), 1e9)
+    numbers, y = Numbers.of(given, np.ones(10_000), "squared_error")
+    objective = objective_of("log_loss", 2, numbers)
+    gradient, _ = objective.derivatives(np.zeros((10_000, 1), np.float32), y)
+    assert np.abs(gradient).max() <= 30

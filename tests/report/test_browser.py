@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl.explain import InputColumn
 from mbkl.maps import Ferns, Projections, Stumps
 from mbkl.report import write_report
 
@@ -47,11 +48,39 @@ def test_scores_equal_those_of_python(browser, make_data, tmp_path, name, n_clas
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize("maps", ["auto", "grown"])
+def test_levels_of_categories(browser, tmp_path, maps):
+    generator = np.random.default_rng(0)
+    town, age = generator.choice(["Bonn", "Rome", None], 120), generator.normal(size=120)
+    frame = pd.DataFrame({"town": town, "age": age})
+    y = (frame["town"] == "Rome") ^ (frame["age"] > 0)
+    model = MBKLClassifier(maps=maps, n_maps=60, random_state=0).fit(frame, y)
+    browser.open(write_report(model, frame, y, tmp_path / "report.html"))
+    texts = browser.run(
+        "[...document.querySelectorAll('#what-if-row option')].map((o) => o.dataset.scores)"
+    )
+    np.testing.assert_allclose(np.array(texts, float), model.decision_function(frame), atol=1e-9)
+    options = browser.run(
+        "[...document.querySelectorAll('.slider select option')].map((o) => o.text)"
+    )
+    assert options == ["Bonn", "Rome", "missing", "another"]
+    browser.run(
+        "const list = document.querySelector('.slider select');"
+        "list.selectedIndex = 3; list.dispatchEvent(new Event('change'));"
+    )
+    score = browser.run(
+        "Number([...document.querySelectorAll('.outcome li')].at(-1).dataset.score)"
+    )
+    row = frame[:1].assign(town="Oslo")
+    np.testing.assert_allclose(score, model.decision_function(row)[0], atol=1e-9)
+    assert browser.complaints() == []
+
+
 def test_moving_a_feature_moves_the_scores(browser, wine):
     path, model, X = wine
     browser.open(path)
     row = X[60].copy()
-    feature = int(browser.run("page.whatIf.features[0].feature"))
+    feature = int(browser.run("page.whatIf.features[0].features[0]"))
     browser.run(
         "const input = document.querySelector('.slider input[type=number]');"
         "input.value = '0.3'; input.dispatchEvent(new Event('change'));"
@@ -195,7 +224,7 @@ def test_many_features_and_classes(browser, make_data, tmp_path):
     assert browser.complaints() == []
     assert browser.run("document.documentElement.scrollWidth") <= 360
     text = browser.run("document.querySelector('main').textContent")
-    assert "most important of 300 features" in text
+    assert "most important of 300 columns" in text
     assert "most frequent of 100 classes" in text
     assert "classes with the most errors" in text
 
@@ -205,4 +234,33 @@ def test_a_model_without_room(browser, make_data, tmp_path):
     model = MBKLClassifier(n_maps=50, random_state=0).fit(X, y)
     browser.open(write_report(model, X, y, tmp_path / "report.html", max_megabytes=0))
     assert "too large for a page" in browser.run("document.getElementById('what-if').textContent")
+    assert browser.complaints() == []
+
+
+def test_columns_as_people_know_them(browser, tmp_path):
+    """Levels in a list, whole numbers and dates; probabilities are those of Python."""
+    generator = np.random.default_rng(0)
+    town, age = generator.integers(4, size=200), generator.integers(18, 80, size=200)
+    days = generator.integers(17_000, 18_000, size=200)
+    X = np.column_stack([age, *(town == level for level in range(3)), days]).astype(float)
+    y = np.where((town == 1) ^ (age > 50), "yes", "no")
+    columns = [
+        InputColumn("age", (0,), "whole"),
+        InputColumn("town", (1, 2, 3), "category", ("Rome", "Bonn", "Oslo"), True),
+        InputColumn("since", (4,), "date"),
+    ]
+    model = MBKLClassifier(n_maps=100, random_state=0).fit(X, y)
+    browser.open(write_report(model, X, y, tmp_path / "report.html", columns=columns))
+    place = browser.run("page.whatIf.features.findIndex((column) => column.name === 'town')")
+    row = X[browser.run("page.whatIf.numbers[0]") - 1].copy()
+    chances = "[...document.querySelectorAll('.outcome li')].map((li) => Number(li.dataset.chance))"
+    np.testing.assert_allclose(browser.run(chances), model.predict_proba(row[None])[0])
+    browser.run(
+        f"const list = document.getElementById('move-{place}'); list.selectedIndex = 1;"
+        "list.dispatchEvent(new Event('change'));"
+    )
+    row[1:4] = 0, 1, 0
+    np.testing.assert_allclose(browser.run(chances), model.predict_proba(row[None])[0])
+    assert browser.run("document.querySelectorAll('.quality svg').length") == 3
+    assert browser.run("document.querySelectorAll('.slider input[type=date]').length") == 1
     assert browser.complaints() == []

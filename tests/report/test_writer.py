@@ -41,10 +41,13 @@ def test_the_file_needs_nothing_else(fitted, tmp_path):
 
 def test_where_the_accuracy_was_measured(fitted, tmp_path):
     model, X, y = fitted
-    assert data_of(write_report(model, X, y, tmp_path / "a.html"))["isNew"] is False
+    found = data_of(write_report(model, X, y, tmp_path / "a.html"))
+    assert found["accuracy"]["how"] == "folds"
+    found = data_of(write_report(model, X, y, tmp_path / "a.html", cross_validate=False))
+    assert found["accuracy"]["how"] == "training"
     path = write_report(model, X, y, tmp_path / "b.html", X_test=X[:20], y_test=1 - y[:20] % 2)
     found = data_of(path)
-    assert found["isNew"] is True
+    assert found["accuracy"]["how"] == "new"
     assert found["accuracy"]["rows"] == 20
     assert found["accuracy"]["accuracy"] == model.score(X[:20], 1 - y[:20] % 2)
     assert found["rows"] == 80
@@ -79,7 +82,8 @@ def test_other_names_and_timings(fitted, tmp_path):
 def test_the_size_is_bounded(make_data, tmp_path):
     X, y = make_data(n_rows=200, n_features=1000, n_classes=100)
     model = MBKLClassifier(maps=["stumps", "ferns"], n_maps=100, random_state=0).fit(X, y)
-    path = write_report(model, X, y, tmp_path / "large.html", max_megabytes=0.5)
+    path = tmp_path / "large.html"
+    write_report(model, X, y, path, max_megabytes=0.5, cross_validate=False)
     assert path.stat().st_size < 7e6
     found = data_of(path)
     assert len(found["shapes"]) == 15
@@ -92,8 +96,9 @@ def test_families_and_sparse_data(make_data, tmp_path, maps):
     X, y = make_data()
     X[np.abs(X) < 0.5] = 0.0
     model = MBKLClassifier(maps=maps, n_maps=40, random_state=0).fit(X, y)
-    dense = write_report(model, X, y, tmp_path / "dense.html")
-    same = write_report(model, sparse.csr_array(X), y, tmp_path / "sparse.html")
+    options = {"cross_validate": False}
+    dense = write_report(model, X, y, tmp_path / "dense.html", **options)
+    same = write_report(model, sparse.csr_array(X), y, tmp_path / "sparse.html", **options)
     first, second = data_of(dense), data_of(same)
     np.testing.assert_allclose(
         first["importances"].pop("values"), second["importances"].pop("values"), rtol=1e-3
@@ -135,7 +140,7 @@ def test_bad_input(fitted, tmp_path):
     path = tmp_path / "report.html"
     with pytest.raises(NotFittedError):
         write_report(MBKLClassifier(), X, y, path)
-    with pytest.raises(TypeError, match="MBKLClassifier, got dict"):
+    with pytest.raises(TypeError, match="MBKLRegressor, got dict"):
         write_report({}, X, y, path)
     with pytest.raises(ValueError, match="belong together"):
         write_report(model, X, y, path, X_test=X)

@@ -50,7 +50,7 @@ def _commands(folder: Path) -> list[str]:
 
     train, test, model = file("train.csv"), file("test.csv"), file("model.mbkl")
     lines = [
-        f"fit {train} --target diagnosis --calibrate --output {model}",
+        f"fit {train} --target diagnosis --output {model}",
         f"info {model}",
         f"evaluate {test} --model {model}",
         f"explain {model} {train}",

@@ -12,11 +12,10 @@ from mbkl.cli.files import check_picture, save_figure
 from mbkl.cli.options import ModelFile
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from mbkl.cli.models import Trained
-    from mbkl.explain import GlobalExplanation, LocalExplanation
+    from mbkl.explain import GlobalExplanation, InputColumn, LocalExplanation
 
 
 def explain(
@@ -33,26 +32,24 @@ def explain(
         int | None,
         typer.Option(min=1, help="Row of the file to explain, from 1.", show_default=False),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of columns to show.")] = 10,
     plot: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Picture of the importances, .png, .svg or .pdf.",
+            help="Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Show which features matter, or what each of them says about one row.
+    """Show which columns matter, or what each of them says about one row.
 
     mbkl explain people.mbkl people.csv --plot importance.png
 
-    mbkl explain people.mbkl new.csv --row 3
+    mbkl explain people.mbkl new.csv --row 3 --plot why.png
     """
     if row is not None and data is None:
         raise typer.BadParameter("--row needs the file that has it.")
-    if row is not None and plot is not None:
-        raise typer.BadParameter("--plot shows all rows: leave out --row.")
     if plot is not None:
         check_picture(plot, model, data)
     with console.steps(reading=1, explaining=4) as steps:
@@ -60,18 +57,29 @@ def explain(
         from mbkl.cli.models import Trained
 
         trained = Trained.load(model)
-        X = None if data is None else trained.features(trained.read(data, console))
+        frame = None if data is None else trained.read(data, console)
+        X = None if frame is None else trained.features(frame)
+        columns = trained.columns(frame) or _columns_of(trained, X)
         steps.begin("explaining")
         if row is not None:
-            explained = _explain_row(trained, X, row, str(data))
+            explained = _explain_row(trained, X, row, str(data), columns)
+            if plot is not None:
+                from mbkl.plot import WaterfallDisplay
+
+                local, values = explained
+                names = [f"{name} = {value}" for name, value in zip(local.feature_names, values)]
+                display = WaterfallDisplay.from_explanation(local, names=names, max_features=top)
+                save_figure(display.figure_, plot)
         else:
             from mbkl.explain import explain_global
 
-            explanation = explain_global(trained.model, X)
+            explanation = explain_global(trained.model, X, columns=columns)
             if plot is not None:
                 from mbkl.plot import ImportanceDisplay
 
-                save_figure(ImportanceDisplay.from_explanation(explanation).figure_, plot)
+                save_figure(
+                    ImportanceDisplay.from_explanation(explanation.by_column()).figure_, plot
+                )
     if row is not None:
         _show_row(console, trained, *explained, row, top)
     else:
@@ -80,36 +88,47 @@ def explain(
         console.say(f"picture: {plot}")
 
 
-def _explain_row(
-    trained: Trained, X: Any, row: int, path: str
-) -> tuple[LocalExplanation, NDArray[np.float64]]:
-    """Return why a row gets its scores, and the row."""
+def _columns_of(trained: Trained, X: Any) -> Sequence[InputColumn]:
+    """Return a column for each feature."""
     import numpy as np
 
+    from mbkl.explain.global_explanation import feature_names_of
+    from mbkl.explain.input_columns import columns_of_features
+
+    model = trained.model
+    rows = None if X is None or hasattr(X, "toarray") else np.asarray(X)
+    return columns_of_features(feature_names_of(model), model.levels_, rows)
+
+
+def _explain_row(
+    trained: Trained, X: Any, row: int, path: str, columns: Sequence[InputColumn]
+) -> tuple[LocalExplanation, list[str]]:
+    """Return why a row gets its scores, by column, and what the columns are in words."""
     from mbkl.explain import explain_local
 
     if row > X.shape[0]:
         raise ValueError(f"{path}: no row {row}; the last one is {X.shape[0]}.")
     one = X[row - 1 : row]
-    values = one.toarray() if hasattr(one, "toarray") else np.asarray(one)
-    # As they are written: 0.1, not the float32 number next to it with all its digits.
-    written = np.array([float(str(value)) for value in values[0]])
-    return explain_local(trained.model, one, background=X), written
+    coded = trained.model._validate_new(one)
+    values = coded.toarray() if hasattr(coded, "toarray") else coded
+    written = [column.words(values[0]) for column in columns]
+    return explain_local(trained.model, one, background=X).by_column(columns), written
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
-    """Print the most important features, and the pairs that tell more together."""
+    """Print the most important columns, and the pairs that tell more together."""
+    whole = explanation.by_column()
+    found = [[whole.feature_names[i], float(whole.importance[i])] for i in whole.ranking]
 
     def show() -> None:
-        names, order = explanation.feature_names, explanation.ranking[:top]
-        rows = [[names[feature], float(explanation.importance[feature])] for feature in order]
-        console.grid(rows, ["feature", "importance"])
-        pairs = _strongest_pairs(explanation)[: min(top, 5)]
+        console.grid(found[:top], ["column", "importance"])
+        pairs = _strongest_pairs(whole)[: min(top, 5)]
         if pairs:
             print()
             console.grid(pairs, ["together", "interaction"])
 
-    console.result(explanation.to_dict(), show)
+    named = [{"name": name, "importance": value} for name, value in found]
+    console.result({**explanation.to_dict(), "columns": named}, show)
 
 
 def _strongest_pairs(explanation: GlobalExplanation) -> list[list[Any]]:
@@ -131,31 +150,58 @@ def _show_row(
     console: Console,
     trained: Trained,
     explanation: LocalExplanation,
-    values: NDArray[np.float64],
+    values: list[str],
     row: int,
     top: int,
 ) -> None:
-    """Print what the features add to the score of the class that is predicted."""
+    """Print what the features add to the number, or to the score of the class, predicted."""
     import numpy as np
 
     scores = explanation.scores[0]
-    two_classes = scores.size == 1
-    best = int(scores[0] > 0) if two_classes else int(scores.argmax())
-    label = trained.model.classes_.tolist()[best]
-    # With two classes there is one score, and what is for one of them is against the other.
-    sign, column = (1 if best else -1, 0) if two_classes else (1, best)
+    if trained.predicts_numbers:
+        is_logarithm = trained.model.loss == "poisson"
+        label = float(np.exp(scores[0]) if is_logarithm else scores[0])
+        sign, column = 1, 0
+        target = trained.target or "the prediction"
+        words = f"row {row}: {target} is {label:.6g} because"
+        adds = "adds to its logarithm" if is_logarithm else "adds"
+    else:
+        label, sign, column = _said_of_classes(trained, scores)
+        words, adds = f"row {row} is '{label}' because", "adds"
     added = sign * explanation.contributions[0, :, column]
     order = np.argsort(-np.abs(added), kind="stable")[:top]
 
     names, shown = explanation.feature_names, added[order].sum()
     start, score = sign * explanation.baseline[column], sign * scores[column]
 
-    def show() -> None:
-        rows = [[names[i], f"{values[i]:g}", f"{added[i]:+.3f}"] for i in order]
-        if order.size < added.size:
-            rows.append(["all other features", "", f"{score - start - shown:+.3f}"])
-        rows += [["a mean row", "", f"{start:+.3f}"], ["sum", "", f"{score:+.3f}"]]
-        console.grid(rows, [f"row {row} is '{label}' because", "value", "adds"])
+    # Scores of classes are of the order of one, numbers of any size.
+    write = "{:+.3f}".format
+    if trained.predicts_numbers:
+        write = "{:+.4g}".format
 
-    content = {"row": row, "label": label, "values": values, **explanation.to_dict()}
+    def show() -> None:
+        rows = [[names[i], values[i], write(added[i])] for i in order]
+        if order.size < added.size:
+            rows.append(["all other columns", "", write(score - start - shown)])
+        rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
+        console.grid(rows, [words, "value", adds])
+
+    name = "prediction" if trained.predicts_numbers else "label"
+    content = {"row": row, name: label, "values": values, **explanation.to_dict()}
     console.result(content, show)
+
+
+def _said_of_classes(trained: Trained, scores: Any) -> tuple[Any, int, int]:
+    """Return the class of a row, the score that is of it, and the sign that it is of it with."""
+    two_classes = scores.size == 1
+    best = int(scores[0] > 0) if two_classes else int(scores.argmax())
+    label = trained.model.classes_.tolist()[best]
+    # With two classes there is one score, and what is for one of them is against the other.
+    sign, column = (1 if best else -1, 0) if two_classes else (1, best)
+    return label, sign, column
+
+
+def _in_words(value: str | float | None) -> str:
+    if value is None or value != value:
+        return "missing"
+    return value if isinstance(value, str) else f"{value:g}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
 from mbkl.cli.options import DataFile, Learning, Reading
+
+if TYPE_CHECKING:
+    from mbkl.tabular import Frame
 
 
 def fit(
@@ -36,7 +39,9 @@ def fit(
 
     mbkl fit people.csv --target income
 
-    mbkl fit people.csv -t income -o income.mbkl --calibrate --drop id
+    mbkl fit people.csv -t income -o income.mbkl --drop id
+
+    mbkl fit diamonds.csv -t price --loss absolute_error
 
     mbkl fit train.svm --tune
     """
@@ -52,8 +57,10 @@ def fit(
         notes = encoder.notes_ if encoder else []
         console.notes(notes)
         steps.begin("learning")
-        model = steps.watch(learning.estimator(max_time=max_time, checkpoint=checkpoint))
-        model.fit(X, frame.y)
+        model = steps.watch(
+            learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
+        )
+        model.fit(X, _with_name(frame))
         steps.begin("writing", f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
         rules = encoder.rules if encoder else None
@@ -64,14 +71,23 @@ def fit(
         "rows": frame.n_rows,
         "features": model.n_features_in_,
         "columns": len(frame.names),
-        "classes": model.classes_,
+        "task": frame.task,
+        **({} if frame.task == "regression" else {"classes": model.classes_}),
         "maps": model.n_maps_,
         "C": model.C_,
         "seconds": model.timings_["total"],
         "notes": [*frame.notes, *notes],
     }
+    what = "numbers" if frame.task == "regression" else f"{len(model.classes_)} classes"
     console.say(
-        f"{path}: {len(model.classes_)} classes, learned from {frame.n_rows:,} rows of "
+        f"{path}: {what}, learned from {frame.n_rows:,} rows of "
         f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
     )
     console.result(summary)
+
+
+def _with_name(frame: Frame) -> Any:
+    """Return the labels, or numbers that know what they are called."""
+    import pandas as pd
+
+    return pd.Series(frame.y, name=frame.target) if frame.task == "regression" else frame.y

@@ -10,7 +10,7 @@ from mbkl.cli.options import ModelFile
 
 
 def info(model: ModelFile, console: Console) -> None:
-    """Show what a model knows: its classes, its columns and its parameters.
+    """Show what a model knows: its classes or numbers, its columns and its parameters.
 
     mbkl info people.mbkl
     """
@@ -28,12 +28,11 @@ def info(model: ModelFile, console: Console) -> None:
         "model": model,
         "bytes": model.stat().st_size,
         "kind": type(learned).__name__,
-        "classes": learned.classes_,
+        **_what_it_predicts(learned),
         "target": trained.target,
         "features": learned.n_features_in_,
         "maps": learned.n_maps_,
         "C": learned.C_,
-        "probabilities": hasattr(learned, "predict_proba"),
         "parameters": chosen,
     }
 
@@ -44,6 +43,12 @@ def info(model: ModelFile, console: Console) -> None:
         console.grid(rows, left=2)
 
     console.result({**content, "rules": trained.rules}, show)
+
+
+def _what_it_predicts(model: Any) -> dict[str, Any]:
+    if not hasattr(model, "classes_"):
+        return {"predicts": "numbers", "share of grown ferns": round(float(model.grown_share_), 3)}
+    return {"classes": model.classes_, "probabilities": hasattr(model, "predict_proba")}
 
 
 def _in_words(value: Any) -> str:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
 from mbkl.tabular import Frame, FrameError, TableEncoder, read_frame
+from mbkl.tabular.columns import kinds_of
 
 if TYPE_CHECKING:
-    from mbkl import MBKLClassifier
+    from mbkl import MBKLClassifier, MBKLRegressor
+    from mbkl.explain import InputColumn
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Trained:
     ----------
     path : Path
         The model file.
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
     rules : list of dict or None
         Those of a `TableEncoder`; None if features are what they are in the file.
     target : str or None
@@ -33,7 +35,7 @@ class Trained:
     """
 
     path: Path
-    model: MBKLClassifier
+    model: MBKLClassifier | MBKLRegressor
     rules: list[dict[str, Any]] | None = None
     target: str | None = None
     dialect: dict[str, Any] = field(default_factory=dict)
@@ -52,10 +54,14 @@ class Trained:
             raise ValueError(f"{path}: {error} {remedy}") from None
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
+        if getattr(model, "is_multi_output_", False):
+            raise ValueError(f"{path}: this model has several targets; use it from Python.")
         return cls._checked(path, model, extra)
 
     @classmethod
-    def _checked(cls, path: Path, model: MBKLClassifier, extra: dict[str, Any]) -> Trained:
+    def _checked(
+        cls, path: Path, model: MBKLClassifier | MBKLRegressor, extra: dict[str, Any]
+    ) -> Trained:
         """Take from a file what `save` wrote; anything else in it is an error."""
         rules, target = extra.get("rules"), extra.get("target")
         dialect = extra.get("dialect", {})
@@ -90,11 +96,13 @@ class Trained:
         """Read rows whose labels are known."""
         target = target or self.target
         text = self._text_columns
-        if target is not None and self.model.classes_.dtype.kind == "U":
+        classes = None if self.predicts_numbers else self.model.classes_
+        if target is not None and classes is not None and classes.dtype.kind == "U":
             text.append(target)  # labels such as 1 and 2 are text if the model knows others
-        frame = self._read(path, text, target=target, task="classification", keep=self._columns)
+        task = "regression" if classes is None else "classification"
+        frame = self._read(path, text, target=target, task=task, keep=self._columns)
         console.notes(frame.notes)
-        return frame.with_classes(self.model.classes_)
+        return frame if classes is None else frame.with_classes(classes)
 
     def _read(self, path: Path, text: list[str], **options: Any) -> Frame:
         return read_frame(path, text=text, **self.dialect, **options)
@@ -123,6 +131,20 @@ class Trained:
         return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
 
     @property
+    def predicts_numbers(self) -> bool:
+        """Whether the model is a regressor."""
+        return not hasattr(self.model, "classes_")
+
+    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
+        """Return what the features are made of, or None where they are columns themselves."""
+        if self.rules is None or (frame is not None and frame.is_sparse):
+            return None
+        from mbkl.explain.input_columns import columns_of_rules
+
+        kinds = {} if frame is None else kinds_of(frame.columns)
+        return columns_of_rules(self.rules, kinds, self.model.levels_)
+
+    @property
     def _columns(self) -> list[str]:
         """Columns that the model needs, whatever they look like."""
         if self.rules is None:
@@ -135,11 +157,13 @@ class Trained:
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
-    """Return the columns of a frame as numbers: a dataframe with names, or an array."""
+    """Return the columns of a frame as numbers and text: a dataframe with names, or an array."""
     import pandas as pd
 
     with frame.errors_located():
         X = encoder.transform(frame.columns)
+    if isinstance(X, pd.DataFrame):
+        return X
     return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
 
 
@@ -160,7 +184,7 @@ def encoded_for_training(
 def encoder_of(frame: Frame) -> TableEncoder:
     """Learn how to encode a frame."""
     with frame.errors_located():
-        return TableEncoder().fit(frame.columns)
+        return TableEncoder(keep_text=True).fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:
@@ -168,6 +192,9 @@ def in_float32(values: Any) -> Any:
     import numpy as np
 
     largest = float(np.finfo(np.float32).max)
+    if hasattr(values, "select_dtypes"):
+        numbers = values.select_dtypes("number")
+        return values.assign(**numbers.clip(-largest, largest).astype(np.float32))
     return values.clip(-largest, largest).astype(np.float32)
 
 

@@ -11,8 +11,8 @@ import typer
 from mbkl.cli.console import Console
 
 if TYPE_CHECKING:
-    from mbkl import MBKLClassifier, MBKLClassifierCV
     from mbkl.tabular import Frame
+    from mbkl.tabular.task import Task
 
 DataFile = Annotated[
     Path,
@@ -29,7 +29,7 @@ Target = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels: its name, or its place (0 is the first, -1 the last).",
+        help="Column to predict: its name, or its place (0 is the first, -1 the last).",
         show_default=False,
     ),
 ]
@@ -40,6 +40,7 @@ TestFile = Annotated[
 ]
 
 
+_LOSSES_OF_CLASSES = ("squared_hinge", "hinge", "logistic")
 # So many classes may be as many as half of the rows, and more than so many take hours.
 _FEW_CLASSES, _MANY_CLASSES = 20, 1_000
 
@@ -88,43 +89,45 @@ class Reading:
         str | None, typer.Option(help="Of text files.", show_default="found out")
     ] = None
     task: Annotated[
-        Literal["classification"] | None,
+        Literal["classification", "regression"] | None,
         typer.Option(
-            help="What there is to learn: 'classification' makes a class of each number.",
+            help="What there is to learn: classes (one for each number) or numbers.",
             show_default="found out",
         ),
     ] = None
 
     def read(self, path: Path, console: Console) -> Frame:
-        """Read a file with labels of two or more classes, and say what is odd about it."""
+        """Read a file with two or more classes or numbers, and say what is odd about it."""
         import numpy as np
 
         from mbkl.tabular import FrameError
 
         frame = self._read(path, text=self.text or [], header=self.header)
         console.notes(frame.notes)
-        n_classes, place = np.unique(frame.y).size, f"{path}, column '{frame.target}'"
-        if n_classes < 2:
-            found = f"always {frame.y[0]!s}" if n_classes else "empty"
+        n_labels, place = np.unique(frame.y).size, f"{path}, column '{frame.target}'"
+        is_numbers = frame.task == "regression"
+        if n_labels < 2:
+            found = f"always {frame.y[0]!s}" if n_labels else "empty"
+            wanted = "two numbers" if is_numbers else "two classes"
             raise FrameError(
-                f"{place}: the label is {found}, but there must be two classes to tell apart. "
+                f"{place}: the label is {found}, but there must be {wanted} to tell apart. "
                 "Choose another column (--target)."
             )
-        too_many = n_classes > min(_MANY_CLASSES, max(_FEW_CLASSES, frame.n_rows / 2))
-        if self.task is None and (frame.task == "regression" or too_many):
+        too_many = n_labels > min(_MANY_CLASSES, max(_FEW_CLASSES, frame.n_rows / 2))
+        if self.task is None and not is_numbers and too_many:
             raise FrameError(
-                f"{place}: {n_classes:,} different labels in {frame.n_rows:,} rows are no classes, "
-                "and mbkl learns to tell classes apart. Choose another column (--target), cut its "
-                "values into classes, or make a class of each (--task classification)."
+                f"{place}: {n_labels:,} different labels in {frame.n_rows:,} rows are no classes. "
+                "Choose another column (--target), make a class of each (--task classification), "
+                "or predict them as numbers if they are (--task regression)."
             )
         return frame
 
     def read_test(self, path: Path, train: Frame) -> Frame:
-        """Read a file with labels of the same classes and columns of the same kinds."""
+        """Read a file with labels and columns of the same kinds."""
         import numpy as np
 
-        frame = self._read(path, text=train.text_names, header=train.header, task="classification")
-        return frame.with_classes(np.unique(train.y))
+        frame = self._read(path, text=train.text_names, header=train.header, task=train.task)
+        return frame if train.task == "regression" else frame.with_classes(np.unique(train.y))
 
     def _read(self, path: Path, **more: Any) -> Frame:
         from mbkl.tabular import read_frame
@@ -170,35 +173,94 @@ class Learning:
         typer.Option("--cost", "-C", help="Cost of errors.", show_default="chosen on a sample"),
     ] = None
     loss: Annotated[
-        Literal["squared_hinge", "hinge", "logistic"], typer.Option(help="Loss of the classifier.")
-    ] = "squared_hinge"
+        Literal[
+            "squared_hinge",
+            "hinge",
+            "logistic",
+            "squared_error",
+            "absolute_error",
+            "quantile",
+            "poisson",
+        ]
+        | None,
+        typer.Option(
+            help="The first three are for classes, the others for numbers; poisson is for counts.",
+            show_default="squared_hinge or squared_error",
+        ),
+    ] = None
+    quantile: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of rows that are to be below the prediction; numbers only.",
+            show_default=False,
+        ),
+    ] = None
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give all classes the same weight.")
     ] = False
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Learn probabilities too; about three times slower."),
+        typer.Option("--calibrate", help="Probabilities by folds; about three times slower."),
     ] = False
     seed: Annotated[int, typer.Option(help="Of random numbers; the same seed, the same model.")] = 0
     jobs: Annotated[
         int | None, typer.Option(help="Number of threads.", show_default="all cores")
     ] = None
 
-    def estimator(self, **more: Any) -> MBKLClassifier | MBKLClassifierCV:
-        """Return a classifier that has not learned yet."""
-        from mbkl import MBKLClassifier, MBKLClassifierCV
+    def estimator(self, task: Task | None, **more: Any) -> Any:
+        """Return a classifier or a regressor that has not learned yet."""
+        import mbkl
 
+        of_numbers = task == "regression"
         parameters: dict[str, Any] = {
             "maps": self.maps,
             "n_maps": self.n_maps or "auto",
             "theta": self.theta,
-            "loss": self.loss,
-            "class_weight": "balanced" if self.balanced else None,
-            "calibration": "temperature" if self.calibrate else None,
             "random_state": self.seed,
             "n_jobs": self.jobs,
+            **(self._for_numbers() if of_numbers else self._for_classes()),
             **more,
         }
+        kind = "MBKLRegressor" if of_numbers else "MBKLClassifier"
         if self.tune:
-            return MBKLClassifierCV(**parameters, Cs="auto" if self.cost is None else [self.cost])
-        return MBKLClassifier(**parameters, C=self.cost or "auto")
+            Cs = "auto" if self.cost is None else [self.cost]
+            return getattr(mbkl, f"{kind}CV")(**parameters, Cs=Cs)
+        return getattr(mbkl, kind)(**parameters, C=self.cost or "auto")
+
+    def _for_classes(self) -> dict[str, Any]:
+        """Return the parameters that only classifiers have."""
+        if self.loss not in (None, *_LOSSES_OF_CLASSES):
+            raise typer.BadParameter(
+                f"--loss {self.loss} is for numbers, and the target is of classes; say --task "
+                f"regression, or choose one of {', '.join(_LOSSES_OF_CLASSES)}."
+            )
+        if self.quantile is not None:
+            raise typer.BadParameter(
+                "--quantile is for numbers, and the target is of classes; say --task regression."
+            )
+        return {
+            "loss": self.loss or "squared_hinge",
+            "class_weight": "balanced" if self.balanced else None,
+            "calibration": "temperature" if self.calibrate else "auto",
+        }
+
+    def _for_numbers(self) -> dict[str, Any]:
+        """Return the parameters that only regressors have."""
+        of_classes = {
+            f"--loss {self.loss}": self.loss in _LOSSES_OF_CLASSES,
+            "--balanced": self.balanced,
+            "--calibrate": self.calibrate,
+        }
+        for option, is_given in of_classes.items():
+            if is_given:
+                raise typer.BadParameter(
+                    f"{option} is for classes, and the target is of numbers; leave it out, or say "
+                    "--task classification."
+                )
+        if self.quantile is None:
+            return {"loss": self.loss or "squared_error"}
+        if self.loss not in (None, "quantile"):
+            raise typer.BadParameter(f"--quantile needs --loss quantile, not {self.loss}.")
+        if not 0 < self.quantile < 1:
+            raise typer.BadParameter(f"--quantile must be between 0 and 1, got {self.quantile}.")
+        return {"loss": "quantile", "quantile": self.quantile}

@@ -1,4 +1,4 @@
-"""`mbkl predict`: labels of new rows."""
+"""`mbkl predict`: labels or numbers of new rows."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Add bounds that hold this share of the numbers, such as 0.9.",
+            show_default=False,
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,14 +48,18 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Predict the labels of new rows.
+    """Predict the labels of new rows, or their numbers.
 
     Columns are found by their names; others, such as the one of the labels, do not matter.
 
     mbkl predict people.mbkl new.csv
 
     mbkl predict people.mbkl new.parquet -o labels.parquet --proba --keep id
+
+    mbkl predict diamonds.mbkl new.csv --interval 0.9
     """
+    if interval is not None and not 0 < interval < 1:
+        raise typer.BadParameter(f"--interval must be between 0 and 1, got {interval}.")
     if output is not None:
         check_output(output, model, data)
         if output.suffix not in (".csv", ".parquet"):
@@ -57,14 +69,11 @@ def predict(
         from mbkl.cli.models import Trained
 
         trained = Trained.load(model)
-        if proba and not hasattr(trained.model, "predict_proba"):
-            raise ValueError(
-                f"{model}: this model knows no probabilities; learn it with 'mbkl fit --calibrate'."
-            )
+        _check_options(trained, proba, interval)
         steps.begin("reading", f"reading {data.name}")
         frame = trained.read(data, console, keep or [])
         steps.begin("predicting")
-        predictions = _predictions(trained, frame, proba, keep or [])
+        predictions = _predictions(trained, frame, proba, interval, keep or [])
     if output is not None:
         from mbkl.io.container import write_atomically
 
@@ -76,12 +85,35 @@ def predict(
         console.result(predictions.to_pydict(), lambda: print(text(), end=""))
 
 
-def _predictions(trained: Trained, frame: Frame, proba: bool, keep: list[str]) -> pa.Table:
-    """Return what is kept, the labels, and the probabilities."""
+def _check_options(trained: Trained, proba: bool, interval: float | None) -> None:
+    """Complain of what a model of this kind does not know."""
+    if trained.predicts_numbers and proba:
+        raise ValueError(
+            f"{trained.path}: this model predicts numbers, which have no probabilities; use "
+            "--interval 0.9."
+        )
+    if not trained.predicts_numbers and interval is not None:
+        raise ValueError(f"{trained.path}: this model predicts classes; use --proba.")
+    if proba and not hasattr(trained.model, "predict_proba"):
+        raise ValueError(
+            f"{trained.path}: this model knows no probabilities; learn it anew with 'mbkl fit'."
+        )
+
+
+def _predictions(
+    trained: Trained, frame: Frame, proba: bool, interval: float | None, keep: list[str]
+) -> pa.Table:
+    """Return what is kept, the labels with probabilities, or the numbers with bounds."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {name: frame.columns.column(frame.position(name)) for name in keep}
     X = trained.features(frame)
+    if trained.predicts_numbers:
+        columns["prediction"] = trained.model.predict(X)
+        if interval is not None:
+            bounds = trained.model.predict_interval(X, interval)
+            columns["lower"], columns["upper"] = bounds.T
+        return pa.table(columns)
     if not proba:
         return pa.table({**columns, "label": trained.model.predict(X)})
     classes, probabilities = trained.model.classes_, trained.model.predict_proba(X)

@@ -57,6 +57,8 @@ def report(
             path,
             X_test=X_test,
             y_test=y_test,
+            columns=trained.columns(frame),
+            target=frame.target,
             title=title or f"{model.stem}: {frame.target}",
         )
     console.say(f"{path}: {path.stat().st_size:,} bytes.")

@@ -1,4 +1,4 @@
-"""How good classifiers are on rows that they did not see."""
+"""How good models are on rows that they did not see."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mbkl.cli.console import Console
 from mbkl.cli.models import encoded_for_training, encoder_of
 from mbkl.cli.options import Reading
+from mbkl.cli.outcomes import Outcome, outcome_of
 from mbkl.tabular import Frame, FrameError
 
 Split = tuple[Any, NDArray, Any, NDArray]
@@ -65,15 +66,25 @@ class Splits:
         Each split learns anew how to encode columns, so that no test row has a say in it.
         """
         for train, test in self._pairs():
-            # Not all classifiers take all names of features.
+            # Not all rivals take all names of features.
             (X_train, X_test), _ = encoded_for_training(train, test, with_names=False)
             yield X_train, train.y, X_test, test.y
 
+    @property
+    def classes(self) -> NDArray | None:
+        """Return the classes to tell apart, or None where numbers are to be predicted."""
+        return None if self.frame.task == "regression" else np.unique(self.frame.y)
+
     def _pairs(self) -> Iterator[tuple[Frame, Frame]]:
-        from sklearn.model_selection import StratifiedKFold
+        from sklearn.model_selection import KFold, StratifiedKFold
 
         if self.test is not None:
             yield self.frame, self.test
+            return
+        if self.classes is None:
+            parts = KFold(self.n_splits, shuffle=True, random_state=self.seed)
+            for inside, outside in parts.split(np.arange(self.frame.n_rows)):
+                yield self.frame.take(inside), self.frame.take(outside)
             return
         alone = _rows_alone_in_their_class(self.frame.y)
         others = np.setdiff1d(np.arange(self.frame.n_rows), alone)
@@ -89,6 +100,8 @@ class Splits:
 
 def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
     """Return how many folds there can be, and say so if some classes have too few rows."""
+    if frame.task == "regression":
+        return min(n_folds, frame.n_rows)
     classes, counts = np.unique(frame.y, return_counts=True)
     if counts.max() < 2:
         raise FrameError(
@@ -110,65 +123,9 @@ def _rows_alone_in_their_class(labels: NDArray) -> NDArray[np.intp]:
     return first[counts == 1]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What was predicted for rows whose labels are known, and the seconds of the fit."""
-
-    labels: NDArray
-    predictions: NDArray
-    probabilities: NDArray[np.float64] | None
-    seconds: float = 0.0
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the rows with the right label."""
-        return float((self.labels == self.predictions).mean())
-
-
-def try_out(classifier: Any, split: Split) -> Outcome:
-    """Fit a classifier on one side of a split and predict the other."""
+def try_out(model: Any, split: Split, classes: NDArray | None) -> Outcome:
+    """Fit a model on one side of a split and predict the other; no classes means numbers."""
     X_train, y_train, X_test, y_test = split
     began = time.perf_counter()
-    classifier.fit(X_train, y_train)
-    return outcome_of(classifier, X_test, y_test, time.perf_counter() - began)
-
-
-def outcome_of(classifier: Any, X: Any, y: NDArray, seconds: float = 0.0) -> Outcome:
-    """Return what a fitted classifier predicts."""
-    probabilities = classifier.predict_proba(X) if hasattr(classifier, "predict_proba") else None
-    return Outcome(y, classifier.predict(X), probabilities, seconds)
-
-
-def joined(outcomes: list[Outcome]) -> Outcome:
-    """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
-    probabilities = [one.probabilities for one in outcomes if one.probabilities is not None]
-    return Outcome(
-        np.concatenate([one.labels for one in outcomes]),
-        np.concatenate([one.predictions for one in outcomes]),
-        np.concatenate(probabilities) if probabilities else None,
-        float(np.mean([one.seconds for one in outcomes])),
-    )
-
-
-def figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
-    """Return all figures of an outcome, by name; the classes are sorted."""
-    from sklearn import metrics
-
-    y, guess = outcome.labels, outcome.predictions
-    by_class = metrics.precision_recall_fscore_support(y, guess, labels=classes, zero_division=0.0)
-    _, recall, _, n_rows = by_class
-    result: dict[str, Any] = {
-        "rows": y.size,
-        "accuracy": outcome.accuracy,
-        "balanced_accuracy": float(recall[n_rows > 0].mean()),
-        "always_the_most_frequent": float(n_rows.max() / y.size),
-    }
-    if outcome.probabilities is not None:
-        result["log_loss"] = float(metrics.log_loss(y, outcome.probabilities, labels=classes))
-    columns = (column.tolist() for column in (classes, *by_class))
-    result["classes"] = [
-        {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
-        for label, p, r, f, n in zip(*columns, strict=True)
-    ]
-    result["confusion"] = metrics.confusion_matrix(y, guess, labels=classes)
-    return result
+    model.fit(X_train, y_train)
+    return outcome_of(model, X_test, y_test, classes, time.perf_counter() - began)

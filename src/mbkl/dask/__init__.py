@@ -2,5 +2,6 @@
 
 from mbkl.dask.classifier import MBKLClassifier
 from mbkl.dask.crew import WorkerLostError
+from mbkl.dask.regressor import MBKLRegressor
 
-__all__ = ["MBKLClassifier", "WorkerLostError"]
+__all__ = ["MBKLClassifier", "MBKLRegressor", "WorkerLostError"]

@@ -15,7 +15,14 @@ from mbkl.dask.rows import Node, RemoteRows, RowSet
 from mbkl.dask.store import merge_stores, own_order
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
-from mbkl.learn.labelled_rows import LabelledRows, SharedGram, cell_numbers, equal_quota
+from mbkl.learn.labelled_rows import (
+    LabelledRows,
+    SharedGram,
+    cell_numbers,
+    equal_quota,
+    hashes_of,
+)
+from mbkl.maps.numbers import Numbers
 
 
 @dataclass
@@ -31,6 +38,9 @@ class RemoteLabelledRows:
     seed : int
     sums : RemoteRows or None
         Random numbers of the cells of each row, added up; from these come its hashes.
+    gram : None
+    numbers : Numbers or None
+        What y stands for, where it is no class.
     """
 
     crew: Crew
@@ -41,6 +51,7 @@ class RemoteLabelledRows:
     seed: int
     sums: RemoteRows | None = None
     gram: SharedGram | None = None
+    numbers: Numbers | None = None
 
     @property
     def n_rows(self) -> int:
@@ -71,24 +82,62 @@ class RemoteLabelledRows:
     def collected(self, rows: RowSet) -> LabelledRows:
         """Return some of the rows, here."""
         operator, y, weights = self.operator.take(rows), self.y[rows], self.weights[rows]
-        return LabelledRows(operator, y, self.n_classes, weights, self.seed)
+        return LabelledRows(operator, y, self.n_classes, weights, self.seed, numbers=self.numbers)
+
+    def take(self, rows: RowSet) -> RemoteLabelledRows:
+        """Return some of the rows, where they are."""
+        return replace(
+            self,
+            operator=self.operator.take(rows),
+            y=self.y[rows],
+            weights=self.weights[rows],
+            sums=None if self.sums is None else self.sums[rows],
+        )
+
+    def folds(self, n_folds: int) -> RemoteRows:
+        """Divide rows with numbers into folds of equal weight by a hash of their codes."""
+        seed = self.seed + 1
+        sums: Any = self.operator.gather(cell_numbers(self.operator, seed))
+        hashes = sums.apply(hashes_of, sums, seed)[:, 0]
+        integers = to_fixed_point(self.weights[:, None])[0][:, 0]
+        total = int(integers[:, None].sum(axis=0)[0])
+        folds = self.y * 0
+        for fold in range(1, n_folds):
+            # Rows of a fold have so much weight before them.
+            wanted = -(-fold * total // n_folds)
+            folds = folds + (hashes >= _first_above(hashes, integers, wanted))
+        return folds
 
     def first(self, n_rows: int) -> RowSet:
         """Return the first rows in the order of their own."""
         answers = self.crew.call("first_hashes", *self._hash_names(), n_rows)
         return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
 
+    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return classes and weights of the first rows in the order of their own; here."""
+        rows = self.first(n_rows)
+        return self.y[rows], self.weights[rows]
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows; here."""
+        return self.collected(self.first(min(n_rows, self.n_rows)))
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair; here."""
         if self.n_rows <= n_rows:
             return self.collected(self.all_rows())
-        own_class = (self.y[:, None] == np.arange(self.n_classes)).astype(np.int64)
+        kinds, n_kinds = self.y, self.n_classes
+        if self.numbers is not None:
+            kinds, n_kinds = self.y * 0, 1
+        own_class = (kinds[:, None] == np.arange(n_kinds)).astype(np.int64)
         quota = equal_quota(own_class.sum(axis=0), n_rows)
-        answers = self.crew.call("smallest_hashes", *self._hash_names(), quota)
-        hashes, labels = _joined(answers)
+        names = (*self._hash_names(), kinds.compute_now())
+        found = self.crew.call("smallest_hashes", *names, quota)
+        answers = [answer[:3] for answer in found]
+        hashes, own_kinds = _joined(answers)[0], np.concatenate([answer[3] for answer in found])
         chosen = [
             rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+            for rows in (np.flatnonzero(own_kinds == kind) for kind in np.unique(own_kinds))
         ]
         return self.collected(self._row_set(answers, np.concatenate(chosen)))
 
@@ -123,3 +172,14 @@ def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     """Return the hashes and classes of which all stores have told."""
     hashes, labels, _ = zip(*answers, strict=True)
     return np.concatenate(hashes), np.concatenate(labels)
+
+
+def _first_above(hashes: RemoteRows, integers: RemoteRows, wanted: int) -> np.uint64:
+    """Return the smallest number below which rows have so much weight; a byte at a time."""
+    low = 0
+    for shift in range(56, -8, -8):
+        bounds = low + (np.arange(256, dtype=np.uint64) << np.uint64(shift))
+        below = hashes.totals_below(integers, bounds)
+        # The last bound with less weight: what is wanted is above it, and below the next.
+        low = int(bounds[max(int(np.searchsorted(below, wanted)) - 1, 0)])
+    return np.uint64(low + 1)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.dask.store import count_different
+from mbkl.dask.store import count_different, distinct, tell_apart
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
@@ -44,10 +44,10 @@ class RemoteMatrix(Rows):
     def classes(self) -> NDArray:
         """Return all labels that occur, sorted."""
         found = [labels for store in self.crew.call("classes") for labels in store]
-        return np.unique(np.concatenate(found)) if found else np.empty(0)
+        return distinct(np.concatenate(found)) if found else np.empty(0)
 
     def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
-        """Return classes as numbers, and weights, of all rows."""
+        """Return the places of all rows' labels among all, and weights."""
         y, weights = Node(self.crew), Node(self.crew)
         self.crew.call("encode", classes, y.key, weights.key)
         n_rows = self.shape[0]
@@ -56,11 +56,25 @@ class RemoteMatrix(Rows):
             RemoteRows(self.crew, weights, np.empty(0), n_rows),
         )
 
+    def collected(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Return X, targets and weights of all rows, which must be few; the stores keep none."""
+        parts = [part for store in self.crew.call("pieces") for part in store]
+        X, y, weights = zip(*parts, strict=True)
+        return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
+
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""
         found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
         low, high, missing = zip(*found, strict=True)
         return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
+
+    def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
+        keys, told = Node(self.crew), Node(self.crew)
+        self.crew.work("hash-rows", "hash_rows", y.compute_now(), seed, keys.key)
+        names = (keys.key, weights.compute_now())
+        answers, _ = self.crew.exchange("tell-apart", "split_equal", names, tell_apart)
+        self.crew.answered("keep-keys", "keep_keys", answers, told.key)
+        return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
         keys = Node(self.crew)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PATIENCE = 10
 
 
-def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
+def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) -> DaskCrew:
     """Load all partitions onto workers, and give each worker a store of its own.
 
     Parameters
@@ -33,17 +33,20 @@ def spread(client: Client, X, y, sample_weight=None) -> DaskCrew:
     y : dask array or series, or array-like
         With the partitions of X, or with known lengths.
     sample_weight : like y, or None
+    has_numbers : bool
+        Whether y are numbers, not classes.
     """
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     blocks = row_blocks(X.rechunk({1: -1}) if hasattr(X, "rechunk") else X)
-    labels, weights = aligned(y, X, "y"), aligned(sample_weight, X, "sample_weight")
+    labels = aligned(y, X, "y", most_dimensions=2 if has_numbers else 1)
+    weights = aligned(sample_weight, X, "sample_weight")
     if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
         raise ValueError(
             "X, y and sample_weight must have the same partitions: make y a Dask series or array "
             "with those of X, or X an array of known lengths, X.to_dask_array(lengths=True)."
         )
-    check, name = require("dask", "dask").delayed(partition), uuid4().hex
+    check, name = require("dask", "dask").delayed(partial(partition, has_numbers)), uuid4().hex
     pieces = [
         check(number, *each, dask_key_name=("mbkl-load", name, number))
         for number, each in enumerate(zip_longest(blocks, labels, weights))
@@ -90,11 +93,11 @@ def row_blocks(X) -> list:
         return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
     raise TypeError(
         f"X must be an array or a dataframe of Dask, got {type(X).__name__}; for others there is "
-        "mbkl.MBKLClassifier."
+        "mbkl.MBKLClassifier and mbkl.MBKLRegressor."
     )
 
 
-def aligned(values, X, name: str) -> list:
+def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
     """Return the partitions of labels or weights, cut as those of X; none of None."""
     if values is None:
         return []
@@ -102,8 +105,10 @@ def aligned(values, X, name: str) -> list:
     if not hasattr(values, "to_delayed"):
         values = array.from_array(np.asarray(values), chunks=-1)
     if isinstance(values, array.Array):
-        if values.ndim != 1:
-            raise ValueError(f"{name} must have one dimension, got {values.ndim}.")
+        if not 1 <= values.ndim <= most_dimensions:
+            allowed = "one dimension" if most_dimensions == 1 else "one or two dimensions"
+            raise ValueError(f"{name} must have {allowed}, got {values.ndim}.")
+        values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
         lengths = X.chunks[0] if isinstance(X, array.Array) else (np.nan,)
         known = not np.isnan([*lengths, *values.chunks[0]]).any()
         if known:
@@ -111,11 +116,11 @@ def aligned(values, X, name: str) -> list:
                 raise ValueError(
                     f"{name} has {values.shape[0]:,} entries, but X has {sum(lengths):,} rows."
                 )
-            values = values.rechunk((lengths,))
+            values = values.rechunk({0: lengths})
     return row_blocks(values)
 
 
-def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
+def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
     """Return one partition as arrays, or say what is wrong with it."""
     where = f"Partition {number}"
     dtype = np.dtype(np.float32 if _is_float32(X) else np.float64)
@@ -128,12 +133,14 @@ def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
         raise ValueError(f"X must have two dimensions, got {values.ndim}.")
     if np.isinf(values).any():
         raise ValueError(f"{where} of X has infinite values; remove or clip them.")
-    labels = column_or_1d(y)
+    labels = np.asarray(y) if has_numbers and np.ndim(y) == 2 else column_or_1d(y)
     if len(labels) != len(values):
         raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
     if pandas_isna(labels).any():
         raise ValueError(f"{where} of y has missing labels.")
-    if len(labels):
+    if has_numbers:
+        labels = _as_numbers(labels, where)
+    elif len(labels):
         check_classification_targets(labels)
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
@@ -144,6 +151,16 @@ def partition(number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
         if not (weights >= 0).all() or np.isinf(weights).any():
             raise ValueError(f"{where} of sample_weight has entries that are no weights.")
     return np.ascontiguousarray(values), labels, weights
+
+
+def _as_numbers(targets: NDArray, where: str) -> NDArray[np.float64]:
+    try:
+        numbers = targets.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} of y has targets that are no numbers: {error}") from error
+    if np.isinf(numbers).any():
+        raise ValueError(f"{where} of y has infinite targets; remove or clip them.")
+    return numbers
 
 
 def pandas_isna(labels: NDArray) -> NDArray[np.bool_]:

@@ -172,6 +172,21 @@ class RemoteRows(NDArrayOperatorsMixin):
             raise TypeError("Only integers can be added up over the rows of all workers.")
         return np.sum(self._reduce("total"), axis=0)
 
+    def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
+        """Return the sum of the integers of each group's rows."""
+        totals = np.zeros(n_groups, dtype=np.int64)
+        for groups, own in self._reduce("group_totals", group.compute_now()):
+            totals[groups] += own
+        return totals
+
+    def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
+        """Return the sum of the integers of rows whose number is below each bound."""
+        return np.sum(self._reduce("totals_below", integers.compute_now(), bounds), axis=0)
+
+    def collected(self) -> NDArray:
+        """Return the numbers of all rows, here."""
+        return np.concatenate(self._reduce("fetch"))
+
     def histogram(self, codes: Node) -> NDArray[np.int64]:
         """Return the sums over the rows in each cell."""
         program = self._node.program()

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import choose_loops
+from mbkl.engine.arrays import group_totals
 from mbkl.engine.bundles import Bundling
 from mbkl.engine.codes import BundledCodes, DenseCodes
-from mbkl.engine.rows import ArrayRows, ranges_of_blocks
+from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
+from mbkl.maps.growing_rows import GrowingRows
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,17 @@ class Store:
 
     def classes(self) -> list[NDArray]:
         """Return the labels that occur."""
-        return [np.unique(labels) for labels in self._labels]
+        return [distinct(labels) for labels in self._labels]
+
+    def pieces(self) -> list[tuple[NDArray, NDArray, NDArray]]:
+        """Hand over all partitions."""
+        found = list(zip(self._X, self._labels, self._weights, strict=True))
+        self._X, self._labels, self._weights = [], [], []
+        return found
 
     def encode(self, classes: NDArray, y: int, weights: int) -> None:
         """Keep classes as numbers, and the weights, under these names."""
-        numbers = [np.searchsorted(classes, labels) for labels in self._labels]
+        numbers = [_places(classes, labels) for labels in self._labels]
         self._objects[y] = np.concatenate([np.empty(0, np.intp), *numbers])
         self._objects[weights] = np.concatenate([np.empty(0), *self._weights])
         self._labels, self._weights = [], []
@@ -218,6 +226,21 @@ class Store:
         """Return the sum of each column of integers."""
         return self._objects[key].sum(axis=0)
 
+    def fetch(self, key: int) -> NDArray:
+        """Return the numbers of all rows."""
+        return self._objects[key]
+
+    def group_totals(self, key: int, group: int) -> tuple[NDArray, NDArray[np.int64]]:
+        """Return the groups that rows are of, and the sum of the integers of each."""
+        groups, place = np.unique(self._objects[group], return_inverse=True)
+        return groups, group_totals(self._objects[key], place, groups.size)
+
+    def totals_below(self, key: int, integers: int, bounds: NDArray) -> NDArray[np.int64]:
+        """Return the sum of the integers of rows whose number is below each bound."""
+        values, weights = self._objects[key], self._objects[integers]
+        place = np.searchsorted(bounds, values, side="right")
+        return np.cumsum(group_totals(weights, place, bounds.size + 1))[:-1]
+
     def find(self, key: int, rows: int) -> int:
         """Keep which rows are not zero; return how many."""
         self._objects[rows] = np.flatnonzero(self._objects[key])
@@ -230,6 +253,42 @@ class Store:
     def pick_codes(self, codes: int, rows: int) -> NDArray:
         """Return the codes of some rows."""
         return self._objects[codes].values[:, self._objects[rows]]
+
+    # Ferns that grow ---------------------------------------------------------------------------
+
+    def split_equal(self, keys: int, integers: int, n_parts: int) -> list:
+        """Return keys and weights of all rows, in order and divided by key."""
+        own, weights = self._objects[keys], self._objects[integers]
+        order = np.lexsort((weights, own))
+        cuts = np.searchsorted(own[order], _bounds(n_parts))
+        whole = (own[order], weights[order], order)
+        return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+
+    def keep_keys(self, answers: Sequence[tuple], key: int) -> None:
+        """Keep keys that tell equal rows apart."""
+        order = np.concatenate([rows for rows, _ in answers])
+        told = np.empty(order.size, np.uint64)
+        told[order] = np.concatenate([keys for _, keys in answers])
+        self._objects[key] = told
+
+    def grow(self, key: int, codes: int, objective, y: int, weights: int, keys: int, seed: int):
+        """Keep rows to grow ferns on."""
+        own = self._objects
+        rows = GrowingRows(own[codes], objective, own[y], own[weights], own[keys], seed)
+        own[key] = rows
+
+    def growing(self, key: int, method: str, *arguments) -> Any:
+        """Let the rows that ferns grow on take a step."""
+        return getattr(self._objects[key], method)(*arguments)
+
+    def growing_sample(self, key: int, *arguments) -> tuple[NDArray, NDArray]:
+        """Return codes and residuals of a sample."""
+        sample = self._objects[key].sample(*arguments)
+        return sample.codes, sample.residuals
+
+    def keep_training_weights(self, key: int, weights: int) -> None:
+        """Keep the weights, zero for rows that take no part."""
+        self._objects[weights] = self._objects[key].training_weights()
 
     # Equal rows -----------------------------------------------------------------------------
 
@@ -262,15 +321,29 @@ class Store:
         """Keep numbers of rows."""
         self._objects[key] = rows
 
-    def smallest_hashes(self, sums: int, seed: int, y: int, quota: int) -> tuple:
-        """Return the rows of each class with the smallest hashes, as many as the quota."""
+    def smallest_hashes(self, sums: int, seed: int, y: int, kinds: int, quota: int) -> tuple:
+        """Return the rows of each kind with the smallest hashes, as many as the quota."""
         hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
+        own = self._objects[kinds]
         chosen = [
             rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-            for rows in (np.flatnonzero(labels == label) for label in np.unique(labels))
+            for rows in (np.flatnonzero(own == kind) for kind in np.unique(own))
         ]
         rows = np.concatenate([np.empty(0, np.intp), *chosen])
-        return hashes[rows], labels[rows], rows
+        return hashes[rows], labels[rows], rows, own[rows]
+
+
+def distinct(labels: NDArray) -> NDArray:
+    """Return the different labels, or rows of several targets, in order."""
+    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+
+
+def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+    """Return the place of each label among all, which are in order."""
+    if labels.ndim == 1:
+        return np.searchsorted(classes, labels)
+    together = np.concatenate([classes, labels])
+    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
 
 
 def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
@@ -298,6 +371,20 @@ def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
         for store in range(len(found))
     ]
     return answers, chosen.size
+
+
+def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
+    """Return keys that tell equal rows of several stores apart, for each store.
+
+    Parameters
+    ----------
+    parts : sequence of (keys, weights, rows)
+        One of each store.
+    """
+    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
+    ends = np.cumsum([own[2].size for own in parts])[:-1]
+    told = np.split(told_apart(keys, weights), ends)
+    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
 
 
 def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:

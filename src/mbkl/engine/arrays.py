@@ -59,9 +59,39 @@ def to_host(array: Values) -> NDArray:
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
 
 
+def numbers_below(count: int, reference: Values) -> Values:
+    """Return the numbers from zero on, on the device of another array."""
+    if is_numpy(reference):
+        return np.arange(count)
+    return namespace(reference).arange(count, device=reference.device)
+
+
 def look_up(table: NDArray, index: Values) -> Values:
     """Return the entries of a table that an array of the rows asks for."""
-    return index.apply(np.take, table, index) if hasattr(index, "apply") else table[index]
+    if hasattr(index, "apply"):
+        return index.apply(np.take, table, index, axis=0)
+    return table[index]
+
+
+def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.int64]:
+    """Return the sum of the integers of each group's rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_totals(np.array([1, 2, 4]), np.array([0, 2, 0]), 3)
+    array([5, 0, 2])
+    """
+    if hasattr(integers, "group_totals"):
+        return integers.group_totals(group, n_groups)
+    totals = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(totals, group, integers)
+    return totals
+
+
+def collected(array: Values) -> NDArray:
+    """Return an array of NumPy that is here, wherever its rows are."""
+    return array.collected() if hasattr(array, "collected") else to_host(array)
 
 
 def running_sum(values: Values) -> Values:

@@ -166,6 +166,16 @@ class Codes:
         """Return the first cell of each of some groups, when the others are gone."""
         return offsets_of(np.diff(self.offsets)[groups])
 
+    # What growing ferns asks of codes of a byte -----------------------------------------------
+
+    def take_some(self, groups: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray:
+        """Return the codes of some rows in some groups, here."""
+        raise NotImplementedError
+
+    def fern_cells(self, groups, cuts, members, leading: NDArray, cells: NDArray) -> None:
+        """Write the cell of each row in a fern; see `Twins.fern_cells`."""
+        raise NotImplementedError
+
     # Where numbers of rows and of cells are ---------------------------------------------------
 
     def place(self, array, dtype=None) -> Any:
@@ -226,6 +236,12 @@ class DenseCodes(Codes):
 
     def keep_groups(self, groups) -> DenseCodes:
         return replace(self, values=self.values[groups], offsets=self.kept_offsets(groups))
+
+    def take_some(self, groups, rows) -> NDArray:
+        return self.loops.take_some(self.values, groups, rows)
+
+    def fern_cells(self, groups, cuts, members, leading, cells) -> None:
+        self.loops.fern_cells(self.values, groups, cuts, members, leading, cells)
 
     def bundled(self) -> Codes:
         plan = bundling(self.offsets, self.n_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,7 @@ class Compiled(Twins):
     def bin_ferns(self, X, ferns: Any) -> NDArray:
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
-        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, values)
+        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns), values)
         self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
         return values
 
@@ -133,18 +133,18 @@ class Compiled(Twins):
         self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
-    def _map(self, task: Callable[[int], Any], starts) -> list:
-        if self.n_threads == 1 or len(starts) == 1:
-            return super()._map(task, starts)
-        return list(_pool(self.n_threads).map(task, starts))
+    def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
+        if self.n_threads == 1 or len(numbers) == 1:
+            return super().each(task, numbers)
+        return list(_pool(self.n_threads).map(task, numbers))
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((len(groups), len(rows)), dtype=values.dtype)
         self.share(len(groups), taken.size, growth_loops.take_some, values, groups, rows, taken)
         return taken
 
-    def fern_cells(self, values, features, cuts, leading, cells) -> None:
-        arguments = (values, features, cuts, leading, cells)
+    def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
+        arguments = (values, features, cuts, members, leading, cells)
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
@@ -243,3 +243,10 @@ def _child_of_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_child_of_fork)
+
+
+def _sets(ferns: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the sets of levels that stumps ask about; none where all have thresholds."""
+    if ferns.sets is None:
+        return np.full(ferns.features.size, -1), np.zeros(0, bool), np.zeros(0, np.int64)
+    return ferns.sets.starts, ferns.sets.members, ferns.sets.n_levels

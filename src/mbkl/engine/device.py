@@ -8,18 +8,24 @@ bfloat16 pieces where precision matters, and one where a direction is enough.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_host
+from mbkl.engine import torch_loops
+from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_fixed_point, to_host
 from mbkl.engine.codes import Codes, DenseCodes
-from mbkl.engine.rows import Rows, steps
+from mbkl.engine.rows import Rows, Sample, key_factors, steps, to_float32
+from mbkl.engine.torch_keys import FIRST_BIT, bits_of, scramble, starts_of_runs, told_apart
+from mbkl.engine.torch_loops import PlacedFerns
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.extras import require
 
@@ -39,6 +45,8 @@ _BLOCK_CODES = 64_000_000
 # Rows that take up more of the free memory than this are sent again for each pass over them.
 _SHARE_OF_MEMORY = 0.3
 _UPLOAD_BYTES = 256_000_000
+# Arrays of models that predict, on devices.
+_kept: dict[tuple[int, str], Any] = {}
 # Codes of rows that are scored at once.
 _SCORED_CODES = 1_000_000_000
 
@@ -68,12 +76,83 @@ class Device:
         self.device = self.torch.device(name)
         self.precise = True
         self.block_rows = _BLOCK_ROWS
+        self.choosers: dict[Any, Any] = {}
 
     def place(self, array, dtype=None) -> Tensor:
         """Return an array as a tensor on the device."""
         if isinstance(array, np.ndarray):  # Torch takes no negative strides, nor read-only memory
             array = np.require(array, requirements=["C", "W"])
         return self.torch.as_tensor(array, dtype=dtype, device=self.device)
+
+    def keep(self, array: NDArray, dtype=None) -> Tensor:
+        """Return an array as a tensor on the device, that stays there as long as the array."""
+        key = (id(array), str(self.device))
+        if key not in _kept:
+            _kept[key] = self.place(array, dtype)
+            weakref.finalize(array, _kept.pop, key, None)
+        return _kept[key]
+
+    @property
+    def can_record(self) -> bool:
+        """Whether kernels can be recorded, and started again at once."""
+        return self.loops is not torch_loops
+
+    def repeated(self, run: Callable[[], Tensor], can_record: bool) -> Callable[[], Tensor]:
+        """Return a function that does the same, of many small kernels, and faster from now on.
+
+        Parameters
+        ----------
+        run : callable
+            Waits for nothing, and reads and writes the same tensors every time.
+        can_record : bool
+            Else it is returned as it is.
+        """
+        if not can_record:
+            return run
+        found: list[Any] = []
+
+        def call() -> Tensor:
+            if not found:  # kernels are compiled
+                found.append(None)
+                return run()
+            if found[0] is None:
+                found[0] = self.record(run)
+            replay, result = found[0]
+            replay()
+            return result
+
+        return call
+
+    def record(self, run: Callable[[], Tensor]) -> tuple[Callable[[], Any], Tensor]:
+        """Return what starts all kernels of a function at once, and what they write the result to.
+
+        Nothing is computed while they are recorded.
+        """
+        torch = self.torch
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)
+        # Recordings of an earlier model must not be freed while another is made.
+        was_collecting = gc.isenabled()
+        gc.disable()
+        torch.cuda.synchronize(self.device)
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                found = run()
+            finally:
+                graph.capture_end()
+                if was_collecting:
+                    gc.enable()
+        torch.cuda.current_stream(self.device).wait_stream(stream)
+        return graph.replay, found
+
+    @cached_property
+    def loops(self) -> Any:
+        """Loops over ferns: fused where Triton is there."""
+        if self.device.type != "cuda" or importlib.util.find_spec("triton") is None:
+            return torch_loops
+        from mbkl.engine import triton_loops
+
+        return triton_loops
 
     def row_dtype(self, n_columns: int) -> torch.dtype:
         """Return the data type of the scores of rows: single where products are coarser."""
@@ -106,7 +185,9 @@ class Device:
             return self.place(np.ascontiguousarray(X))
         dtype = torch.from_numpy(X[:1].copy()).dtype
         tensor = torch.empty(X.shape, dtype=dtype, device=self.device)
-        step = max(_UPLOAD_BYTES // (X.itemsize * X.shape[1]), 1)
+        # Page-locked memory takes long to get: no more than an eighth of the rows.
+        n_bytes = min(_UPLOAD_BYTES, X.nbytes // 8)
+        step = max(n_bytes // (X.itemsize * X.shape[1]), 1)
         buffers = [torch.empty((step, X.shape[1]), dtype=dtype, pin_memory=True) for _ in "ab"]
         events = [torch.cuda.Event() for _ in buffers]
         with torch.cuda.device(self.device):
@@ -290,9 +371,9 @@ class DeviceCodes(Codes):
     def renumbered(self, groups, numbers: NDArray, offsets) -> DeviceCodes:
         values = self.device.empty_codes(groups.size, self.n_rows, numbers.dtype)
         table = self.place(numbers.astype(np.int64)).to(values.dtype)
-        first = self.place(self.offsets[:-1])
-        for position, group in enumerate(self.place(groups)):
-            values[position] = table[self.values[group].long() + first[group]]
+        for position, group in enumerate(groups.tolist()):
+            own = table[int(self.offsets[group]) : int(self.offsets[group + 1])]
+            values[position] = own[self.values[group].long()]
         return replace(self, values=values, offsets=offsets)
 
     def counts(self) -> NDArray[np.int64]:
@@ -369,6 +450,37 @@ class DeviceRows(Rows):
         nothing = low > high
         return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high), to_host(missing)
 
+    def keys(self, y, seed: int) -> NDArray[np.uint64]:
+        return to_host(self._keys(y, seed)).view(np.uint64)
+
+    def keys_apart(self, y, weights, seed: int) -> Tensor:
+        """Return such numbers of which equal rows have different ones; as signed ones, there."""
+        return told_apart(self._keys(y, seed), self.device.place(weights))
+
+    def _keys(self, y, seed: int) -> Tensor:
+        torch = self.device.torch
+        factors = key_factors(self.shape[1], seed).view(np.int64)
+        keys = torch.zeros(self.shape[0], dtype=torch.int64, device=self.device.device)
+        if y is not None:
+            keys = scramble(self.device.place(y).long() * int(factors[-1]))
+        by_column = self.device.place(factors[:-1])
+        for rows, block in self._on_device(4 * self.shape[1]):
+            keys[rows] += (bits_of(block) * by_column).sum(dim=1)
+        return scramble(keys)
+
+    def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
+        torch = self.device.torch
+        keys, order = (self._keys(y, seed) ^ FIRST_BIT).sort(stable=True)
+        starts = starts_of_runs(keys).nonzero()[:, 0]
+        integers, unit = to_fixed_point(weights[:, None])
+        running = self.device.place(integers[:, 0])[order].cumsum(0)
+        ends = torch.cat([starts[1:], starts.new_tensor([keys.numel()])])[:n_rows]
+        mass = running[ends - 1].diff(prepend=running.new_zeros(1))
+        rows = to_host(order[starts[:n_rows]])
+        labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
+        X = to_float32(self.take(rows))
+        return Sample(X, labels, to_host(mass) * unit, starts.numel())
+
     def bin(self, features, edges) -> DeviceCodes:
         torch, place = self.device.torch, self.device.place
         values = self.device.empty_codes(features.size, self.shape[0], edges.code_dtype)
@@ -385,26 +497,20 @@ class DeviceRows(Rows):
         return DeviceCodes(values, edges.cell_offsets, self.device, self.loops)
 
     def bin_ferns(self, ferns) -> DeviceCodes:
-        torch, place = self.device.torch, self.device.place
         values = self.device.empty_codes(ferns.n_maps, self.shape[0], ferns.numbers.dtype)
-        features, thresholds = place(ferns.features), place(ferns.thresholds)
-        numbers = place(ferns.numbers.astype(np.int64)).to(values.dtype)
-        n_bits = np.log2(ferns.n_raw).astype(np.int64)
-        depths = np.diff(ferns.offsets)
-        for fern in range(ferns.n_maps):
-            own = slice(int(ferns.offsets[fern]), int(ferns.offsets[fern + 1]))
-            hashed = depths[fern] > n_bits[fern]
-            # Products of 64-bit integers wrap around alike, signed or not.
-            factor = int(ferns.factors[fern].astype(np.int64)) if hashed else 1
-            shift, mask = 64 - int(n_bits[fern]), int(ferns.n_raw[fern]) - 1
-            for rows, block in self._on_device(4 * int(depths[fern])):
-                yes = block[:, features[own]].float() > thresholds[own]
-                digits = 2 ** torch.arange(int(depths[fern]) - 1, -1, -1, device=self.device.device)
-                outcome = (yes * digits).sum(1)
-                if hashed:
-                    outcome = ((outcome * factor) >> shift) & mask
-                values[fern, rows] = numbers[outcome + int(ferns.raw_offsets[fern])]
+        placed = place_ferns(ferns, self.device)
+        for rows, block in self._on_device(self.shape[1]):
+            self.device.loops.fern_codes(block, placed, values[:, rows])
         return DeviceCodes(values, ferns.cell_offsets, self.device, self.loops)
+
+    def score_ferns(self, ferns, tables: NDArray) -> NDArray[np.float64]:
+        placed, entries = place_ferns(ferns, self.device), self.device.keep(tables)
+        scores = np.zeros((self.shape[0], tables.shape[1]))
+        for rows, block in self._on_device(self.shape[1] + tables.shape[1]):
+            found = entries.new_zeros((len(block), tables.shape[1]))
+            self.device.loops.fern_scores(block, placed, entries, found)
+            scores[rows] = to_host(found)
+        return scores
 
     def score(self, features, edges, tables) -> NDArray[np.float64]:
         """Return the sum of table entries of each row."""
@@ -413,6 +519,47 @@ class DeviceRows(Rows):
         for rows in steps(self.shape[0], _SCORED_CODES // max(features.size, 1)):
             scores[rows] = to_host(self.block(rows).bin(features, edges).gather(placed))
         return scores
+
+
+def place_ferns(ferns, device: Device) -> PlacedFerns:
+    """Return ferns on a device, where their numbers stay as long as they are here."""
+    place = device.place
+    depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
+    hashed = depths > n_bits
+    return PlacedFerns(
+        place(ferns.features.astype(np.int64)),
+        place(ferns.thresholds, device.torch.float32),
+        place(ferns.offsets),
+        place(np.where(hashed, ferns.factors, np.uint64(1)).view(np.int64)),
+        place(np.where(hashed, 64 - n_bits, 0)),
+        place(ferns.n_raw - 1),
+        place(ferns.raw_offsets),
+        device.keep(ferns.numbers, None if ferns.numbers.itemsize == 1 else device.torch.int32),
+        place(ferns.cell_offsets),
+        depths,
+    )
+
+
+def device_for(device: str, n_codes: float, worth_it: float) -> str:
+    """Return where codes are to be: a GPU is for many of them.
+
+    Parameters
+    ----------
+    device : str
+        "auto" is a GPU where there is one.
+    n_codes, worth_it : float
+        Codes, and how many of them are worth a GPU; Torch on the CPU is for trying.
+
+    Examples
+    --------
+    >>> device_for("auto", 1_000, 1_000_000), device_for("torch", 1_000, 1_000_000)
+    ('cpu', 'torch')
+    """
+    if device in ("cpu", "torch"):
+        return device
+    if device != "auto":
+        return device if n_codes >= worth_it else "cpu"
+    return "cuda" if n_codes >= worth_it and has_gpu("cuda") else "cpu"
 
 
 def device_of(device: str) -> Device:
@@ -426,7 +573,8 @@ def device_of(device: str) -> Device:
     if device == "torch":
         return Device("cpu")
     if device.split(":")[0] != "cuda":
-        raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:1', ... or 'torch', got {device!r}.")
+        known = "'auto', 'cpu', 'cuda', 'cuda:1', ... or 'torch'"
+        raise ValueError(f"device must be {known}, got {device!r}.")
     if not has_gpu(device):
         raise RuntimeError(
             f"device={device!r} needs a GPU that Torch can use, and there is none; "

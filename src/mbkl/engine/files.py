@@ -65,38 +65,49 @@ class DiskArray:
         """Write one block."""
         data = np.ascontiguousarray(values, dtype=self.dtype)
         if data.size:
-            self._seek(rows)
+            self._file.seek(self._place(rows))
             left = data.data.cast("B")
             while left:
                 left = left[self._file.write(left) :]
 
-    def read(self, rows: slice) -> NDArray:
-        """Read one block."""
-        values = np.empty((self.shape[0], rows.stop - rows.start), dtype=self.dtype)
-        if values.size:
-            self._seek(rows)
-            left = values.data.cast("B")
-            while left:
-                done = self._file.readinto(left)
-                if not done:
-                    raise OSError("A file of codes ends too early; was the disk full?")
-                left = left[done:]
+    def read(self, rows: slice, groups: NDArray[np.intp] | None = None) -> NDArray:
+        """Read one block, or some groups of it."""
+        length = rows.stop - rows.start
+        if groups is None:
+            values = np.empty((self.shape[0], length), dtype=self.dtype)
+            self._read_into(values, self._place(rows))
+            return values
+        values = np.empty((len(groups), length), dtype=self.dtype)
+        for group, own in zip(groups, values, strict=True):
+            self._read_into(own, self._place(rows) + int(group) * own.nbytes)
         return values
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        """Yield all blocks with their rows, reading the next one ahead."""
+    def _read_into(self, values: NDArray, place: int) -> None:
+        if not values.size:
+            return
+        self._file.seek(place)
+        left = values.data.cast("B")
+        while left:
+            done = self._file.readinto(left)
+            if not done:
+                raise OSError("A file of codes ends too early; was the disk full?")
+            left = left[done:]
+
+    def blocks(self, groups: NDArray[np.intp] | None = None) -> Iterator[tuple[slice, NDArray]]:
+        """Yield all blocks, or some groups of them, with their rows; the next is read ahead."""
         slices = list(self.block_slices())
         with ThreadPoolExecutor(1, thread_name_prefix="mbkl-read-ahead") as reader:
-            coming = reader.submit(self.read, slices[0]) if slices else None
+            coming = reader.submit(self.read, slices[0], groups) if slices else None
             for position, rows in enumerate(slices):
                 assert coming is not None
                 block = coming.result()
                 if position + 1 < len(slices):
-                    coming = reader.submit(self.read, slices[position + 1])
+                    coming = reader.submit(self.read, slices[position + 1], groups)
                 yield rows, block
 
-    def _seek(self, rows: slice) -> None:
-        self._file.seek(rows.start * self.shape[0] * self.dtype.itemsize)
+    def _place(self, rows: slice) -> int:
+        """Return where in the file a block begins."""
+        return rows.start * self.shape[0] * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -140,17 +151,26 @@ class FileCodes(Codes):
             taken.write(own, self._pick(rows[own]))
         return replace(self, array=taken)
 
-    def _pick(self, rows: NDArray[np.intp]) -> NDArray:
+    def _pick(self, rows: NDArray[np.intp], groups: NDArray[np.intp] | None = None) -> NDArray:
         """Return the codes of some rows, in the given order, from the blocks that have any."""
+        n_groups = self.n_groups if groups is None else len(groups)
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
-        picked = np.empty((self.n_groups, rows.size), dtype=self.array.dtype)
+        picked = np.empty((n_groups, rows.size), dtype=self.array.dtype)
         for block in self.array.block_slices():
             first, last = np.searchsorted(ordered, [block.start, block.stop])
             if first < last:
                 inside = ordered[first:last] - block.start
-                picked[:, order[first:last]] = self.array.read(block)[:, inside]
+                picked[:, order[first:last]] = self.array.read(block, groups)[:, inside]
         return picked
+
+    def take_some(self, groups, rows) -> NDArray:
+        return self._pick(rows, groups)
+
+    def fern_cells(self, groups, cuts, members, leading, cells) -> None:
+        places = np.arange(len(groups))
+        for rows, block in self.array.blocks(groups):
+            self.loops.fern_cells(block, places, cuts, members, leading[rows], cells[rows])
 
     def renumbered(self, groups, numbers, offsets) -> FileCodes:
         def renumber(block: NDArray) -> NDArray:

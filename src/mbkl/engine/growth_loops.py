@@ -23,13 +23,18 @@ def take_some(values, groups, rows, taken, start, stop):
 
 
 @jit
-def fern_cells(values, features, cuts, leading, cells, start, stop):
-    """OUT cells[start:stop]: a leading digit, then whether each code is above its cut."""
+def fern_cells(values, features, cuts, members, leading, cells, start, stop):
+    """OUT cells[start:stop]: a leading digit, then the answers of each row to the stumps."""
     out = cells[start:stop]
     out[:] = leading[start:stop]
     for level in range(features.shape[0]):
         codes = values[features[level], start:stop]
         cut = cuts[level]
+        if cut < 0:
+            own = members[level]
+            for row in range(stop - start):
+                out[row] = 2 * out[row] + own[codes[row]]
+            continue
         for row in range(stop - start):
             out[row] = 2 * out[row] + (codes[row] > cut)
 

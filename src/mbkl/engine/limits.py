@@ -36,12 +36,21 @@ FEW_ROWS_OF_A_FILE = 4_096
 # (python -m benchmarks.speed uci).
 FEW_ROWS_OF_FERNS = 200
 
+# Codes times columns of a pass below which a GPU would wait for the calls of its kernels longer
+# than the cores beside it take; all those of grown ferns, which are read once, and of rows that
+# are predicted, which have to be sent there (python -m benchmarks.gpu).
+CODES_ON_A_DEVICE = 100_000_000
+GROWN_CODES_ON_A_DEVICE = 10_000_000
+CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
+
 # Which solver (mbkl.solvers.choose)
 
 # Step 2 with the squared hinge, up to so many rows and with more weights than rows: through the
 # kernel matrix of the rows, which serves all classes, costs and folds.
 # `python -m benchmarks.speed.growth`
 FEW_ROWS_GRAM = 4_000
+# The same for losses of numbers that take several steps, and whose cost is searched for.
+FEW_ROWS_OTHER_LOSSES = 1_500
 # A search over maps and costs looks at so many rows: as many as the kernel matrix is fast for.
 ROWS_OF_A_SEARCH = FEW_ROWS_GRAM
 # Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
@@ -73,6 +82,10 @@ WORTH_THREADS = 500
 # `python -m benchmarks.speed.growth`
 WORTH_A_COMMON_PART = 600
 
+# So many rows are scored by models that have not seen them, for one temperature: more take longer
+# and change its log loss by less than a thousandth.
+ROWS_LEFT_OUT = 500
+
 # Some of the maps (mbkl.solvers.working_sets and barrier)
 
 # Step 1 with up to so many pairs begins with so many maps, and adds as many a round.
@@ -92,3 +105,6 @@ WORTH_LEAVING_OUT = 0.4
 
 # Rows above which maps="auto" grows ferns in place of random ones (python -m benchmarks.suite).
 ROWS_OF_GROWTH = 10_000
+# The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
+# say, and these are drawn for as many rows as the kernel matrix is fast for.
+ROWS_OF_GROWTH_FOR_NUMBERS = 20_000

@@ -356,7 +356,33 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
 
 
 @jit
-def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, codes, start, stop):
+def _level_cells(values, n_levels):
+    """IN and OUT values: level numbers as cells, 0 where one is missing, the last where new."""
+    most = np.float32(n_levels)
+    for row in range(values.shape[0]):
+        value = values[row]
+        if value != value:
+            values[row] = np.float32(0.0)
+        else:
+            values[row] = np.floor(min(max(value, np.float32(0.0)), most)) + np.float32(1.0)
+
+
+@jit
+def bin_ferns(
+    X,
+    features,
+    thresholds,
+    offsets,
+    factors,
+    raw_offsets,
+    numbers,
+    set_starts,
+    members,
+    n_levels,
+    codes,
+    start,
+    stop,
+):
     """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
     one, zero = np.uint64(1), np.uint64(0)
     same_type = thresholds.astype(np.float32)  # exact
@@ -368,10 +394,18 @@ def bin_ferns(X, features, thresholds, offsets, factors, raw_offsets, numbers, c
         for row in range(n_rows):
             for feature in range(X.shape[1]):
                 block[feature, row] = X[first + row, feature]
+        for feature in range(n_levels.shape[0]):
+            if n_levels[feature] > 0:
+                _level_cells(block[feature, :n_rows], n_levels[feature])
         for fern in range(offsets.shape[0] - 1):
             outcome[:n_rows] = zero
             for stump in range(offsets[fern], offsets[fern + 1]):
                 values, threshold = block[features[stump]], same_type[stump]
+                if set_starts[stump] >= 0:
+                    own = members[set_starts[stump] :]
+                    for row in range(n_rows):
+                        outcome[row] = (outcome[row] << one) | np.uint64(own[np.intp(values[row])])
+                    continue
                 for row in range(n_rows):
                     outcome[row] = (outcome[row] << one) | np.uint64(values[row] > threshold)
             table = numbers[raw_offsets[fern] : raw_offsets[fern + 1]]

@@ -6,7 +6,8 @@ Rows of this file are in memory, or read block by block, and their codes are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +22,9 @@ from mbkl.engine.twins import TWINS, Twins, as_float32
 # Values read at a time: a few megabytes.
 _VALUES_AT_ONCE = 1_000_000
 _SPARSE_VALUES_AT_ONCE = 4_000_000
+_CODES_AT_ONCE = 4_000_000
 # An odd number whose multiples are as good as random: 2^64 by the golden ratio.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,33 @@ class Sample:
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
     n_different: int = 0
+
+
+def copies_of(keys: Sequence[Hashable], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many samples each of the merged rows stands for, as far as can be told.
+
+    A weight may be a number of equal samples, or how much a single one matters. Where rows of
+    several classes are equal in everything else, samples repeat: their weights are numbers of
+    samples where they are whole, and otherwise the lightest is one. All other rows count for one.
+
+    Parameters
+    ----------
+    keys : list
+        The same for rows that differ in their class only.
+    weights : ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copies_of(["a", "a", "b"], np.array([4.0, 6.0, 9.0])).tolist()
+    [2.0, 3.0, 1.0]
+    """
+    counts = Counter(keys)
+    is_shared = np.array([counts[key] > 1 for key in keys], dtype=bool)
+    shared = weights[is_shared]
+    are_whole = shared.size > 0 and shared.max() < 2**53 and (shared == np.rint(shared)).all()
+    unit = np.gcd.reduce(shared.astype(np.int64)) if are_whole else shared.min(initial=np.inf)
+    return np.where(is_shared, weights / unit, 1.0)
 
 
 class Rows:
@@ -109,6 +138,10 @@ class Rows:
             keys[rows] += _bits(block) @ factors
         return scramble(keys)
 
+    def keys_apart(self, y, weights, seed: int) -> Any:
+        """Return such numbers of which equal rows have different ones."""
+        return told_apart(self.keys(y, seed), weights)
+
     def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
         """Draw rows by a hash of their values, and merge equal ones of the same class.
 
@@ -138,7 +171,7 @@ class Rows:
         np.add.at(mass, place, integers[:, 0])
         rows = first[:n_rows]
         labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
-        return Sample(_to_float32(self.take(rows)), labels, mass[:n_rows] * unit, distinct.size)
+        return Sample(to_float32(self.take(rows)), labels, mass[:n_rows] * unit, distinct.size)
 
     def values(self, weights, n_rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
         """Return rows that tell how values are distributed, and their weights: some of many."""
@@ -160,6 +193,17 @@ class Rows:
     def bin_ferns(self, ferns: Any) -> Codes:
         """Return the cell of each fern that each row falls in."""
         raise NotImplementedError
+
+    def block(self, rows: slice) -> Rows:
+        """Return some rows next to each other."""
+        raise NotImplementedError
+
+    def score_ferns(self, ferns: Any, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum of the table entries of the cells of each row."""
+        scores = np.empty((self.shape[0], tables.shape[1]))
+        for block in steps(self.shape[0], _CODES_AT_ONCE // max(ferns.n_maps, 1)):
+            scores[block] = self.block(block).bin_ferns(ferns).gather(tables)
+        return scores
 
     def release(self) -> None:
         """Forget the rows: their codes are all that is needed from now on."""
@@ -312,7 +356,8 @@ class SparseRows(Rows):
 
     def bin_ferns(self, ferns) -> DenseCodes:
         used, places = np.unique(ferns.features, return_inverse=True)
-        narrow = replace(ferns, features=places)
+        sets = None if ferns.sets is None else ferns.sets.of_columns(used)
+        narrow = replace(ferns, features=places, sets=sets)
         rows = sparse.csr_array(self.X)
         values = np.empty((ferns.n_maps, self.shape[0]), dtype=ferns.numbers.dtype)
         for block in steps(self.shape[0], _SPARSE_VALUES_AT_ONCE // max(used.size, 1)):
@@ -427,8 +472,21 @@ def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
     # Equal rows have equal keys: each copy gets a number of its own.
     copy = np.arange(keys.size) - np.searchsorted(sorted_keys, sorted_keys, side="left")
     with np.errstate(over="ignore"):
-        numbers = scramble(sorted_keys + copy.astype(np.uint64) * _GOLDEN)
+        numbers = scramble(sorted_keys + copy.astype(np.uint64) * GOLDEN)
     return np.sort(order[np.argsort(numbers, kind="stable")[:n_rows]])
+
+
+def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
+    """Return keys of which equal rows have different ones, whatever their order."""
+    order = np.lexsort((weights, keys))
+    ordered = keys[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    place = np.arange(keys.size)
+    place -= np.maximum.accumulate(np.where(first, place, 0))
+    with np.errstate(over="ignore"):
+        told = keys.copy()
+        told[order] += place.astype(np.uint64) * GOLDEN
+        return np.where(told == keys, keys, scramble(told))
 
 
 def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
@@ -510,15 +568,20 @@ def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
+def key_factors(n_features: int, seed: int) -> NDArray[np.uint64]:
+    """Return a random odd number for each column of X, and one for the class."""
+    generator = np.random.Generator(np.random.Philox([seed, 1]))
+    return generator.integers(2**64, size=n_features + 1, dtype=np.uint64) | np.uint64(1)
+
+
 def _keys_of_labels(shape, y, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return random numbers of the classes, and a factor for each column of X."""
-    generator = np.random.Generator(np.random.Philox([seed, 1]))
-    factors = generator.integers(2**64, size=shape[1] + 1, dtype=np.uint64) | np.uint64(1)
+    factors = key_factors(shape[1], seed)
     labels = np.zeros(shape[0], np.uint64) if y is None else y.astype(np.uint64)
     return scramble(labels * factors[-1]), factors[:-1]
 
 
-def _to_float32(values: NDArray) -> NDArray[np.float32]:
+def to_float32(values: NDArray) -> NDArray[np.float32]:
     """Round values as they are compared; beyond the range of float32 they are infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
@@ -526,6 +589,6 @@ def _to_float32(values: NDArray) -> NDArray[np.float32]:
 
 def _bits(values: NDArray) -> NDArray[np.uint64]:
     """Return the bits of the values as float32; zero has none, of either sign."""
-    single = _to_float32(values) + np.float32(0.0)
+    single = to_float32(values) + np.float32(0.0)
     single[np.isnan(single)] = np.float32(np.nan)
     return single.view(np.uint32).astype(np.uint64)

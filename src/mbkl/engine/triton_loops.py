@@ -1,9 +1,14 @@
-"""The one step that Torch alone would take seven passes over memory for (measured)."""
+"""Steps that Torch alone would take many passes over memory for, a pass each.
+
+Those over ferns have the names of their plain forms in `torch_loops`, which say what they do.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
+from mbkl.engine.torch_loops import running_sums
 from mbkl.extras import require
 
 torch = require("torch", "gpu")
@@ -11,6 +16,29 @@ triton: Any = require("triton", "gpu")
 tl: Any = require("triton.language", "gpu")
 
 _BLOCK = 4096
+# Numbers that one program works on at once.
+_TILE = 2048
+# Rows whose packed residuals add up within 32 bits; sums of so many such parts are kept at once.
+_ROWS_OF_A_PART = 65_536
+_SUMS_AT_ONCE = 64_000_000
+# Copies of a histogram: few, so that they stay in the cache.
+_COPIED_SUMS, _MOST_COPIES = 1_000_000, 8
+# Columns that one program works on.
+_MOST_COLUMNS = 32
+
+# Sizes are not part of what is compiled: each form takes the compiler a second.
+
+
+def _on(tensor):
+    """Return a context in which kernels start where a tensor is."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()
+
+
+# Indicators -------------------------------------------------------------------------------------
 
 
 @triton.jit
@@ -38,6 +66,296 @@ def indicators(codes, groups, numbers):
     n_rows = codes.shape[1]
     out = torch.empty((groups.numel(), n_rows), dtype=torch.bfloat16, device=codes.device)
     grid = (groups.numel(), triton.cdiv(n_rows, _BLOCK))
-    with torch.cuda.device(codes.device):
+    with _on(codes):
         _indicators[grid](codes, groups, numbers, out, n_rows, codes.stride(0), BLOCK=_BLOCK)
     return out
+
+
+# Growing ferns ----------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["first", "n_rows", "depth", "size"])
+def _fern_sums(
+    values, stumps, leading, packed, cells, sums, first, n_rows, stride, depth, size,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PART: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    part = (tl.program_id(0) * BLOCK) // PART
+    row = first + row.to(tl.int64)
+    inside = row < n_rows
+    cell = tl.load(leading + row, mask=inside, other=0).to(tl.int64)
+    for level in range(depth):
+        group = tl.load(stumps + level).to(tl.int64)
+        cut = tl.load(stumps + depth + level)
+        code = tl.load(values + group * stride + row, mask=inside, other=0).to(tl.int32)
+        cell = 2 * cell + (code > cut).to(tl.int64)
+    tl.store(cells + row, cell.to(tl.int32), mask=inside)
+    column = tl.arange(0, WIDTH)[None, :]
+    mask = inside[:, None] & (column < COLUMNS)
+    both = tl.load(packed + row[:, None] * COLUMNS + column, mask=mask, other=0).to(tl.int64)
+    both = ((both >> 16) << 32) + (both & 0xFFFF)
+    place = part.to(tl.int64) * size + cell[:, None] * COLUMNS + column
+    tl.atomic_add(sums + place, both, mask=mask, sem="relaxed")
+
+
+def fern_sums(values, stumps, leading, packed, cells):
+    """See `torch_loops.fern_sums`: cells and sums in one pass."""
+    n_rows, n_columns = packed.shape
+    depth, width = stumps.shape[1], _power_of_two(n_columns)
+    size = (2 << depth) * n_columns
+    block = max(_TILE // width, 16)
+    rows_at_once = max(_SUMS_AT_ONCE // size, 1) * _ROWS_OF_A_PART
+    total = torch.zeros((size, 2), dtype=torch.int64, device=packed.device)
+    with _on(packed):
+        for first in range(0, n_rows, rows_at_once):
+            last = min(first + rows_at_once, n_rows)
+            n_parts = triton.cdiv(last - first, _ROWS_OF_A_PART)
+            sums = total.new_zeros((n_parts, size))
+            _fern_sums[(triton.cdiv(last - first, block),)](
+                values, stumps, leading, packed, cells, sums, first, last, values.stride(0),
+                depth, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block, PART=_ROWS_OF_A_PART,
+            )  # fmt: skip
+            total[:, 0] += (sums >> 32).sum(dim=0)
+            total[:, 1] += (sums & 0xFFFFFFFF).sum(dim=0)
+    return total.view(-1, n_columns, 2)
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_cells", "width", "n_copies", "size"])
+def _level_sums(
+    codes, cells, residuals, bins, sums, n_rows, stride, n_cells, width, n_copies, size,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    feature = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < n_rows
+    asked = tl.load(bins + feature)
+    shift = tl.load(bins + 3 * tl.num_programs(0) + feature).to(tl.int32)
+    move = tl.load(bins + 4 * tl.num_programs(0) + feature).to(tl.int32)
+    code = tl.load(codes + asked * stride + row, mask=inside, other=0).to(tl.int32)
+    cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
+    place = (feature * n_cells + cell) * width + ((code + move) >> shift)
+    sums += (tl.program_id(1) % n_copies).to(tl.int64) * size
+    column = tl.arange(0, WIDTH)[None, :]
+    mask = inside[:, None] & (column < COLUMNS)
+    own = tl.load(residuals + row[:, None] * COLUMNS + column, mask=mask, other=0)
+    # Rows of no residual fill up a sample: they add nothing.
+    mask = mask & (own != 0)
+    tl.atomic_add(sums + place[:, None] * COLUMNS + column, own, mask=mask, sem="relaxed")
+
+
+@triton.jit
+def _collected(sums, ridge):
+    gradient = (sums >> 32).to(tl.float64)
+    return gradient * gradient / ((sums & 0xFFFFFFFF).to(tl.float64) + ridge)
+
+
+@triton.jit(do_not_specialize=["n_cells", "width", "n_copies", "size"])
+def _level_gains(
+    sums, bins, ridge, gains, n_cells, width, n_copies, size,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, CELLS: tl.constexpr,
+):  # fmt: skip
+    feature = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    cell = block * CELLS + tl.arange(0, CELLS)[:, None, None]
+    bin = tl.arange(0, BINS)
+    column = tl.arange(0, WIDTH)[None, None, :]
+    mask = (cell < n_cells) & (bin[None, :, None] < width) & (column < COLUMNS)
+    place = ((feature * n_cells + cell) * width + bin[None, :, None]) * COLUMNS + column
+    own = tl.load(sums + place, mask=mask, other=0)
+    for copy in range(1, n_copies):
+        own += tl.load(sums + copy * size + place, mask=mask, other=0)
+    left = tl.cumsum(own, 1)
+    right = tl.sum(own, 1)[:, None, :] - left
+    share = tl.load(ridge)
+    gain = tl.where(mask, _collected(left, share) + _collected(right, share), 0.0)
+    gain = tl.sum(tl.sum(gain, 2), 0)
+    absent = tl.where(block == 0, -1.0, 0.0).to(tl.float64)
+    length = tl.load(bins + 2 * tl.num_programs(0) + feature)
+    gain = tl.where(bin < length, gain, absent)
+    row = block * tl.num_programs(0) + feature
+    tl.store(gains + row * width + bin, gain, mask=bin < width)
+
+
+def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
+    """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
+    n_rows, n_columns = residuals.shape
+    n_features, width = bins.numbers.shape[1], _power_of_two(n_columns)
+    n_bins = _power_of_two(bins.width)
+    n_together = max(_TILE // (n_bins * width), 1)
+    n_blocks = triton.cdiv(n_cells, n_together)
+    gains = ridge.new_empty((n_blocks, n_features, bins.width))
+    # Programs that add to the same few sums would wait for each other.
+    size = n_features * n_cells * bins.width * n_columns
+    n_copies = min(max(_COPIED_SUMS // max(size, 1), 1), _MOST_COPIES)
+    sums = residuals.new_zeros((n_copies, size))
+    block = max(_TILE // (2 * width), 16)
+    with _on(codes):
+        _level_sums[(n_features, triton.cdiv(n_rows, block))](
+            codes, cells, residuals, bins.numbers, sums, n_rows, codes.stride(0),
+            n_cells, bins.width, n_copies, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
+        )  # fmt: skip
+        _level_gains[(n_features, n_blocks)](
+            sums, bins.numbers, ridge, gains, n_cells, bins.width, n_copies, size,
+            COLUMNS=n_columns, WIDTH=width, BINS=n_bins, CELLS=n_together,
+        )  # fmt: skip
+    return gains.sum(dim=0) if n_blocks > 1 else gains[0]
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_asked", "width"])
+def _divide_cells(
+    codes, best, bins, cells, chosen, n_rows, n_asked, stride, width, BLOCK: tl.constexpr
+):
+    place = tl.load(best)
+    own = bins + place // width
+    feature = tl.load(own)
+    shift = tl.load(own + 3 * n_asked)
+    move = tl.load(own + 4 * n_asked)
+    cut = ((place % width + 1) << shift) - move - 1
+    cut = tl.minimum(cut, tl.load(own + n_asked) - 2)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < n_rows
+    code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int64)
+    cell = tl.load(cells + row, mask=inside, other=0)
+    tl.store(cells + row, 2 * cell + (code > cut).to(cell.dtype), mask=inside)
+    if tl.program_id(0) == 0:
+        tl.store(chosen, feature)
+        tl.store(chosen + 1, cut)
+
+
+def divide_cells(codes, best, bins, cells):
+    """See `torch_loops.divide_cells`."""
+    chosen = best.new_empty(2)
+    n_rows = cells.numel()
+    with _on(codes):
+        _divide_cells[(triton.cdiv(n_rows, _TILE),)](
+            codes, best, bins.numbers, cells, chosen, n_rows, bins.numbers.shape[1],
+            codes.stride(0), bins.width, BLOCK=_TILE,
+        )  # fmt: skip
+    return chosen
+
+
+@triton.jit(do_not_specialize=["n_cells", "depth"])
+def _newton_steps(
+    running, constants, steps, gains, n_cells, depth,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
+    inside = (cell < n_cells) & (column < COLUMNS)
+    gradient_step, curvature_step = tl.load(constants), tl.load(constants + 1)
+    ridge = tl.load(constants + 2)
+    step = tl.zeros([BLOCK, WIDTH], dtype=tl.float64)
+    # Sums of a cell of any level are differences of running sums, exactly.
+    others = (n_cells + 1) * COLUMNS * 2
+    for level in range(depth + 1):
+        first = (cell >> (depth - level)) << (depth - level)
+        place = running + (first * COLUMNS + column) * 2
+        last = place + (n_cells >> level) * COLUMNS * 2
+        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        gradient = own.to(tl.float64) * gradient_step
+        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        curvature = own.to(tl.float64) * curvature_step
+        change = -(gradient + curvature * step) / (curvature + ridge)
+        place, last = place + others, last + others
+        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        slope = own.to(tl.float64) * gradient_step
+        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        slope += own.to(tl.float64) * curvature_step * step
+        gain = tl.where(inside & (cell == first), -(change * slope), 0.0)
+        program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+        tl.store(gains + program * (depth + 1) + level, tl.sum(tl.sum(gain, 1), 0))
+        step += change
+    tl.store(steps + cell * COLUMNS + column, step, mask=inside)
+
+
+def newton_steps(sums, units, ridge: float):
+    """See `torch_loops.newton_steps`: all levels in one pass."""
+    n_cells, n_columns = len(sums) // 2, sums.shape[1]
+    depth, width = n_cells.bit_length() - 1, min(_power_of_two(n_columns), _MOST_COLUMNS)
+    block = max(512 // width, 16)
+    grid = (triton.cdiv(n_cells, block), triton.cdiv(n_columns, width))
+    constants = [1.0 / float(units[0]), 1.0 / float(units[1]), float(ridge)]
+    known = torch.tensor(constants, dtype=torch.float64, device=sums.device)
+    steps = known.new_empty((n_cells, n_columns))
+    gains = known.new_empty((grid[0] * grid[1], depth + 1))
+    with _on(sums):
+        _newton_steps[grid](
+            running_sums(sums), known, steps, gains, n_cells, depth,
+            COLUMNS=n_columns, WIDTH=width, BLOCK=block,
+        )  # fmt: skip
+    return steps, gains.sum(dim=0)
+
+
+# Ferns on rows ----------------------------------------------------------------------------------
+
+
+@triton.jit
+def _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
+          fern, row, inside, stride):  # fmt: skip
+    """Return the number of the cell of each row in one fern."""
+    outcome = tl.zeros_like(row)
+    for stump in range(tl.load(offsets + fern), tl.load(offsets + fern + 1)):
+        feature = tl.load(features + stump)
+        value = tl.load(X + feature * stride + row, mask=inside, other=0.0)
+        outcome = 2 * outcome + (value > tl.load(thresholds + stump)).to(tl.int64)
+    outcome = (outcome * tl.load(factors + fern)) >> tl.load(shifts + fern)
+    outcome = outcome & tl.load(masks + fern)
+    place = numbers + tl.load(raw_offsets + fern) + outcome
+    return tl.load(place, mask=inside, other=0).to(tl.int64)
+
+
+@triton.jit(do_not_specialize=["n_rows"])
+def _fern_codes(
+    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
+    values, n_rows, stride, stride_of_values, BLOCK: tl.constexpr,
+):  # fmt: skip
+    fern = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < n_rows
+    number = _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
+                   numbers, fern, row, inside, stride)  # fmt: skip
+    tl.store(
+        values + fern * stride_of_values + row, number.to(values.dtype.element_ty), mask=inside
+    )
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_ferns", "n_columns"])
+def _fern_scores(
+    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
+    cell_offsets, tables, scores, n_rows, stride, n_ferns, n_columns,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < n_rows
+    column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
+    mask = inside[:, None] & (column < n_columns)
+    target = scores + row[:, None] * n_columns + column
+    total = tl.load(target, mask=mask, other=0.0)
+    for fern in range(n_ferns):
+        number = _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
+                       numbers, fern, row, inside, stride)  # fmt: skip
+        cell = number + tl.load(cell_offsets + fern)
+        total += tl.load(tables + cell[:, None] * n_columns + column, mask=mask, other=0.0)
+    tl.store(target, total, mask=mask)
+
+
+def fern_codes(X, ferns, values) -> None:
+    """See `torch_loops.fern_codes`."""
+    columns = X.t().float().contiguous()
+    with _on(X):
+        _fern_codes[(triton.cdiv(len(X), 256), len(values))](
+            columns, *ferns[:8], values, len(X), columns.stride(0), values.stride(0), BLOCK=256
+        )
+
+
+def fern_scores(X, ferns, tables, scores) -> None:
+    """See `torch_loops.fern_scores`; in the order of the ferns, as on the CPU."""
+    columns = X.t().float().contiguous()
+    n_columns = tables.shape[1]
+    width = min(_power_of_two(n_columns), _MOST_COLUMNS)
+    block = max(256 // width, 16)
+    with _on(X):
+        _fern_scores[(triton.cdiv(len(X), block), triton.cdiv(n_columns, width))](
+            columns, *ferns[:8], ferns.cell_offsets, tables, scores, len(X), columns.stride(0),
+            ferns.factors.numel(), n_columns, WIDTH=width, BLOCK=block,
+        )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +187,8 @@ class Twins:
         for start in range(0, X.shape[0], step):
             block = slice(start, start + step)
             yes = as_float32(X[block][:, ferns.features]) > ferns.thresholds
+            if ferns.sets is not None:
+                ferns.sets.answer(X[block], ferns.features, yes)
             outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
             values[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
         return values
@@ -200,29 +202,34 @@ class Twins:
     def over_blocks(self, task: Callable[[int, int], Any], n_rows: int) -> list:
         """Return what a task returns for blocks of rows that do not depend on the threads."""
         starts = range(0, n_rows, ROWS_PACKED)
-        return self._map(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
+        return self.each(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
 
-    def _map(self, task: Callable[[int], Any], starts) -> list:
-        return [task(start) for start in starts]
+    def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
+        """Return what a task returns for each of some numbers."""
+        return [task(number) for number in numbers]
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows in some groups."""
         return values[np.ix_(groups, rows)]
 
-    def fern_cells(self, values, features, cuts, leading, cells) -> None:
-        """Write the cell of each row: a leading digit, then which codes are above their cuts.
+    def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
+        """Write the cell of each row: a leading digit, then the answers to its stumps.
 
         Parameters
         ----------
         values : ndarray of shape (n_groups, n_rows)
         features, cuts : ndarray of shape (depth,)
-            Group of each stump, and the last code on its left side.
+            Group of each stump, and the last code on its left side; -1 for one that asks
+            whether the code is in a set.
+        members : ndarray of shape (depth, 256)
+            Which codes are in the set of each stump that has one.
         leading : ndarray of shape (n_rows,)
         cells : ndarray of shape (n_rows,)
         """
         found = leading.astype(np.int64)
-        for feature, cut in zip(features, cuts, strict=True):
-            found = 2 * found + (values[feature] > cut)
+        for feature, cut, own in zip(features, cuts, members, strict=True):
+            codes = values[feature]
+            found = 2 * found + (codes > cut if cut >= 0 else own[codes])
         cells[:] = found
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
@@ -333,6 +340,20 @@ def as_float32(values: NDArray) -> NDArray[np.float64]:
     """
     with np.errstate(over="ignore"):
         return values.astype(np.float32).astype(np.float64)
+
+
+def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
+    """Return the cells of level numbers: 0 where one is missing, the last where it is new.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> level_cells(np.array([np.nan, 0.0, 1.0, 2.0, 9.0]), 2)
+    array([0, 1, 2, 3, 3])
+    """
+    missing = np.isnan(values)
+    cells = np.clip(np.where(missing, 0.0, values), 0, n_levels).astype(np.intp) + 1
+    return np.where(missing, 0, cells)
 
 
 def just_above(thresholds: NDArray) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_shares import fern_shares
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -64,7 +65,7 @@ def _add_contributions(maps: Maps, total: Array, tables: Array, X, background) -
 
 
 @_add_contributions.register
-def _(maps: StumpMaps, total: Array, tables: Array, X, background) -> None:
+def _(maps: StumpMaps | CategoryMaps, total: Array, tables: Array, X, background) -> None:
     total[maps.features] += centred_entries(maps, tables, X, background)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     MapSet,
@@ -62,14 +63,33 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     pairs = [(maps.stump_features, maps.stump_thresholds), *maps.ferns]
     columns = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
     stumps = np.unique(np.column_stack(columns), axis=0)
+    stumps = stumps[~np.isnan(stumps[:, 1])]
     used, first = np.unique(stumps[:, 0], return_index=True)
     for feature, cuts in zip(used.astype(np.intp), np.split(stumps[:, 1], first[1:])):
         # An interval ends on its threshold; the last begins just above one.
         values = np.append(cuts, just_above(cuts[-1:]))
         values[np.isneginf(values)] = np.nan
-        place = np.arange(n_rows) * values.size // n_rows
-        rows[:, feature] = generator.permutation(values[place])
+        rows[:, feature] = _evenly(values, n_rows, generator)
+    for feature, n_levels in sorted(_categories(maps).items()):
+        rows[:, feature] = _evenly(np.arange(float(n_levels)), n_rows, generator)
     return rows
+
+
+def _evenly(values: NDArray, n_rows: int, generator: np.random.Generator) -> NDArray:
+    """Return so many of the values, all about equally often, in random order."""
+    return generator.permutation(values[np.arange(n_rows) * values.size // n_rows])
+
+
+def _categories(maps: MapSet) -> dict[int, int]:
+    """Return how many levels the categories that a model uses have."""
+    found: dict[int, int] = {}
+    for family in maps.families:
+        if isinstance(family, CategoryMaps):
+            found |= zip(family.features.tolist(), family.n_levels.tolist(), strict=True)
+        elif isinstance(family, FernMaps) and family.sets is not None:
+            asked = np.unique(family.features[family.sets.numbers >= 0])
+            found |= zip(asked.tolist(), family.sets.n_levels[asked].tolist(), strict=True)
+    return found
 
 
 @singledispatch
@@ -84,5 +104,5 @@ def _(maps: ProjectionMaps, rows: NDArray[np.float64], generator: np.random.Gene
 
 
 @_spread.register
-def _(maps: StumpMaps | FernMaps, *_) -> None:
-    """Thresholds tell all there is."""
+def _(maps: StumpMaps | CategoryMaps | FernMaps, *_) -> None:
+    """Thresholds and levels tell all there is."""

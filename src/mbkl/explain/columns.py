@@ -13,6 +13,7 @@ from mbkl.explain.attribution import along_projections, entries_of
 from mbkl.explain.background import rows_between_thresholds
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -36,7 +37,7 @@ def column_importances(model) -> Array:
 
     Parameters
     ----------
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
         Fitted.
 
     Returns
@@ -60,7 +61,11 @@ def column_importances(model) -> Array:
     n_rows = _VALUES // (n_features * predictor.intercept.size)
     n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
-    changes = np.abs(_changes(predictor, rows)).mean(axis=(1, 2))
+    changes = np.abs(_changes(predictor, rows)).mean(axis=1)
+    if not hasattr(model, "classes_"):  # targets have units of their own
+        totals = changes.sum(axis=0)
+        changes = changes / np.where(totals > 0, totals, 1.0)
+    changes = changes.mean(axis=1)
     total = changes.sum()
     return changes / total if total else changes
 
@@ -80,7 +85,7 @@ def _add_changes(maps: Maps, total: Array, tables: Array, rows: Array) -> None:
 
 
 @_add_changes.register
-def _(maps: StumpMaps, total: Array, tables: Array, rows: Array) -> None:
+def _(maps: StumpMaps | CategoryMaps, total: Array, tables: Array, rows: Array) -> None:
     entries = entries_of(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 

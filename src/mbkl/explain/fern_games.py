@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.inside import FernMaps, as_float32
+from mbkl.explain.inside import FernMaps, as_float32, level_cells, level_edges
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
@@ -30,7 +30,9 @@ class FernTables:
     """Ferns with their tables, and their stumps sorted by fern, feature and threshold.
 
     The outcomes of a fern's stumps are the digits of a number. Those of one feature
-    are a *piece* of it, and the sum of the pieces is the number.
+    are a *piece* of it, and the sum of the pieces is the number. The different pieces that
+    rows can have are the *steps* of a feature: with n thresholds n + 1, from below all to above
+    all; of a category those that its levels have.
 
     Parameters
     ----------
@@ -96,11 +98,38 @@ class FernTables:
         return np.split(self.features[self.starts], self.bounds[1:-1])[: self.ferns.n_maps]
 
     @cached_property
-    def levels(self) -> Numbers:
-        """Piece of a row above each sorted stump and below the next of the same feature."""
+    def set_starts(self) -> NDArray[np.int64]:
+        """Where the set of levels of each sorted stump begins; -1 for one with a threshold."""
+        sets = self.ferns.sets
+        return np.full(self.order.size, -1) if sets is None else sets.starts[self.order]
+
+    @cached_property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Cells of the category of each piece, missing and new levels included; 0 for numbers."""
+        if self.ferns.sets is None:
+            return np.zeros(self.starts.size, np.int64)
+        n_levels = self.ferns.sets.n_levels[self.features[self.starts]]
+        return np.where(n_levels > 0, n_levels + 2, 0)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps of each piece."""
         climbed = np.cumsum(self.digits)
-        before = (climbed - self.digits)[self.starts]
-        return climbed - np.repeat(before, self.sizes)
+        climbed -= np.repeat((climbed - self.digits)[self.starts], self.sizes)
+        own = np.split(climbed, self.starts[1:])
+        cells = [np.empty(0, np.intp)]
+        for piece in np.flatnonzero(self.n_cells):
+            stumps = slice(self.starts[piece], self.starts[piece] + self.sizes[piece])
+            asked = self.set_starts[stumps, None] + np.arange(self.n_cells[piece])
+            answers = self.ferns.sets.members[asked] * self.digits[stumps, None]  # type: ignore[union-attr]
+            own[piece], step = np.unique(answers.sum(axis=0), return_inverse=True)
+            cells.append(step)
+        nothing = np.zeros(1, np.uint64)
+        is_number = (self.n_cells == 0).tolist()
+        parts = [np.append(nothing, p) if flag else p for p, flag in zip(own, is_number)]
+        sizes = np.array([part.size for part in parts], dtype=np.int64)
+        values = np.concatenate([np.empty(0, np.uint64), *parts])
+        return Steps(values, _from_zero(sizes), np.concatenate(cells), _from_zero(self.n_cells))
 
     @cached_property
     def raw_offsets(self) -> NDArray[np.int64]:
@@ -150,7 +179,24 @@ class FernTables:
         block : range
         """
         stumps = self.stumps(block)
-        return columns[self.features[stumps]] > self.thresholds[stumps, None].astype(np.float32)
+        yes = columns[self.features[stumps]] > self.thresholds[stumps, None].astype(np.float32)
+        sets = self.ferns.sets
+        if sets is not None:
+            asking = stumps.start + np.flatnonzero(self.set_starts[stumps] >= 0)
+            features = self.features[asking]
+            cells = level_cells(columns[features], sets.n_levels[features, None])
+            yes[asking - stumps.start] = sets.members[self.set_starts[asking, None] + cells]
+        return yes
+
+    def row_steps(self, columns: NDArray[np.float32], block: range) -> NDArray[np.intp]:
+        """Return the step of each row in each piece of some ferns, (n_pieces, n_rows)."""
+        pieces = slice(*self.bounds[[block.start, block.stop]].tolist())
+        first = self.starts[pieces] - self.stumps(block).start
+        found = np.add.reduceat(self.outcomes(columns, block), first, axis=0, dtype=np.intp)
+        for piece in (pieces.start + np.flatnonzero(self.n_cells[pieces])).tolist():
+            cells = level_cells(columns[self.features[self.starts[piece]]], self.n_cells[piece] - 2)
+            found[piece - pieces.start] = self.steps.of_cells(piece)[cells]
+        return found
 
     def answers(self, columns: NDArray[np.float32], block: range) -> Answers:
         """Return the different answers that rows give to some ferns; see `outcomes`."""
@@ -176,6 +222,36 @@ class FernTables:
         own = self.masks[self.bounds[block.start] : self.bounds[block.stop]]
         padded[np.arange(width.max()) < width[:, None]] = own
         return padded
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Different pieces that rows can have.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps,)
+        Digits of the steps of all pieces, one piece after the other.
+    first : ndarray of shape (n_pieces + 1,)
+        First step of each piece.
+    cells : ndarray of shape (n_cells,)
+        Step of each cell of a category, counted from the first of its piece.
+    first_cell : ndarray of shape (n_pieces + 1,)
+        First cell of each piece; pieces of numbers have none.
+    """
+
+    values: Numbers
+    first: NDArray[np.int64]
+    cells: NDArray[np.intp]
+    first_cell: NDArray[np.int64]
+
+    def of_cells(self, piece: int) -> NDArray[np.intp]:
+        """Return the step of each cell of a category."""
+        return self.cells[self.first_cell[piece] : self.first_cell[piece + 1]]
+
+
+def _from_zero(sizes: NDArray) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def columns_of(X: NDArray) -> NDArray[np.float32]:
@@ -274,8 +350,10 @@ def partial_dependences(
     return mean @ tables.tables[first:last]
 
 
-def main_effects(tables: FernTables, background: NDArray[np.float32]) -> Array:
-    """Return by how much the mean table entry changes at each of the sorted stumps.
+def main_effects(
+    tables: FernTables, background: NDArray[np.float32]
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Return by how much the mean table entry changes at thresholds, and from level to level.
 
     The mean is over rows of the background whose value of that feature is moved from just
     below the threshold to just above it: these are the jumps of the partial dependence.
@@ -288,15 +366,30 @@ def main_effects(tables: FernTables, background: NDArray[np.float32]) -> Array:
 
     Returns
     -------
-    jumps : ndarray of shape (n_stumps, n_columns)
+    features : ndarray of shape (n_jumps,)
+    thresholds : ndarray of shape (n_jumps,)
+        Those between the numbers of levels for a category, see `level_edges`.
+    jumps : ndarray of shape (n_jumps, n_columns)
     """
-    masks = np.repeat(tables.masks, tables.sizes)
-    jumps = np.zeros((tables.order.size, tables.tables.shape[1]))
+    steps = tables.steps
+    piece = np.repeat(np.arange(tables.starts.size), np.diff(steps.first))
+    fern = tables.fern[tables.starts[piece]]
+    means = np.zeros((piece.size, tables.tables.shape[1]))
     for block in tables.blocks():
-        stumps = tables.stumps(block)
-        questions = (tables.fern[stumps] - block.start, masks[stumps])
-        answers, above = tables.answers(background, block), tables.levels[stumps]
-        below = above - tables.digits[stumps]
-        jumps[stumps] = partial_dependences(tables, block, answers, *questions, above)
-        jumps[stumps] -= partial_dependences(tables, block, answers, *questions, below)
-    return jumps
+        own = slice(*np.searchsorted(fern, [block.start, block.stop]).tolist())
+        questions = (fern[own] - block.start, tables.masks[piece[own]], steps.values[own])
+        answers = tables.answers(background, block)
+        means[own] = partial_dependences(tables, block, answers, *questions)
+    is_number = tables.n_cells == 0
+    inside = np.flatnonzero(np.diff(piece) == 0)
+    inside = inside[is_number[piece[inside]]]
+    stumps = np.repeat(is_number, tables.sizes)
+    features, thresholds = [tables.features[stumps]], [tables.thresholds[stumps]]
+    jumps = [means[inside + 1] - means[inside]]
+    for category in np.flatnonzero(~is_number).tolist():
+        cuts = level_edges(int(tables.n_cells[category]) - 2)
+        features.append(np.full(cuts.size, tables.features[tables.starts[category]]))
+        thresholds.append(cuts)
+        by_cell = means[steps.first[category] + steps.of_cells(category)]
+        jumps.append(np.diff(by_cell, axis=0))
+    return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)

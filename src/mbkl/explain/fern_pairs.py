@@ -1,8 +1,7 @@
 """How much two features of a fern tell together.
 
-A feature with n thresholds in a fern gives one of n + 1 pieces, its levels, whatever the
-row. So the partial dependences of a feature, and of two of them, are small tables, and
-rows look up in these what the pair adds.
+A feature gives one of few pieces, its steps, whatever the row. So the partial dependences of a
+feature, and of two of them, are small tables, and rows look up in these what the pair adds.
 """
 
 from __future__ import annotations
@@ -45,22 +44,19 @@ def add_pair_effects(
     left, right = left[left < right], right[left < right]
     if not left.size:
         return
-    steps = np.add.reduceat(
-        tables.outcomes(rows, block), starts - tables.stumps(block).start, axis=0, dtype=np.intp
-    )
-    levels = _Levels(tables, block, first_piece + wanted, fern, background)
-    cell = levels.cell(left, right, steps[wanted])
+    steps = _Steps(tables, block, first_piece + wanted, fern, background)
+    cell = steps.cell(left, right, tables.row_steps(rows, block)[wanted])
     n, n_rows = total.shape[1:3]
     target = (n * place[left] + place[right])[:, None] * n_rows + np.arange(n_rows)
     collect = sparse.coo_array(
         (np.ones(cell.size), (target.ravel(), cell.ravel())),
-        shape=(n * n * n_rows, len(levels.effects)),
+        shape=(n * n * n_rows, len(steps.effects)),
     )
-    total += (collect @ levels.effects).reshape(total.shape)
+    total += (collect @ steps.effects).reshape(total.shape)
 
 
-class _Levels:
-    """The levels of some pieces, and what each two of different pieces add together.
+class _Steps:
+    """The steps of some pieces, and what each two of different pieces add together.
 
     Parameters
     ----------
@@ -72,20 +68,19 @@ class _Levels:
     """
 
     def __init__(self, tables: FernTables, block: range, pieces, fern, background) -> None:
-        size = tables.sizes[pieces] + 1
+        first_step = tables.steps.first
+        size = np.diff(first_step)[pieces]
         self.first = np.append(0, np.cumsum(size))
         self.piece = np.repeat(np.arange(pieces.size), size)
         step = np.arange(self.piece.size) - self.first[self.piece]
-        # The first level has no stump.
-        stump = tables.starts[pieces][self.piece] + step - 1
-        value = np.where(step > 0, tables.levels[stump], np.uint64(0))
+        value = tables.steps.values[first_step[pieces][self.piece] + step]
         own, mask = fern[self.piece], tables.masks[pieces][self.piece]
 
         left, right = same_fern(own, own, len(block))
         later = self.piece[left] < self.piece[right]
         left, right = left[later], right[later]
         self.start = np.searchsorted(left, np.arange(self.piece.size))
-        n_ferns, n_levels = len(block), self.piece.size
+        n_ferns, n_steps = len(block), self.piece.size
         nothing = np.zeros(n_ferns, dtype=np.uint64)
         means = partial_dependences(
             tables,
@@ -95,11 +90,11 @@ class _Levels:
             np.concatenate([nothing, mask, mask[left] | mask[right]]),
             np.concatenate([nothing, value, value[left] | value[right]]),
         )
-        nobody, alone, together = np.split(means, [n_ferns, n_ferns + n_levels])
+        nobody, alone, together = np.split(means, [n_ferns, n_ferns + n_steps])
         self.effects = together - alone[left] - alone[right] + nobody[own[left]]
 
     def cell(self, left, right, steps: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return where in the effects two pieces are, by the steps of the rows in each."""
-        level = self.first[left, None] + steps[left]
+        step = self.first[left, None] + steps[left]
         after = self.first[left + 1][:, None]
-        return self.start[level] + self.first[right, None] + steps[right] - after
+        return self.start[step] + self.first[right, None] + steps[right] - after

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,17 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.groups import pair_strengths, set_contributions
+from mbkl.explain.input_columns import InputColumn
+from mbkl.explain.inside import TablePredictor
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
 
 Array = NDArray[np.float64]
+
+# Pairs of rows times ferns times columns that take about a second on two cores; what is done
+# once for all columns takes as long as a few of them.
+_MOST_WORK, _SHARED_WORK = 1e8, 3
+_FEWEST_ROWS = 40
 
 
 @dataclass(frozen=True)
@@ -27,16 +35,20 @@ class FeatureGroup:
     name : str
     importances : ndarray of shape (n_columns,)
         Mean absolute value of what these tables add to each score, less its mean.
+    scale : ndarray of shape (n_columns,) or None
+        What makes several targets comparable.
     """
 
     features: tuple[int, ...]
     name: str
     importances: Array
+    scale: Array | None = None
 
     @property
     def importance(self) -> float:
-        """Mean importance over the scores."""
-        return float(self.importances.mean())
+        """Mean importance over the scores; see `GlobalExplanation.importance`."""
+        scale = 1.0 if self.scale is None else self.scale
+        return float((self.importances / scale).mean())
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +59,8 @@ class GlobalExplanation:
     ----------
     feature_names : tuple of str
     classes : tuple
-        Class of each score; with two classes there is one score, that of the second.
+        Class of each score; with two classes there is one score, that of the second. Or the name
+        of each target.
     baseline : ndarray of shape (n_columns,)
         Mean scores of the background.
     importances : ndarray of shape (n_features, n_columns)
@@ -64,6 +77,12 @@ class GlobalExplanation:
         Rows over which importances are means.
     from_data : bool
         Whether these rows were given, or made up from the thresholds.
+    columns : tuple of InputColumn
+        What the features were made of, where that was given.
+    column_importances : ndarray of shape (n_columns_given, n_columns) or None
+        Mean absolute value of what the features of a column add together.
+    unit : {"score", "target", "log"}
+        What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
 
     feature_names: tuple[str, ...]
@@ -76,6 +95,9 @@ class GlobalExplanation:
     pair_strengths: Array
     n_rows: int
     from_data: bool
+    columns: tuple[InputColumn, ...] = ()
+    column_importances: Array | None = None
+    unit: str = "score"
 
     def __repr__(self) -> str:
         best = self.ranking[:3]
@@ -85,13 +107,54 @@ class GlobalExplanation:
 
     @property
     def importance(self) -> Array:
-        """Importance of each feature: the mean over the scores."""
-        return self.importances.mean(axis=1)
+        """Importance of each feature: the mean over the scores.
+
+        Several targets may have units of their own: then the mean of the shares that the feature
+        has of the sum over all features.
+        """
+        return (self.importances / self.scale).mean(axis=1)
+
+    @property
+    def scale(self) -> Array:
+        """Of several targets the sum over all features, of scores and a single target one."""
+        return _scale(self.importances, self.unit)
 
     @property
     def ranking(self) -> NDArray[np.intp]:
         """Features from the most to the least important."""
         return np.argsort(-self.importance, kind="stable")
+
+    def by_column(self) -> GlobalExplanation:
+        """Return the explanation with the given columns in place of the features, less shapes.
+
+        How much two columns tell together is the sum over their features.
+        """
+        if self.column_importances is None:
+            return self
+        owner = {one: place for place, own in enumerate(self.columns) for one in own.features}
+        places = list(dict.fromkeys(owner[feature] for feature in self.pair_features.tolist()))
+        belongs = np.array([[owner[f] == p for f in self.pair_features.tolist()] for p in places])
+        belongs = belongs.reshape(len(places), self.pair_features.size)
+        strengths = belongs @ self.pair_strengths @ belongs.T
+        np.fill_diagonal(strengths, 0.0)
+        names = tuple(column.name for column in self.columns)
+        joined: dict[tuple[int, ...], Array] = {}
+        for group in self.groups:
+            key = tuple(sorted({owner[feature] for feature in group.features}))
+            joined[key] = joined.get(key, 0.0) + group.importances
+        groups = [
+            FeatureGroup(key, " & ".join(names[i] for i in key), value, self.scale)
+            for key, value in joined.items()
+        ]
+        return replace(
+            self,
+            feature_names=names,
+            importances=self.column_importances,
+            shapes=(),
+            groups=tuple(sorted(groups, key=lambda group: -group.importance)),
+            pair_features=np.array(places, dtype=np.intp),
+            pair_strengths=strengths,
+        )
 
     def shape(self, feature: int | str) -> FeatureShape:
         """Return the shape function of a feature, given by number or name."""
@@ -112,6 +175,7 @@ class GlobalExplanation:
         return {
             "feature_names": list(self.feature_names),
             "classes": [plain(name) for name in self.classes],
+            "unit": self.unit,
             "baseline": self.baseline.tolist(),
             "importances": self.importances.tolist(),
             "shapes": [shape.to_dict() for shape in self.shapes],
@@ -127,7 +191,13 @@ class GlobalExplanation:
 
 
 def explain_global(
-    model, X=None, *, max_rows: int = 200, background_rows: int = 100, pair_features: int = 20
+    model,
+    X=None,
+    *,
+    max_rows: int = 200,
+    background_rows: int = 100,
+    pair_features: int = 20,
+    columns: Sequence[InputColumn] = (),
 ) -> GlobalExplanation:
     """Show what a model has learned.
 
@@ -136,18 +206,27 @@ def explain_global(
     stumps' tables and of the partial dependence of the ferns that ask about it. Without
     data, rows are made up: all intervals between thresholds count the same.
 
+    All is in the unit of the scores, which for a regressor are its predictions, in the unit of
+    the target (for counts, loss="poisson", the logarithms of these).
+
     Parameters
     ----------
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
         Such as the training data. All rows are counted in the shape functions.
     max_rows : int, default=200
-        Rows over which importances are averaged, drawn by a hash of their values.
+        Rows over which importances are averaged, drawn by a hash of their values. Fewer for a
+        model of many ferns or classes, for which so many would take more than a few seconds,
+        but 40 at least; `n_rows` tells.
     background_rows : int, default=100
-        Rows that stand for the absence of features, drawn likewise.
+        Rows that stand for the absence of features, drawn and limited likewise. Shape functions
+        have all of them.
     pair_features : int, default=20
         How many features, the most important ones, are compared pair by pair.
+    columns : sequence of InputColumn
+        What the features were made of, such as the levels of a category; each then has its own
+        importance.
 
     Returns
     -------
@@ -176,12 +255,22 @@ def explain_global(
         X = model._validate_new(X)
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
+    share = _affordable_share(predictor, len(rows), len(background))
+    rows, others = rows[: _at_least(share, len(rows))], background
+    others = others[: _at_least(share, len(others))]
     names, classes = feature_names_of(model), score_classes(model)
-    importances = np.abs(contributions(predictor, rows, background)).mean(axis=0)
-    strongest = np.argsort(-importances.mean(axis=1), kind="stable")[:pair_features]
-    sets, added = set_contributions(predictor, rows, background)
+    added_by_features = contributions(predictor, rows, others)
+    importances = np.abs(added_by_features).mean(axis=0)
+    by_column = [
+        np.abs(added_by_features[:, list(column.features)].sum(axis=1)).mean(axis=0)
+        for column in columns
+    ]
+    unit = unit_of(model)
+    scale = _scale(importances, unit)
+    strongest = np.argsort(-(importances / scale).mean(axis=1), kind="stable")[:pair_features]
+    sets, added = set_contributions(predictor, rows, others)
     groups = [
-        FeatureGroup(features, " & ".join(names[i] for i in features), importance)
+        FeatureGroup(features, " & ".join(names[i] for i in features), importance, scale)
         for features, importance in zip(sets, np.abs(added).mean(axis=1))
     ]
     return GlobalExplanation(
@@ -189,21 +278,50 @@ def explain_global(
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, model.theta_, names, classes, X)),
+        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
         tuple(sorted(groups, key=lambda group: -group.importance)),
         strongest,
-        pair_strengths(predictor, rows, background, strongest),
+        pair_strengths(_scaled(predictor, scale), rows, others, strongest),
         len(rows),
         X is not None,
+        tuple(columns),
+        np.array(by_column) if columns else None,
+        unit,
     )
 
 
-def check_model(model) -> None:
-    """Complain unless the model is a fitted classifier of this package."""
-    from mbkl.classifier import KernelClassifier
+def _scale(importances: Array, unit: str) -> Array:
+    """Return what makes several targets comparable, whatever their units are."""
+    total = importances.sum(axis=0)
+    is_one_unit = unit == "score" or total.size == 1
+    return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
 
-    if not isinstance(model, KernelClassifier):
-        raise TypeError(f"model must be an MBKLClassifier, got {type(model).__name__}.")
+
+def _scaled(predictor: TablePredictor, scale: Array) -> TablePredictor:
+    """Return the model whose scores are divided by a scale."""
+    tables = [table / scale for table in predictor.tables]
+    return replace(predictor, tables=tables, intercept=predictor.intercept / scale)
+
+
+def _affordable_share(predictor, n_rows: int, n_background: int) -> float:
+    """Return which share of both kinds of rows can be compared fern by fern in seconds."""
+    n_ferns = len(predictor.maps.ferns)
+    work = n_rows * n_background * n_ferns * (_SHARED_WORK + predictor.intercept.size)
+    return min((_MOST_WORK / max(work, 1)) ** 0.5, 1.0)
+
+
+def _at_least(share: float, n_rows: int) -> int:
+    return max(int(share * n_rows), min(_FEWEST_ROWS, n_rows))
+
+
+def check_model(model) -> None:
+    """Complain unless the model is a fitted classifier or regressor of this package."""
+    from mbkl.kernel_predictor import KernelPredictor
+
+    if not isinstance(model, KernelPredictor):
+        raise TypeError(
+            f"model must be an MBKLClassifier or MBKLRegressor, got {type(model).__name__}."
+        )
     check_is_fitted(model)
 
 
@@ -212,7 +330,16 @@ def feature_names_of(model) -> tuple[str, ...]:
     return tuple(str(name) for name in _check_feature_names_in(model))
 
 
+def unit_of(model) -> str:
+    """Return what scores are: see `GlobalExplanation.unit`."""
+    if hasattr(model, "classes_"):
+        return "score"
+    return "log" if model.loss == "poisson" else "target"
+
+
 def score_classes(model) -> tuple:
-    """Return the class of each score: with two classes, the second alone."""
+    """Return the class of each score, with two classes the second alone; or the targets."""
+    if not hasattr(model, "classes_"):
+        return tuple(model.target_names_)
     classes = tuple(model.classes_.tolist())
     return classes[1:] if len(classes) == 2 else classes

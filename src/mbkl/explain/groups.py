@@ -11,7 +11,15 @@ from scipy import sparse
 from mbkl.explain.attribution import centred_entries
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_pairs import add_pair_effects
-from mbkl.explain.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor, families
+from mbkl.explain.inside import (
+    CategoryMaps,
+    FernMaps,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    TablePredictor,
+    families,
+)
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
@@ -24,7 +32,7 @@ def joined_features(maps: Maps) -> list[Features]:
 
 
 @joined_features.register
-def _(maps: StumpMaps) -> list[Features]:
+def _(maps: StumpMaps | CategoryMaps) -> list[Features]:
     return [(int(feature),) for feature in maps.features]
 
 
@@ -118,5 +126,5 @@ def _(maps: FernMaps, total: Array, tables: Array, position, columns, others) ->
 
 
 @_add_pairs.register
-def _(maps: StumpMaps | ProjectionMaps, *_) -> None:
-    """Stumps have no pairs, and those of projections are left out."""
+def _(maps: StumpMaps | CategoryMaps | ProjectionMaps, *_) -> None:
+    """Single features have no pairs, and those of projections are left out."""

@@ -11,7 +11,8 @@ from mbkl.engine import choose_loops
 from mbkl.engine.codes import DenseCodes
 from mbkl.engine.limits import SMALL
 from mbkl.engine.rows import ArrayRows, first_by_hash
-from mbkl.engine.twins import TWINS, as_float32, just_above
+from mbkl.engine.twins import TWINS, as_float32, just_above, level_cells
+from mbkl.maps.categories import CategoryMaps, level_edges
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps, Ferns
 from mbkl.maps.projections import ProjectionMaps
@@ -23,6 +24,7 @@ __all__ = [
     "SMALL",
     "TWINS",
     "ArrayRows",
+    "CategoryMaps",
     "FernMaps",
     "Ferns",
     "MapSet",
@@ -37,6 +39,8 @@ __all__ = [
     "families",
     "first_by_hash",
     "just_above",
+    "level_cells",
+    "level_edges",
     "one_blas_thread",
     "weights_by_family",
 ]

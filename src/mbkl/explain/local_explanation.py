@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,14 @@ from scipy import sparse
 
 from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
-from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
+from mbkl.explain.global_explanation import (
+    check_model,
+    feature_names_of,
+    score_classes,
+    unit_of,
+)
 from mbkl.explain.groups import set_contributions
+from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.shapes import plain
 from mbkl.extras import require
 
@@ -29,16 +36,20 @@ class LocalExplanation:
     ----------
     feature_names : tuple of str
     classes : tuple
-        Class of each score; with two classes there is one score, that of the second.
+        Class of each score; with two classes there is one score, that of the second. Or the name
+        of each target.
     baseline : ndarray of shape (n_columns,)
         Mean scores of the background.
     contributions : ndarray of shape (n_rows, n_features, n_columns)
     scores : ndarray of shape (n_rows, n_columns)
-        What `decision_function` returns.
+        What `decision_function` returns; or the predictions of a regressor, of counts their
+        logarithms.
     groups : tuple of tuple of int, or None
         Sets of features that tables join.
     group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
         What the tables of each set add, undivided.
+    unit : {"score", "target", "log"}
+        What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
 
     feature_names: tuple[str, ...]
@@ -48,17 +59,31 @@ class LocalExplanation:
     scores: Array
     groups: tuple[tuple[int, ...], ...] | None = None
     group_contributions: Array | None = None
+    unit: str = "score"
 
     def __repr__(self) -> str:
         n_rows, n_features, n_scores = self.contributions.shape
         return f"<LocalExplanation: {n_rows} rows, {n_features} features, {n_scores} scores>"
+
+    def by_column(self, columns: Sequence[InputColumn]) -> LocalExplanation:
+        """Return what the features of each column add together."""
+        added = [self.contributions[:, list(own.features)].sum(axis=1) for own in columns]
+        names = tuple(own.name for own in columns)
+        return replace(
+            self,
+            feature_names=names,
+            contributions=np.stack(added, axis=1),
+            groups=None,
+            group_contributions=None,
+        )
 
     def to_frame(self):
         """Return a pandas data frame with a line for each row and score."""
         pandas = require("pandas", "plot")
         n_rows, n_features = self.contributions.shape[:2]
         lines = pandas.MultiIndex.from_product(
-            [range(n_rows), self.classes], names=["row", "class"]
+            [range(n_rows), self.classes],
+            names=["row", "class" if self.unit == "score" else "target"],
         )
         values = self.contributions.transpose(0, 2, 1).reshape(-1, n_features)
         frame = pandas.DataFrame(values, index=lines, columns=list(self.feature_names))
@@ -71,6 +96,7 @@ class LocalExplanation:
         plain_form = {
             "feature_names": list(self.feature_names),
             "classes": [plain(name) for name in self.classes],
+            "unit": self.unit,
             "baseline": self.baseline.tolist(),
             "contributions": self.contributions.tolist(),
             "scores": self.scores.tolist(),
@@ -94,9 +120,12 @@ def explain_local(
     A projection's entry is divided in proportion to how far each feature moves the row
     along it. For stumps and ferns these are the Shapley values of the whole model.
 
+    The scores of a regressor are its predictions, and shares are in the unit of the target; for
+    counts (loss="poisson") they are the logarithms of the predictions.
+
     Parameters
     ----------
-    model : MBKLClassifier
+    model : MBKLClassifier or MBKLRegressor
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     background : {array-like, sparse matrix} of shape (n_background, n_features) or None
@@ -143,4 +172,5 @@ def explain_local(
         predictor.scores(rows),
         None if sets is None else tuple(sets),
         None if added is None else added.transpose(1, 0, 2),
+        unit_of(model),
     )

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -32,7 +33,7 @@ _OUTER = 0.005
 
 @dataclass(frozen=True, repr=False)
 class FeatureShape:
-    """Step function of one feature, for each score.
+    """Step function of one feature, for each score; of a category, a value for each level.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ class FeatureShape:
     classes : tuple
         Class of each score.
     thresholds : ndarray of shape (n_thresholds,)
-        Increasing. A first one of -inf divides missing values from all others.
+        Increasing. A first one of -inf divides missing values from all others. Of a category
+        those between the numbers of its levels.
     values : ndarray of shape (n_thresholds + 1, n_columns)
         What is added to the scores up to the first threshold, between the first and
         the second, and so on; the mean over the background is zero.
@@ -54,6 +56,9 @@ class FeatureShape:
         Rows of the data in each bin; those beyond count in the first or last.
     stump_thresholds, theta : ndarray of shape (n_stumps,)
         Thresholds of the stumps kept by the kernel, and their weights.
+    levels : tuple or None
+        Levels of a category; `values` and `counts` are those of missing values, of each level,
+        and of new ones.
     """
 
     feature: int
@@ -66,9 +71,12 @@ class FeatureShape:
     density: NDArray[np.intp] | None
     stump_thresholds: Array
     theta: Array
+    levels: tuple | None = None
 
     def __repr__(self) -> str:
         n_intervals, n_scores = self.values.shape
+        if self.levels is not None:
+            return f"<FeatureShape: {self.name!r}, {len(self.levels)} levels, {n_scores} scores>"
         return f"<FeatureShape: {self.name!r}, {n_intervals} intervals, {n_scores} scores>"
 
     @property
@@ -79,14 +87,16 @@ class FeatureShape:
         return np.append(0.0, climbed[below])
 
     def at(self, x) -> Array:
-        """Return what values of the feature add, of shape (n, n_columns)."""
+        """Return what values of the feature, or numbers of its levels, add: (n, n_columns)."""
         return self.values[intervals(self.thresholds, np.asarray(x, dtype=np.float64))]
 
     def to_frame(self):
-        """Return a pandas data frame with a row for each interval."""
+        """Return a pandas data frame with a row for each interval, or for each level."""
         pandas = require("pandas", "plot")
         edges = np.concatenate([[np.nan], self.thresholds, [np.nan]])
         columns = {"above": edges[:-1], "up to": edges[1:]}
+        if self.levels is not None:
+            columns = {"level": np.array(["missing", *self.levels, "new"], dtype=object)}
         if self.counts is not None:
             columns["count"] = self.counts
         columns |= {str(name): column for name, column in zip(self.classes, self.values.T)}
@@ -105,6 +115,7 @@ class FeatureShape:
             "density": None if self.density is None else self.density.tolist(),
             "stump_thresholds": finite(self.stump_thresholds),
             "theta": self.theta.tolist(),
+            "levels": None if self.levels is None else list(self.levels),
         }
 
 
@@ -131,6 +142,7 @@ def shapes_of(
     names: Sequence[str],
     classes: tuple,
     X=None,
+    levels: Sequence | None = None,
 ) -> list[FeatureShape]:
     """Return the shape functions of all features that stumps or ferns use.
 
@@ -149,6 +161,8 @@ def shapes_of(
         Class of each score.
     X : ndarray or sparse matrix or None
         Rows to count.
+    levels : sequence of (list or None), or None
+        Levels of each feature that is a category.
     """
     features, thresholds, jumps = _jumps(predictor, background)
     order = np.lexsort((thresholds, features))
@@ -182,13 +196,14 @@ def shapes_of(
                 density,
                 stumps[1][own],
                 stumps[2][own],
+                None if levels is None or levels[feature] is None else tuple(levels[feature]),
             )
         )
     return shapes
 
 
 def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
-    """Return feature, threshold and jump of each stump, alone or in a fern."""
+    """Return feature, threshold and jump of each stump, alone or in a fern, and of levels."""
     own = [_jumps_of(maps, tables, background) for maps, tables in families(predictor)]
     features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
     return features, thresholds, jumps
@@ -207,11 +222,18 @@ def _(maps: StumpMaps, tables: Array, background: NDArray) -> tuple[NDArray, Arr
 
 
 @_jumps_of.register
+def _(maps: CategoryMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    is_jump = np.ones(len(tables), dtype=bool)
+    is_jump[maps.cells.offsets[:-1]] = False
+    jumps = np.diff(tables, axis=0)[is_jump[1:]]
+    return np.repeat(maps.features, maps.n_levels + 1), maps.edges.thresholds, jumps
+
+
+@_jumps_of.register
 def _(maps: FernMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
     if not maps.n_maps:
         return _no_jumps(tables)
-    games = FernTables(maps, tables)
-    return games.features, games.thresholds, main_effects(games, columns_of(background))
+    return main_effects(FernTables(maps, tables), columns_of(background))
 
 
 @_jumps_of.register

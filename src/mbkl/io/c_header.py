@@ -1,4 +1,4 @@
-"""Export of classifiers to one header of plain C, for small machines.
+"""Export of classifiers and regressors to one header of plain C, for small machines.
 
 The header needs no memory beyond its tables and no library but that of C. Tables are
 float32; thresholds are compared as exactly as everywhere else.
@@ -19,10 +19,13 @@ import mbkl
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
-from mbkl.io.exports import Column, check_classifier, columns_of
+from mbkl.io.exports import Column, check_exportable, columns_of_model
 from mbkl.io.inside import (
+    CategoryMaps,
     FernMaps,
     KernelClassifier,
+    KernelPredictor,
+    KernelRegressor,
     Maps,
     ProjectionMaps,
     StumpMaps,
@@ -34,24 +37,28 @@ _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 
 
 def export_c(
-    model: KernelClassifier,
+    model: KernelPredictor,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
     name: str = "model",
 ) -> None:
-    """Write a classifier as a header of C99 (and C++) without dependencies.
+    """Write a classifier or regressor as a header of C99 (and C++) without dependencies.
 
-    It defines `int <name>_predict(const float *x)`, which returns the number of a class,
-    `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
-    the model has probabilities, `<name>_probabilities`. Missing values are NaN.
+    Of a classifier it defines `int <name>_predict(const float *x)`, which returns the number of a
+    class, `void <name>_scores(const float *x, float *scores)`, the texts `<name>_labels` and, if
+    the model has probabilities, `<name>_probabilities`. Of a regressor it defines
+    `float <name>_predict(const float *x)`, or for y of several columns
+    `void <name>_predict(const float *x, float *predictions)`. Missing values are NaN. A category is
+    the number of its level, NaN where it is missing and anything beyond the last where it is
+    new; `<name>_encode` makes x of the columns of a frame, and `<name>_categories_<k>` are the
+    levels of its k-th column of text.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`: the header then also defines
-        `<name>_encode`, which turns a row of a frame into features.
+        Those of a `mbkl.tabular.TableEncoder`, whose frame `<name>_encode` then takes rows of.
     name : str, default="model"
         What all names in the header begin with.
 
@@ -67,26 +74,27 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_classifier(model)
+    check_exportable(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
-    if rules is not None:
-        pieces += _encoding(columns_of(rules, model.n_features_in_), name)
+    columns = columns_of_model(model, rules)
+    if columns is not None:
+        pieces += _encoding(columns, name)
     text = "\n".join([*pieces, "#endif\n"])
     write_atomically(path, [text.encode("ascii")])
 
 
-def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
-    n_columns = model.intercept_.size
-    common = {"name": name, "n_columns": n_columns}
+def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
+    common = {"name": name, "n_columns": model.intercept_.size}
+    is_of_classes = isinstance(model, KernelClassifier)
+    about = templates.ABOUT_CLASSES if is_of_classes else templates.ABOUT_NUMBERS
     yield templates.BEGINNING.substitute(
         common,
         version=mbkl.__version__,
         n_features=model.n_features_in_,
-        n_classes=model.classes_.size,
+        about=about.substitute(common),
     )
-    yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
     calls = ""
     families = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
     for number, (maps, tables) in enumerate(families):
@@ -97,9 +105,17 @@ def _pieces(model: KernelClassifier, name: str) -> Iterator[str]:
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield templates.SCORES.substitute(common, calls=calls)
-    yield templates.PREDICT.substitute(common)
-    if hasattr(model, "predict_proba"):
-        yield _probabilities(model, name)
+    if isinstance(model, KernelRegressor):
+        link = "expf" if model.loss == "poisson" else ""
+        many = model.is_multi_output_
+        predict = templates.PREDICT_NUMBERS if many else templates.PREDICT_NUMBER
+        yield predict.substitute(common, link=link)
+    elif isinstance(model, KernelClassifier):
+        yield templates.CLASSES.substitute(common, n_classes=model.classes_.size)
+        yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
+        yield templates.PREDICT.substitute(common)
+        if hasattr(model, "predict_proba"):
+            yield _probabilities(model, name)
 
 
 @singledispatch
@@ -109,7 +125,7 @@ def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
 
 
 @_family.register
-def _(maps: StumpMaps, names: dict[str, Any]) -> Iterator[str]:
+def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
     yield _arrays(names["own"], features=compact(maps.features))
     yield from _stumps(maps, names, value=f"x[{names['own']}_features[group]]", before="")
 
@@ -124,9 +140,20 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
         features=compact(maps.features),
         n_cells=compact(np.diff(maps.cell_offsets)),
         numbers=maps.numbers,
-        thresholds=maps.thresholds.astype(np.float32),
+        thresholds=np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
     )
-    yield templates.FERNS.substitute(names)
+    if maps.sets is not None:
+        yield _arrays(
+            names["own"],
+            members=np.packbits(maps.sets.members, bitorder="little"),
+            n_levels=compact(maps.sets.n_levels),
+            sets=compact(maps.sets.starts + 1),
+        )
+        yield templates.IN_SET.substitute(names)
+    own = names["own"]
+    compared = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    asked = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {compared}"
+    yield templates.FERNS.substitute(names, answer=compared if maps.sets is None else asked)
 
 
 @_family.register
@@ -137,7 +164,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
     yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
 
 
-def _stumps(maps: StumpMaps, names: dict[str, Any], value: str, before: str) -> Iterator[str]:
+def _stumps(
+    maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str
+) -> Iterator[str]:
     thresholds = maps.edges.thresholds.astype(np.float32)
     yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
     yield templates.STUMPS.substitute(names, value=value, before=before)
@@ -189,6 +218,13 @@ def _inputs(maps: ProjectionMaps) -> str:
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
     (temperature,) = _literals(_single(np.array([model.temperature_])))
+    if model.offset_ is not None:
+        (offset,) = _literals(_single(np.array([model.offset_])))
+        odds = templates.SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
+        if model.classes_.size == 2:
+            return odds + templates.TWO_SOFTPLUS.substitute(name=name)
+        term = f"{name}_odds(scores[number])"
+        return odds + templates.PROBABILITIES.substitute(name=name, term=term)
     if model.classes_.size == 2:
         return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)
     term = f"expf((scores[number] - highest) / {temperature})"
@@ -207,16 +243,28 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     for kind, chosen in (("numbers", numbers), ("texts", texts)):
         if chosen:
             yield _texts(f"{name}_{kind}", [column.name for column in chosen])
-    lines = [f"x[{one.first}] = numbers[{place}];" for place, one in enumerate(numbers)]
+    lines = []
     if texts:
         yield templates.FIND.substitute(name=name)
+    if any(column.kind != "number" for column in numbers):
+        yield templates.FIND_NUMBER.substitute(name=name)
+    for place, column in enumerate(numbers):
+        value, n = f"numbers[{place}]", len(column.categories)
+        if column.kind != "number":
+            own = f"{name}_levels_{place}"
+            yield _array(own, np.array(column.categories or [0], dtype=np.float32))
+            value = f"{name}_find_number({value}, {own}, {n})"
+        lines.append(f"x[{column.first}] = {value};")
     for number, column in enumerate(texts):
         if any("\0" in category for category in column.categories):
             raise ValueError(f"A category of {column.name!r} has a zero character.")
         own, n = f"{name}_categories_{number}", len(column.categories)
-        yield _texts(own, column.categories)
+        yield _texts(own, column.categories or [""])
         lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        if column.kind == "ordinal":
+        if column.kind == "text":
+            missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
+            lines.append(f"x[{column.first}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
+        elif column.kind == "ordinal":
             lines.append(f"x[{column.first}] = place < 0 ? NAN : (float)place;")
         else:
             lines += ["if (place >= 0)", f"    x[{column.first} + place] = 1.0f;"]
@@ -254,7 +302,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     if not np.isfinite(single).all():
-        raise ValueError("The scores of this model are beyond float32; rescale C.")
+        raise ValueError("The scores of this model are beyond float32; rescale C, or y of numbers.")
     return single
 
 

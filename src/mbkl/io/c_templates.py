@@ -5,10 +5,10 @@ from __future__ import annotations
 from string import Template
 
 BEGINNING = Template("""\
-/* A classifier, written by mbkl $version.
+/* Written by mbkl $version.
  *
- * int ${name}_predict(const float *x) returns the number of a class, the label of which is
- * ${name}_labels[number]. x has ${name}_n_features values, NAN where one is missing.
+$about\
+ * x has ${name}_n_features values, NAN where one is missing.
  * Include this file in one place: it holds the tables of the model.
  */
 #ifndef MBKL_${name}_INCLUDED
@@ -20,9 +20,21 @@ BEGINNING = Template("""\
 
 enum {
     ${name}_n_features = $n_features,
-    ${name}_n_classes = $n_classes,
     ${name}_n_scores = $n_columns
 };
+""")
+
+ABOUT_CLASSES = Template("""\
+ * A classifier. ${name}_predict returns the number of a class, the label of which is
+ * ${name}_labels[number].
+""")
+
+ABOUT_NUMBERS = Template("""\
+ * A regression. ${name}_predict gives ${name}_n_scores numbers.
+""")
+
+CLASSES = Template("""\
+enum { ${name}_n_classes = $n_classes };
 """)
 
 # Adds the table entries of stumps; $value is what the thresholds of a group divide.
@@ -50,6 +62,23 @@ $before\
 }
 """)
 
+# Whether the level of a category, which x holds the number of, is in the set of a stump.
+IN_SET = Template("""\
+static inline int ${own}_in_set(const float *x, uint32_t stump)
+{
+    const float value = x[${own}_features[stump]];
+    const uint32_t n_levels = ${own}_n_levels[${own}_features[stump]];
+    uint32_t cell = 0, place;
+    if (value >= (float)n_levels)
+        cell = n_levels + 1u;
+    else if (!isnan(value))
+        cell = value < 0.0f ? 1u : (uint32_t)value + 1u;
+    place = (uint32_t)${own}_sets[stump] - 1u + cell;
+    return (${own}_members[place >> 3] >> (place & 7u)) & 1;
+}
+""")
+
+# $answer is that of a row to a stump.
 FERNS = Template("""\
 static inline void ${own}_add(const float *x, float *scores)
 {
@@ -61,7 +90,7 @@ static inline void ${own}_add(const float *x, float *scores)
         uint32_t column;
         const float *entry;
         for (; stump < end; stump++) {
-            const int yes = x[${own}_features[stump]] > ${own}_thresholds[stump];
+            const int yes = $answer;
             outcome = (outcome << 1) | (uint64_t)yes;
         }
         if (depth > bits)
@@ -99,7 +128,8 @@ static inline float ${own}_project(const double *inputs, uint32_t group)
 """)
 
 SCORES = Template("""\
-/* Scores of the classes; of two classes one score, which is positive for the second. */
+/* Scores: one for each class, of two classes one which is positive for the second; or the
+ * predicted numbers, of counts their logarithms. */
 static inline void ${name}_scores(const float *x, float *scores)
 {
     uint32_t column;
@@ -128,6 +158,29 @@ static inline int ${name}_predict(const float *x)
 }
 """)
 
+# $link is a function, or nothing.
+PREDICT_NUMBER = Template("""\
+/* The predicted number. */
+static inline float ${name}_predict(const float *x)
+{
+    float score;
+    ${name}_scores(x, &score);
+    return $link(score);
+}
+""")
+
+PREDICT_NUMBERS = Template("""\
+/* The predicted number of each target. */
+static inline void ${name}_predict(const float *x, float *predictions)
+{
+    float scores[${name}_n_scores];
+    int number;
+    ${name}_scores(x, scores);
+    for (number = 0; number < ${name}_n_scores; number++)
+        predictions[number] = $link(scores[number]);
+}
+""")
+
 TWO_PROBABILITIES = Template("""\
 /* Probabilities of the classes. */
 static inline void ${name}_probabilities(const float *x, float *probabilities)
@@ -136,6 +189,30 @@ static inline void ${name}_probabilities(const float *x, float *probabilities)
     ${name}_scores(x, &score);
     probabilities[0] = 1.0f / (1.0f + expf(score / $temperature));
     probabilities[1] = 1.0f / (1.0f + expf(-score / $temperature));
+}
+""")
+
+SOFTPLUS = Template("""\
+/* What the probability of a class is in proportion to. */
+static inline float ${name}_odds(float score)
+{
+    float scaled = (score + $offset) / $temperature;
+    return (scaled > 0.0f ? scaled : 0.0f) + log1pf(expf(-fabsf(scaled)));
+}
+
+""")
+
+TWO_SOFTPLUS = Template("""\
+/* Probabilities of the classes. */
+static inline void ${name}_probabilities(const float *x, float *probabilities)
+{
+    float score, sum;
+    ${name}_scores(x, &score);
+    probabilities[0] = ${name}_odds(-score);
+    probabilities[1] = ${name}_odds(score);
+    sum = probabilities[0] + probabilities[1];
+    probabilities[0] /= sum;
+    probabilities[1] /= sum;
 }
 """)
 
@@ -167,6 +244,17 @@ static inline int ${name}_find(const char *text, const char *const *categories, 
         if (strcmp(text, categories[place]) == 0)
             return place;
     return -1;
+}
+""")
+
+FIND_NUMBER = Template("""\
+static inline float ${name}_find_number(float value, const float *levels, int n)
+{
+    int place;
+    for (place = 0; place < n; place++)
+        if (value == levels[place])
+            return (float)place;
+    return isnan(value) ? NAN : (float)n;
 }
 """)
 

@@ -37,9 +37,6 @@ class Entries:
         self._values = dict(values)
         self._name = name
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
-
     def take(self, key: str, *types: type) -> Any:
         """Return an entry of one of the types."""
         if key not in self._values:
@@ -48,6 +45,9 @@ class Entries:
         if type(value) not in types:
             raise ModelFileError(f"{self._name} has {key!r} of a wrong type.")
         return value
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
 
     def integer(self, key: str, low: int, high: int) -> int:
         """Return a whole number within bounds."""

@@ -15,7 +15,9 @@ from mbkl.io.entries import Arrays, Entries, compact
 from mbkl.io.inside import (
     DEEPEST,
     BinEdges,
+    CategoryMaps,
     FernMaps,
+    LevelSets,
     Maps,
     MapSet,
     ProjectionMaps,
@@ -47,19 +49,27 @@ def _pack(maps: Maps) -> Packed:
     raise TypeError(f"Model files have no {type(maps).__name__}.")
 
 
-def unpack_maps(headers: list, arrays: Arrays, n_features: int) -> MapSet:
-    """Return the maps of which `pack_maps` made these headers and arrays."""
+def unpack_maps(headers: list, arrays: Arrays, n_levels: NDArray[np.int64]) -> MapSet:
+    """Return the maps of which `pack_maps` made these headers and arrays.
+
+    Parameters
+    ----------
+    headers : list of dict
+    arrays : Arrays
+    n_levels : ndarray of shape (n_features,)
+        Levels of each feature, 0 for numbers.
+    """
     if not headers:
         raise ModelFileError("The model has no family of maps.")
     families = [
-        _unpack_family(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_features)
+        _unpack_family(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_levels)
         for n, header in enumerate(headers)
     ]
     return MapSet(tuple(families))
 
 
-def _unpack_family(header: Entries, arrays: Arrays, n_features: int) -> Maps:
-    family = header.take("family", str)
+def _unpack_family(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> Maps:
+    family, n_features = header.take("family", str), n_levels.size
     if family == "projections":
         steps = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS)
         header.done()
@@ -68,7 +78,12 @@ def _unpack_family(header: Entries, arrays: Arrays, n_features: int) -> Maps:
     if family == "stumps":
         return _unpack_stumps(arrays, n_features)
     if family == "ferns":
-        return _unpack_ferns(arrays, n_features)
+        return _unpack_ferns(arrays, n_levels)
+    if family == "categories":
+        features = _unpack_features(arrays, n_features)
+        if not n_levels[features].all():
+            arrays.complain("features", "columns that are no categories")
+        return CategoryMaps(features, n_levels[features])
     raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
 
 
@@ -90,10 +105,21 @@ def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
 
 
 def _unpack_stumps(arrays: Arrays, n_features: int) -> StumpMaps:
+    return _unpack_edges(arrays, _unpack_features(arrays, n_features))
+
+
+def _unpack_features(arrays: Arrays, n_features: int) -> NDArray[np.intp]:
+    """Return the features of groups, which increase."""
     features = arrays.integers("features", None, high=n_features - 1)
     if not (features[1:] > features[:-1]).all():
         arrays.complain("features", "values that do not increase")
-    return _unpack_edges(arrays, features.astype(np.intp))
+    return features.astype(np.intp)
+
+
+@_pack.register
+def _(maps: CategoryMaps) -> Packed:
+    """Pack the columns; how many levels they have follows from the header."""
+    return {"family": "categories"}, {"features": compact(maps.features)}
 
 
 def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
@@ -132,11 +158,35 @@ def _(maps: FernMaps) -> Packed:
         "depths": compact(np.diff(maps.offsets)),
         "factors": maps.factors.astype("<u8"),
         "features": compact(maps.features),
-        "thresholds": maps.thresholds.astype("<f4"),
+        # Stumps with a set of levels have none.
+        "thresholds": np.nan_to_num(maps.thresholds, nan=0.0, neginf=-np.inf).astype("<f4"),
+        **_pack_sets(maps.sets),
     }
 
 
-def _unpack_ferns(arrays: Arrays, n_features: int) -> FernMaps:
+def _pack_sets(sets: LevelSets | None) -> dict[str, NDArray]:
+    """Return the set of each stump, counted from 1, and the members of all sets as bits."""
+    if sets is None:
+        return {}
+    return {"sets": compact(sets.numbers + 1), "members": np.packbits(sets.members)}
+
+
+def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> LevelSets | None:
+    is_category = n_levels[features] > 0
+    if not is_category.any():
+        return None
+    numbers = arrays.integers("sets", features.size, high=features.size) - 1
+    if not np.array_equal(numbers >= 0, is_category):
+        arrays.complain("sets", "sets of numbers, or none of levels")
+    used, first, place = np.unique(numbers[is_category], return_index=True, return_inverse=True)
+    sizes = n_levels[features[is_category]] + 2
+    if used[-1] != used.size - 1 or not np.array_equal(sizes, sizes[first][place]):
+        arrays.complain("sets", "gaps, or one set for two columns")
+    offsets = _offsets(sizes[first])
+    return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
+
+
+def _unpack_ferns(arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
     depths = arrays.integers("depths", None, low=1, high=DEEPEST)
     n_stumps = int(depths.sum())
     bits = arrays.integers("bits", depths.size, low=1, high=_MOST_BITS)
@@ -147,14 +197,17 @@ def _unpack_ferns(arrays: Arrays, n_features: int) -> FernMaps:
         arrays.complain("factors", "even values")
     n_raw = 2**bits
     numbers, n_cells = _unpack_cells(arrays, n_raw)
+    features = arrays.integers("features", n_stumps, high=n_levels.size - 1).astype(np.intp)
+    thresholds = arrays.thresholds("thresholds", n_stumps)
     return FernMaps(
-        arrays.integers("features", n_stumps, high=n_features - 1).astype(np.intp),
-        arrays.thresholds("thresholds", n_stumps),
+        features,
+        np.where(n_levels[features] > 0, np.nan, thresholds),
         _offsets(depths),
         factors,
         n_raw,
         numbers,
         _offsets(n_cells),
+        sets=_unpack_sets(arrays, features, n_levels),
     )
 
 

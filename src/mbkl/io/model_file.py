@@ -19,7 +19,7 @@ def save(model, file: str | os.PathLike | BinaryIO, *, extra: dict[str, Any] | N
 
     Parameters
     ----------
-    model : MBKLClassifier, MBKLClassifierCV or MBKernel
+    model : any estimator of `mbkl`
     file : path or binary file
     extra : dict or None, default=None
         Anything that JSON can hold, to be kept with the model; see `load_extra`.
@@ -67,7 +67,7 @@ def load(file: str | os.PathLike | BinaryIO):
 
     Returns
     -------
-    model : MBKLClassifier, MBKLClassifierCV or MBKernel
+    model : any estimator of `mbkl`
         Predicts the same bits as the one that was saved. `timings_` is empty.
 
     Raises

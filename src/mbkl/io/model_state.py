@@ -8,6 +8,7 @@ so that two fits with the same parameters on the same data give the same file.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,16 @@ from sklearn.utils.validation import check_is_fitted
 import mbkl
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import MapSet, TablePredictor
+from mbkl.io.inside import Levels, MapSet, NoLevels, TablePredictor, default_target_names
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 
-_ESTIMATORS = ("MBKLClassifier", "MBKLClassifierCV", "MBKernel")
+_CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
+_REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
+_ESTIMATORS = (*_CLASSIFIERS, *_REGRESSORS, "MBKernel")
 _MOST_FEATURES = 2**31
+# Frames with categories have far fewer columns.
+_MOST_COLUMNS = 1_000_000
 _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
 
@@ -36,27 +41,42 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     maps, arrays = pack_maps(model._maps)
     names = getattr(model, "feature_names_in_", None)
     learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
-    header = {
+    header: dict[str, Any] = {
         "estimator": kind,
         "parameters": pack_parameters(model),
-        "classes": _pack_classes(model.classes_),
+        "classes": _pack_classes(model.classes_) if hasattr(model, "classes_") else None,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
         "maps": maps,
         "learned": learned,
     }
+    if model.n_levels is not None:
+        header["levels"] = [
+            [feature, own] for feature, own in enumerate(model.levels_) if own is not None
+        ]
     arrays["theta"] = model.theta_
     if model.feature_rates_ is not None:
         arrays["feature_rates"] = model.feature_rates_
     if kind != "MBKernel":
-        learned.update(C=float(model.C_), temperature=float(model.temperature_))
+        learned.update(C=float(model.C_))
         arrays.update(
-            coefficients=model.coef_.T,
+            coefficients=_single_where_exact(model.coef_.T),
             intercept=model.intercept_,
             objective=model.objective_,
             gap=model.gap_,
         )
-    if kind == "MBKLClassifierCV":
+    if kind in _CLASSIFIERS:
+        learned["temperature"] = float(model.temperature_)
+        if model.offset_ is not None:
+            learned["offset"] = float(model.offset_)
+    if kind in _REGRESSORS:
+        learned["multi_output"] = bool(model.is_multi_output_)
+        if model.target_names_ != default_target_names(model.n_outputs_):
+            learned["targets"] = list(model.target_names_)
+        learned["grown_share"] = float(model.grown_share_)
+        learned["n_held_out"] = float(model.n_held_out_)
+        arrays["residuals"] = model.residuals_
+    if kind.endswith("CV"):
         learned["C_kernel"] = float(model.C_kernel_)
         learned["theta_shrinkage"] = float(model.theta_shrinkage_)
         arrays.update(_pack_search(model))
@@ -71,17 +91,31 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
     model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
     learned = Entries(entries.take("learned", dict), "The entry 'learned'")
-    model.classes_ = _unpack_classes(Entries(entries.take("classes", dict), "The classes"))
+    classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
+    if classes is not None and kind not in _REGRESSORS:
+        model.classes_ = _unpack_classes(Entries(classes, "The classes"))
+    if kind == "MBKernel":
+        model._has_numbers = classes is None
     model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
     names = entries.take("feature_names", list, type(None))
     if names is not None:
         model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
-    _set_maps(model, unpack_maps(entries.take("maps", list), stored, model.n_features_in_), stored)
+    stored_levels = entries.take("levels", list) if "levels" in entries else []
+    model.levels_ = _unpack_levels(stored_levels, model.n_features_in_)
+    # However many numbers there are, they take no room.
+    n_levels = np.broadcast_to(np.int64(0), model.n_features_in_)
+    n_levels = n_levels if model.n_levels is None else model.n_levels
+    _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
-    if kind != "MBKernel":
-        _set_classifier(model, learned, stored)
-    if kind == "MBKLClassifierCV":
+    if kind in _CLASSIFIERS:
+        model.temperature_ = learned.positive("temperature")
+        model.offset_ = learned.take("offset", float) if "offset" in learned else None
+        n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+        _set_predictor(model, n_columns, learned, stored)
+    if kind in _REGRESSORS:
+        _set_regressor(model, learned, stored)
+    if kind.endswith("CV"):
         model.C_kernel_ = learned.positive("C_kernel")
         model.theta_shrinkage_ = _old_shrinkage(model)
         if "theta_shrinkage" in learned:
@@ -103,8 +137,24 @@ def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
         model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
 
 
-def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
-    n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
+    model.residuals_ = arrays.reals("residuals", (None, None))
+    if not model.residuals_.size or (np.diff(model.residuals_, axis=0) < 0).any():
+        arrays.complain("residuals", "no values, or such that do not increase")
+    model.is_multi_output_ = learned.take("multi_output", bool)
+    model.n_outputs_ = model.residuals_.shape[1]
+    if model.n_outputs_ > 1 and not model.is_multi_output_:
+        arrays.complain("residuals", "several columns for one target")
+    model.target_names_ = default_target_names(model.n_outputs_)
+    if "targets" in learned:
+        names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
+        model.target_names_ = names.tolist()
+    model.grown_share_ = learned.not_negative("grown_share")
+    model.n_held_out_ = learned.not_negative("n_held_out")
+    _set_predictor(model, model.n_outputs_, learned, arrays)
+
+
+def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
     cells = [own.cells for own in model._maps.families]
     n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
     weights = arrays.reals("coefficients", (n_weights, n_columns))
@@ -113,7 +163,6 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     model.objective_ = arrays.take("objective", "f", (2,))
     model.gap_ = arrays.take("gap", "f", (2,))
     model.C_ = learned.not_negative("C")
-    model.temperature_ = learned.positive("temperature")
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):
@@ -123,7 +172,36 @@ def _set_classifier(model, learned: Entries, arrays: Arrays) -> None:
     )
 
 
+def _single_where_exact(values: NDArray) -> NDArray:
+    """Return numbers in single precision, where that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
+
+
 # ---------------------------------------------------------------- labels and names
+
+
+def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
+    """Return the levels of each feature; None for numbers."""
+    if not stored:
+        return NoLevels(n_features)
+    if n_features > _MOST_COLUMNS:
+        raise ModelFileError(f"There are {n_features} columns beside categories.")
+    levels: list[Levels] = [None] * n_features
+    for pair in stored:
+        match pair:
+            case [int(feature), list(own)] if 0 <= feature < n_features and feature is not True:
+                kinds = {type(level) for level in own}
+                is_alike = kinds <= {int, float} or len(kinds) == 1
+                if not is_alike or not kinds <= {str, int, float, bool}:
+                    raise ModelFileError("A category has levels of different kinds.")
+                if len(set(own)) < len(own) or levels[feature] is not None:
+                    raise ModelFileError("A category has a level twice.")
+                levels[feature] = own
+            case _:
+                raise ModelFileError("The levels of a category make no sense.")
+    return levels
 
 
 def _pack_classes(classes: NDArray) -> dict[str, Any]:
@@ -158,9 +236,9 @@ def _unpack_classes(entries: Entries) -> NDArray:
     return classes
 
 
-def _unpack_names(names: list, n_features: int) -> NDArray:
-    if len(names) != n_features or not all(type(name) is str for name in names):
-        raise ModelFileError("The names of the features are not one text for each.")
+def _unpack_names(names: list, count: int, of: str = "features") -> NDArray:
+    if len(names) != count or not all(type(name) is str for name in names):
+        raise ModelFileError(f"The names of the {of} are not one text for each.")
     return np.array(names, dtype=object)
 
 
@@ -213,4 +291,4 @@ def _set_search(model, arrays: Arrays) -> None:
         Entry(candidate, float(depth[n]), scores[:, n], n_maps[[n]])
         for n, candidate in enumerate(candidates)
     ]
-    model.cv_results_ = Search([], np.empty(0), max, entries=entries).results()
+    model.cv_results_ = Search([], np.empty(0), lambda *_: np.nan, entries=entries).results()

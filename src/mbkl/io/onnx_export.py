@@ -1,4 +1,4 @@
-"""Export of classifiers to ONNX, by themselves or inside a pipeline of scikit-learn."""
+"""Export of classifiers and regressors to ONNX, alone or in a pipeline of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,31 +11,40 @@ from numpy.typing import NDArray
 
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, check_classifier, columns_of
-from mbkl.io.inside import KernelClassifier, MBKLClassifier
-from mbkl.io.onnx_builder import ML_DOMAIN, Builder, tensor_type
+from mbkl.io.exports import Column, check_exportable, columns_of_model
+from mbkl.io.inside import (
+    KernelClassifier,
+    KernelPredictor,
+    KernelRegressor,
+    MBKLClassifier,
+    MBKLRegressor,
+    columns_of,
+)
+from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
 
 _INPUT = "X"
-_LABEL = "label"
 
 
-def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None = None):
-    """Return a classifier as an ONNX model.
+def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = None):
+    """Return a classifier or regressor as an ONNX model.
 
-    Its input is a float32 tensor "X" of shape (n_rows, n_features), its outputs "label" and
-    "probabilities" of shape (n_rows, n_classes), float32. A model without probabilities
-    has "scores" instead; with two classes these are minus the score and the score. Labels
-    are those of `predict` on the same float32 rows, as scores are added in double
-    precision; missing values are NaN.
+    Its input is a float32 tensor "X" of shape (n_rows, n_features), in which missing values are
+    NaN. The outputs of a classifier are "label" and "probabilities" of shape (n_rows, n_classes),
+    float32. One without probabilities has "scores" instead; with two classes these are minus the
+    score and the score. The output of a regressor is "prediction" of shape (n_rows,) or
+    (n_rows, n_outputs), float32. Labels are those of `predict` on the same float32 rows, and
+    predictions those rounded to float32, as scores are added in double precision.
+
+    A model with categories has the columns of its frame as inputs, by their names and of shape
+    (n_rows, 1): float32 for numbers and booleans, strings for text, where an empty one is
+    missing. `onnx_inputs` makes them of a frame.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`. The inputs are then the columns of a frame
-        by their names, of shape (n_rows, 1): float32 for numbers, strings for text, where
-        an empty one is missing.
+        Those of a `mbkl.tabular.TableEncoder`: the inputs are then the columns of its frame.
 
     Returns
     -------
@@ -55,38 +64,33 @@ def to_onnx(model: KernelClassifier, rules: Sequence[Mapping[str, Any]] | None =
     >>> bool((label == model.predict(X.astype(np.float32))).all())
     True
     """
-    check_classifier(model)
-    n_features = model.n_features_in_
-    if rules is None:
+    check_exportable(model)
+    columns = columns_of_model(model, rules)
+    if columns is None:
         builder = Builder()
-        X, inputs = _INPUT, {_INPUT: (np.float32, (None, n_features))}
+        X, inputs = _INPUT, {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        columns = columns_of(rules, n_features)
         builder = Builder(_prefix_unlike(columns))
         X, inputs = _add_columns(builder, columns)
-    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
-    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
-    for name, inside in ((_LABEL, label), (second, values)):
+    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    outputs = _outputs(model)
+    for name, own in zip(outputs, inside, strict=True):
         if name in inputs:
             raise ValueError(f"A column has the name {name!r}, that of an output; rename it.")
-        builder.rename(inside, name)
-    outputs = {
-        _LABEL: (_labels(model).dtype, (None,)),
-        second: (np.float32, (None, model.classes_.size)),
-    }
+        builder.rename(own, name)
     return builder.model(inputs, outputs)
 
 
 def export_onnx(
-    model: KernelClassifier,
+    model: KernelPredictor,
     path: str | os.PathLike,
     rules: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write a classifier to an ONNX file.
+    """Write a classifier or regressor to an ONNX file.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
     rules : list of dict or None, default=None
         See `to_onnx`.
@@ -95,7 +99,7 @@ def export_onnx(
 
 
 def register_onnx_converter() -> None:
-    """Teach skl2onnx to convert the classifiers, also within a Pipeline.
+    """Teach skl2onnx to convert classifiers and regressors, also within a Pipeline.
 
     Examples
     --------
@@ -111,7 +115,7 @@ def register_onnx_converter() -> None:
     >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
     'output_label'
     """
-    from mbkl.search import MBKLClassifierCV
+    from mbkl.search import MBKLClassifierCV, MBKLRegressorCV
 
     skl2onnx = require("skl2onnx", "onnx")
     shapes = require("skl2onnx.common.shape_calculator", "onnx")
@@ -123,19 +127,27 @@ def register_onnx_converter() -> None:
             _convert,
             options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
         )
+    for kind in (MBKLRegressor, MBKLRegressorCV):
+        skl2onnx.update_registered_converter(
+            kind, f"Mbkl{kind.__name__}", _set_output_shape, _convert
+        )
 
 
 def _convert(scope, operator, container) -> None:
-    """Add the operators of a classifier to a graph of skl2onnx."""
+    """Add the operators of a model to a graph of skl2onnx."""
     model = operator.raw_operator
-    check_classifier(model)
+    check_exportable(model)
+    if model.n_levels is not None:
+        raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
     builder = Builder(scope.get_unique_variable_name("mbkl") + "_")
     X = builder.cast(operator.inputs[0].full_name, np.float32)
-    label, values = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
-    if model.classes_.dtype == bool:  # which skl2onnx takes for integers
-        label = builder.cast(label, np.int64)
-    for inside, variable in zip((label, values), operator.outputs, strict=True):
-        builder.rename(inside, variable.full_name)
+    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
+        inside = (builder.reshape(inside[0], -1, model.n_outputs_),)
+    elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
+        inside = builder.cast(inside[0], np.int64), inside[1]
+    for own, variable in zip(inside, operator.outputs, strict=True):
+        builder.rename(own, variable.full_name)
     for name, constant in builder.constants.items():
         content = constant.ravel().tolist()
         container.add_initializer(name, tensor_type(constant.dtype), constant.shape, content)
@@ -143,6 +155,28 @@ def _convert(scope, operator, container) -> None:
         container.add_node(
             one.kind, one.inputs, [one.output], one.domain, name=one.output, **one.attributes
         )
+    # skl2onnx looks for the versions that it has to name at the outermost operators alone.
+    container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
+
+
+def _set_output_shape(operator) -> None:
+    """Tell skl2onnx of which shape the predictions of a regressor are."""
+    types = require("skl2onnx.common.data_types", "onnx")
+    n_rows = operator.inputs[0].get_first_dimension()
+    operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
+
+
+def _outputs(model: KernelPredictor) -> dict[str, tuple]:
+    """Return the outputs, by name."""
+    if isinstance(model, KernelRegressor):
+        shape = (None, model.n_outputs_) if model.is_multi_output_ else (None,)
+        return {"prediction": (np.float32, shape)}
+    assert isinstance(model, KernelClassifier)
+    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
+    return {
+        "label": (_labels(model).dtype, (None,)),
+        second: (np.float32, (None, model.classes_.size)),
+    }
 
 
 def _labels(model: KernelClassifier) -> NDArray:
@@ -153,7 +187,26 @@ def _labels(model: KernelClassifier) -> NDArray:
     return classes if classes.dtype == bool else classes.astype(np.int64)
 
 
-def _add_outputs(builder: Builder, scores: str, model: KernelClassifier) -> tuple[str, str]:
+def _add_outputs(builder: Builder, scores: str, model: KernelPredictor) -> tuple[str, ...]:
+    """Add what `_outputs` names."""
+    if isinstance(model, KernelRegressor):
+        return (_add_prediction(builder, scores, model),)
+    assert isinstance(model, KernelClassifier)
+    return _add_label_and_values(builder, scores, model)
+
+
+def _add_prediction(builder: Builder, scores: str, model: KernelRegressor) -> str:
+    """Add what `predict` returns, as float32."""
+    if model.loss == "poisson":
+        scores = builder.add("Exp", scores)
+    if not model.is_multi_output_:
+        scores = builder.reshape(scores, -1)
+    return builder.cast(scores, np.float32)
+
+
+def _add_label_and_values(
+    builder: Builder, scores: str, model: KernelClassifier
+) -> tuple[str, str]:
     """Add labels, and probabilities or scores of all classes as float32."""
     if model.classes_.size == 2:
         second = builder.add("Greater", scores, builder.constant(np.float64(0.0)))
@@ -169,14 +222,29 @@ def _add_outputs(builder: Builder, scores: str, model: KernelClassifier) -> tupl
 
 def _add_probabilities(builder: Builder, scores: str, model: KernelClassifier) -> str:
     """Add what `predict_proba` returns; `scores` has a column for each class."""
+    if model.offset_ is not None:
+        scores = builder.add("Add", scores, builder.constant(np.float64(model.offset_)))
     scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
-    if model.classes_.size == 2:
+    if model.probability_rule == "softplus":
+        separate = _add_softplus(builder, scaled)
+    elif model.classes_.size == 2:
         return builder.add("Sigmoid", scaled)
-    if model.probability_rule == "softmax":
+    elif model.probability_rule == "softmax":
         return builder.add("Softmax", scaled, axis=1)
-    separate = builder.add("Sigmoid", scaled)
+    else:
+        separate = builder.add("Sigmoid", scaled)
     total = builder.add("ReduceSum", separate, builder.constant(np.array([1])), keepdims=1)
     return builder.add("Div", separate, total)
+
+
+def _add_softplus(builder: Builder, values: str) -> str:
+    """Add log(1 + exp(value)), which ONNX Runtime does not have in double precision."""
+    tail = builder.add("Exp", builder.add("Neg", builder.add("Abs", values)))
+    one_more = builder.add("Add", tail, builder.constant(np.float64(1.0)))
+    whole = builder.add("Add", builder.add("Relu", values), builder.add("Log", one_more))
+    # Where the tail is lost beside the one, it is the result.
+    is_low = builder.add("Less", values, builder.constant(np.float64(-15.0)))
+    return builder.add("Where", is_low, tail, whole)
 
 
 def _prefix_unlike(columns: list[Column]) -> str:
@@ -211,6 +279,63 @@ def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str
                 default_float=float("nan"),
             )
             features.append(encoded)
+        elif column.kind == "text":
+            features.append(_add_level_numbers(builder, column))
         else:
             features.append(column.name)
     return builder.add("Concat", *features, axis=1), inputs
+
+
+def _add_level_numbers(builder: Builder, column: Column) -> str:
+    """Add the number of each level: NaN where it is missing, one beyond the last where new."""
+    numbers = [float(place) for place in range(len(column.categories))]
+    if column.is_text:
+        known = {"keys_strings": ["", *column.categories], "values_floats": [np.nan, *numbers]}
+    else:
+        keys = [float(np.float32(level)) for level in column.categories]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
+        known = {"keys_floats": keys, "values_floats": numbers}
+    new = float(len(numbers))
+    attributes: dict[str, Any] = {**known, "default_float": new}
+    found = builder.add("LabelEncoder", column.name, domain=ML_DOMAIN, **attributes)
+    if column.is_text:
+        return found
+    return builder.add("Where", builder.add("IsNaN", column.name), column.name, found)
+
+
+def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
+    """Return the rows of a frame as the inputs of an exported model with categories.
+
+    Parameters
+    ----------
+    model : MBKLClassifier, MBKLRegressor, or one of their searches
+        Fitted on a frame with categories.
+    X : dataframe of shape (n_rows, n_features)
+
+    Returns
+    -------
+    inputs : dict from column to ndarray of shape (n_rows, 1)
+
+    Examples
+    --------
+    >>> import onnxruntime
+    >>> import pandas as pd
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import onnx_inputs, to_onnx
+    >>> frame = pd.DataFrame({"town": ["Rome", "Bonn", None, "Rome"] * 5})
+    >>> model = MBKLClassifier(random_state=0).fit(frame, ["hot", "cold", "cold", "hot"] * 5)
+    >>> session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    >>> session.run(["label"], onnx_inputs(model, frame[:2]))[0].tolist()
+    ['hot', 'cold']
+    """
+    columns = columns_of_model(model, None)
+    if columns is None:
+        raise ValueError("The model has no categories: its input is a float32 matrix X.")
+    inputs = {}
+    for column, own in zip(columns, columns_of(X), strict=True):
+        values = own.values if column.kind == "text" else own.numbers()
+        if column.is_text:
+            values = np.array(["" if value is None else value for value in own.objects()], object)
+        inputs[column.name] = np.asarray(values).astype(object if column.is_text else np.float32)
+    return {name: values[:, None] for name, values in inputs.items()}

@@ -13,7 +13,16 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.io.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor, chi2_map
+from mbkl.io.inside import (
+    CategoryMaps,
+    FernMaps,
+    LevelSets,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    TablePredictor,
+    chi2_map,
+)
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder
 
 # Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
@@ -104,7 +113,7 @@ def _add_codes(maps: Maps, builder: Builder, X: str) -> str:
 
 
 @_add_codes.register
-def _(maps: StumpMaps, builder: Builder, X: str) -> str:
+def _(maps: StumpMaps | CategoryMaps, builder: Builder, X: str) -> str:
     trees = _Trees()
     for group, feature in enumerate(maps.features.tolist()):
         start, stop = maps.edges.offsets[group : group + 2]
@@ -173,10 +182,12 @@ class _Trees:
 def _(maps: FernMaps, builder: Builder, X: str) -> str:
     """Add comparisons, the hash of their outcomes, and the numbers of the cells."""
     columns = builder.add("Transpose", X, perm=[1, 0])
+    levels = None if maps.sets is None else _add_level_cells(builder, columns, maps.sets)
     depths = np.diff(maps.offsets)
     width = -(-depths // _DEPTH_STEP) * _DEPTH_STEP
     order = np.argsort(width, kind="stable")
-    pieces = [_add_sums(builder, columns, maps, ferns) for ferns in _runs(order, width[order])]
+    runs = _runs(order, width[order])
+    pieces = [_add_sums(builder, columns, levels, maps, ferns) for ferns in runs]
     sums = builder.add("Concat", *pieces, axis=0) if len(pieces) > 1 else pieces[0]
     raw = _add_top_bits(builder, sums, np.log2(maps.n_raw[order]))
     first = builder.constant(maps.raw_offsets[order][:, None])
@@ -197,7 +208,18 @@ def _runs(values: NDArray, keys: NDArray) -> list[NDArray]:
     return np.split(values, np.flatnonzero(np.diff(keys)) + 1)
 
 
-def _add_sums(builder: Builder, columns: str, maps: FernMaps, ferns: NDArray) -> str:
+def _add_level_cells(builder: Builder, columns: str, sets: LevelSets) -> str:
+    """Add the cells of level numbers, of shape (n_features, n_rows): 0 where one is missing."""
+    before = builder.constant(np.float32(-1.0))
+    number = builder.add("Where", builder.add("IsNaN", columns), before, columns)
+    most = builder.constant(sets.n_levels.astype(np.float32)[:, None])
+    within = builder.add("Min", builder.add("Max", number, before), most)
+    return builder.add("Add", builder.cast(within, np.int64), builder.constant(np.int64(1)))
+
+
+def _add_sums(
+    builder: Builder, columns: str, levels: str | None, maps: FernMaps, ferns: NDArray
+) -> str:
     """Add the pieces of outcome times factor, of shape (n_ferns, 4, n_rows)."""
     depths = np.diff(maps.offsets)[ferns]
     width = int(-(-depths.max() // _DEPTH_STEP) * _DEPTH_STEP)
@@ -214,11 +236,37 @@ def _add_sums(builder: Builder, columns: str, maps: FernMaps, ferns: NDArray) ->
     for piece, size in enumerate(_PIECES):
         weights[:, piece] = products & np.uint64(2**size - 1)
         products = products >> np.uint64(size)
-    features = builder.constant(maps.features[stumps.ravel()].astype(np.int32))
-    thresholds = builder.constant(maps.thresholds[stumps.reshape(-1, 1)].astype(np.float32))
-    yes = builder.add("Greater", builder.add("Gather", columns, features, axis=0), thresholds)
-    answers = builder.reshape(builder.cast(yes, np.float32), ferns.size, width, -1)
+    yes = _add_answers(builder, columns, levels, maps, stumps.ravel())
+    answers = builder.reshape(yes, ferns.size, width, -1)
     return builder.add("MatMul", builder.constant(weights), answers)
+
+
+def _add_answers(
+    builder: Builder, columns: str, levels: str | None, maps: FernMaps, stumps: NDArray
+) -> str:
+    """Add the answers to stumps as float32, of shape (n_stumps, n_rows)."""
+    has_set = np.isnan(maps.thresholds[stumps])
+    asked, compared = stumps[has_set], stumps[~has_set]
+    answers = []
+    if compared.size:
+        features = builder.constant(maps.features[compared].astype(np.int32))
+        thresholds = builder.constant(maps.thresholds[compared, None].astype(np.float32))
+        yes = builder.add("Greater", builder.add("Gather", columns, features, axis=0), thresholds)
+        answers.append(builder.cast(yes, np.float32))
+    if asked.size and levels is not None and maps.sets is not None:
+        features = builder.constant(maps.features[asked].astype(np.int32))
+        starts = builder.constant(maps.sets.starts[asked, None])
+        cells = builder.add("Add", builder.add("Gather", levels, features, axis=0), starts)
+        members = maps.sets.members.astype(np.float32)
+        answers.append(builder.reshape(_add_look_up(builder, members, cells), asked.size, -1))
+    if len(answers) == 1:
+        return answers[0]
+    place = np.empty(stumps.size, dtype=np.int64)
+    place[np.concatenate([np.flatnonzero(~has_set), np.flatnonzero(has_set)])] = np.arange(
+        stumps.size
+    )
+    together = builder.add("Concat", *answers, axis=0)
+    return builder.add("Gather", together, builder.constant(place), axis=0)
 
 
 def _add_top_bits(builder: Builder, sums: str, n_bits: NDArray) -> str:

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mbkl.engine.arrays import to_host
 from mbkl.learn.classifier_weights import learn_classifier_weights
-from mbkl.learn.initial_guess import Shares, class_shares, initial_signs
+from mbkl.learn.initial_guess import Shares, initial_signs, shares_of
 from mbkl.learn.kernel_weights import KernelProblem
 from mbkl.learn.labelled_rows import LabelledRows, SharedGram
 from mbkl.solvers.choose import may_use_gram
@@ -35,6 +35,14 @@ _REWEIGHTING_PASSES = 2
 _DROP_BELOW = 0.05
 
 
+_LOSS_OF_STEP_1 = {
+    "hinge": "squared_hinge",
+    "absolute_error": "squared_error",
+    "quantile": "squared_error",
+    "poisson": "squared_error",
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     """Options of the estimators that the steps need; see `MBKLClassifier`."""
@@ -53,7 +61,7 @@ class Settings:
     @property
     def kernel_loss(self) -> str:
         """Loss of Step 1: smooth, as liblinear's in the experiments of the paper."""
-        return "squared_hinge" if self.loss == "hinge" else self.loss
+        return _LOSS_OF_STEP_1.get(self.loss, self.loss)
 
 
 @dataclass
@@ -112,7 +120,7 @@ class Learner:
 
         @cache
         def whole() -> Array:
-            return operator.gram(self._kernel_weights(Kernel(self._equal())))
+            return operator.gram(self.weights_of(Kernel(self._equal())))
 
         shared = SharedGram(whole, np.arange(operator.n_rows))
         own = shared if self.settings.theta == "ones" else None
@@ -134,7 +142,7 @@ class Learner:
 
         @cache
         def learned() -> Array:
-            return rows.operator.gram(self._kernel_weights(theta))
+            return rows.operator.gram(self.weights_of(theta))
 
         def at(shrinkage: float) -> tuple[Learner, Kernel]:
             kernel, equal = self.shrunk(theta, shrinkage), rows.equal_gram
@@ -192,8 +200,27 @@ class Learner:
             return self._reweighted(C)
         return self._learned(C, start)
 
-    def learn_classifier(self, kernel: Kernel, C: float, start: Solution | None = None) -> Solution:
+    def learn_classifier(
+        self,
+        kernel: Kernel,
+        C: float,
+        start: Solution | None = None,
+        *,
+        leave_out: bool | str = False,
+        tol: float | None = None,
+    ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        C : float
+        start : Solution or None
+            For another cost or other rows, to start from.
+        leave_out : bool or "always"
+            Whether to tell, where that is cheap, how the first rows are scored by all others.
+        tol : float or None
+            None means that of the settings.
 
         Returns
         -------
@@ -203,16 +230,17 @@ class Learner:
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
                 self.rows,
-                self._kernel_weights(kernel),
+                self.weights_of(kernel),
                 C * REFERENCE_ROWS,
                 self.settings.loss,
                 start,
-                self.settings.tol,
+                self.settings.tol if tol is None else tol,
                 self.settings.max_iter,
                 iteration,
+                leave_out,
             )
 
-    def _kernel_weights(self, kernel: Kernel) -> Array:
+    def weights_of(self, kernel: Kernel) -> Array:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""
         power = 2.0 * self.settings.theta_power
         kept = kernel.theta > 0
@@ -230,7 +258,7 @@ class Learner:
     @cached_property
     def shares(self) -> Shares:
         """Shares of the classes on the sides and in the cells of the maps."""
-        return class_shares(self.rows)
+        return shares_of(self.rows)
 
     @cached_property
     def signs(self) -> Array:
@@ -322,7 +350,7 @@ def _why_constant(C: float, smallest: float) -> str:
     """Say why Step 1 learns nothing, and what to do."""
     if np.isinf(smallest):
         return (
-            "Step 0 finds no map that tells the classes apart, and the model is constant. "
+            "Step 0 finds no map that tells the rows apart, and the model is constant. "
             "Try init_rule='balanced', quantile thresholds or theta='ones'."
         )
     return (

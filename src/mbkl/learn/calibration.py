@@ -1,79 +1,236 @@
-"""Probabilities by temperature scaling: one divisor for all scores."""
+"""Probabilities: one rule for all scores, chosen on rows that the model has not seen."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from mbkl.engine.arrays import exact_total
-from mbkl.learn.algorithm import Learner
-from mbkl.learn.labelled_rows import LabelledRows, row_hashes
+from mbkl.engine import limits
+from mbkl.engine.arrays import collected, exact_total
+from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.labelled_rows import copies_of_rows
+from mbkl.solvers.problem import Progress, Solution, go_on
 
-_N_FOLDS = 3
+Array = NDArray[np.float64]
+
+N_FOLDS = 3
+# Where no kernel matrix tells how rows are scored without them, a fifth is held out.
+_SHARES_HELD_OUT = 5
+# A kernel matrix that is formed for this alone has so many rows.
+_ROWS_TO_SOLVE = 500
+_MANY_COPIES = 3
+_LOOSELY = 0.03
+# Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
+# squared hinge has its minimum for known probabilities: score = 2 * probability - 1.
+_OFFSETS = (-3.0, -1.0, -0.5, 0.0, 0.5, 0.75, 1.0)
+# Of the logarithm of the temperature.
+_TEMPERATURES = (np.log(0.1), 4.0)
 
 
 @dataclass(frozen=True)
-class Temperature:
-    """The divisor of all scores."""
+class Calibration:
+    """How scores become probabilities.
 
-    value: float
-
-
-def calibrate(learner: Learner, C_kernel: float, C: float) -> Temperature:
-    """Return the temperature that suits rows held out from learning."""
-    scores, rows = held_out_scores(learner, C_kernel, C)
-    y, weights = learner.rows.y[rows], learner.rows.weights[rows]
-    return Temperature(fit_temperature(scores, y, weights))
-
-
-def held_out_scores(learner: Learner, C_kernel: float, C: float) -> tuple[NDArray, NDArray]:
-    """Return scores of rows by models that did not see them.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_rows, n_columns)
-    rows : ndarray of shape (n_rows,)
+    Parameters
+    ----------
+    temperature : float
+        Divisor of the scores.
+    offset : float or None
+        Added to them before; None means the softmax. See `log_probabilities`.
     """
+
+    temperature: float = 1.0
+    offset: float | None = None
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of rows by models that did not see them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_columns)
+    y, weights : ndarray of shape (n_rows,)
+    rows : ndarray of shape (n_rows,) or None
+        Their numbers, where they are here.
+    """
+
+    scores: NDArray[np.float64]
+    y: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    rows: NDArray[np.intp] | None
+
+
+# What is known of a squared hinge that has not over-fitted.
+THEORETICAL = Calibration(0.1, 1.0)
+
+
+def log_probabilities(scores: Array, temperature: float, offset: float | None) -> Array:
+    """Return the logarithms of probabilities, with the largest where the largest score is.
+
+    They are in proportion to log(1 + exp((score + offset) / temperature)): nearly linear in
+    scores far above -offset, as those of a squared hinge ask for, and exponential below, as
+    those of the softmax are everywhere.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        One column for two classes.
+    temperature : float
+    offset : float or None
+        None means the softmax of the scores divided by the temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[0.5, -0.5, -1.0]])
+    >>> np.exp(log_probabilities(scores, 0.1, 1.0)).round(2)
+    array([[0.72, 0.24, 0.03]])
+    """
+    if offset is None:
+        if scores.shape[1] == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        return log_softmax(scores / temperature, axis=1)
+    if scores.shape[1] == 1:
+        scores = np.column_stack([-scores, scores])
+    scaled = (scores + offset) / temperature
+    # log(1 + e^s) is e^s to all digits where s is this small.
+    return log_softmax(
+        np.where(scaled < -40.0, scaled, np.log(np.logaddexp(0.0, np.maximum(scaled, -40.0)))),
+        axis=1,
+    )
+
+
+def calibrate(learner: Learner, kernel: Kernel, C: float, solution: Solution) -> Calibration:
+    """Return the rule that suits rows scored by models that have not seen them.
+
+    The solver has such scores at no cost where it solved all rows, or some to start from,
+    through their kernel matrix. Otherwise some of the rows are solved for once more.
+    """
+    scores = solution.left_out
+    if scores is None:
+        scores, y, weights = _scores_of_a_part(learner, kernel, C)
+    else:
+        y, weights = learner.rows.first_labels(len(scores))
+    return fit_calibration(scores, y, weights)
+
+
+class _Quietly:
+    """The progress of a solver that is no stage of its own."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Progress]:
+        yield go_on
+
+
+def _scores_of_a_part(
+    learner: Learner, kernel: Kernel, C: float
+) -> tuple[Array, NDArray[np.intp], Array]:
+    """Return scores, classes and weights of rows that a model of some rows has not seen."""
+    is_squared = learner.settings.loss == "squared_hinge"
+    rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)
+    # The cost of a row is the same for any number of them.
+    C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
+    part = replace(learner, rows=rows, progress=_Quietly())  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        # The fit on all rows warns of the same things.
+        warnings.simplefilter("ignore")
+        if is_squared:
+            solution = part.learn_classifier(kernel, C, leave_out="always", tol=_LOOSELY)
+            if solution.left_out is not None:  # there are maps
+                n_rows = len(solution.left_out)
+                return solution.left_out, rows.y[:n_rows], rows.weights[:n_rows]
+        folds = rows.folds(_SHARES_HELD_OUT)
+        inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
+        copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
+        is_too_few = not outside.size or np.unique(rows.y[inside]).size < rows.n_classes
+        if is_too_few or copies.mean() > _MANY_COPIES:  # or none would be like those held out
+            inside = outside = np.arange(rows.y.size)
+        own = part.take(inside)
+        solution = own.learn_classifier(kernel, C * inside.size / rows.y.size, tol=_LOOSELY)
+    return part.take(outside).scores(solution), rows.y[outside], rows.weights[outside]
+
+
+def fit_calibration(scores: Array, y: NDArray[np.intp], weights: Array) -> Calibration:
+    """Return the rule with the smallest log loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[0.6], [0.6], [0.6], [0.6], [-0.9]])
+    >>> rule = fit_calibration(scores, np.array([1, 1, 1, 0, 0]), np.ones(5))
+    >>> np.exp(log_probabilities(scores[:1], rule.temperature, rule.offset)).round(2)
+    array([[0.2, 0.8]])
+    """
+
+    def log_loss(log_temperature: float, offset: float) -> float:
+        values = log_probabilities(scores, float(np.exp(log_temperature)), offset)
+        return -exact_total(weights * values[np.arange(y.size), y])
+
+    found = [
+        minimize_scalar(
+            log_loss, bounds=_TEMPERATURES, args=offset, method="bounded", options={"xatol": 0.02}
+        )
+        for offset in _OFFSETS
+    ]
+    best = int(np.argmin([each.fun for each in found]))
+    return Calibration(float(np.exp(found[best].x)), _OFFSETS[best])
+
+
+# ---------------------------------------------------------------- temperature by folds
+
+
+def temperature_by_folds(learner: Learner, C_kernel: float, C: float) -> Calibration:
+    """Return the temperature that suits rows held out from both steps."""
+    found = held_out_scores(learner, C_kernel, C)
+    return Calibration(fit_temperature(found.scores, found.y, found.weights))
+
+
+def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
+    """Return scores of all rows by models that did not see them; few rows may all be seen."""
     labelled = learner.rows
-    folds = hash_folds(labelled)
-    scores, rows = [], []
-    for fold in range(_N_FOLDS):
+    folds = labelled.folds(N_FOLDS)
+    parts = []
+    for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        if not outside.size or np.unique(labelled.y[inside]).size < labelled.n_classes:
+        some_class_is_out = labelled.numbers is None and (
+            np.unique(labelled.y[inside]).size < labelled.n_classes
+        )
+        if not (inside.size and outside.size) or some_class_is_out:
             continue
         part = learner.take(inside).merged
         with warnings.catch_warnings():
             # The fit on all rows warns of the same things.
             warnings.simplefilter("ignore")
             solution = part.learn_classifier(part.learn_kernel(C_kernel), C)
-        scores.append(learner.take(outside).scores(solution))
-        rows.append(outside)
-    if not rows:  # too few rows of some class to hold any out
+        parts.append(_scored(learner.take(outside), solution, outside))
+    if not parts:  # too few rows of some class to hold any out
         solution = learner.learn_classifier(learner.learn_kernel(C_kernel), C)
-        return learner.scores(solution), np.arange(labelled.y.size)
-    return np.concatenate(scores), np.concatenate(rows)
+        return _scored(learner, solution, np.arange(labelled.n_rows))
+    return _joined(parts)
 
 
-def hash_folds(labelled: LabelledRows) -> NDArray[np.intp]:
-    """Divide the rows of each class into folds of equal weight by a hash of their codes.
+def _scored(learner: Learner, solution: Solution, rows) -> HeldOut:
+    y, weights = collected(learner.rows.y), collected(learner.rows.weights)
+    is_here = isinstance(rows, np.ndarray)
+    return HeldOut(collected(learner.scores(solution)), y, weights, rows if is_here else None)
 
-    Equal rows go to the same fold, so a weight of two is the same as two rows.
-    """
-    hashes = row_hashes(labelled.operator, labelled.seed + 1)[:, 0]
-    folds = np.empty(labelled.y.size, dtype=np.intp)
-    for label in range(labelled.n_classes):
-        rows = np.flatnonzero(labelled.y == label)
-        order = rows[np.argsort(hashes[rows], kind="stable")]
-        before = np.concatenate([[0.0], np.cumsum(labelled.weights[order])])
-        first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
-        share = before[first_equal] / before[-1]
-        folds[order] = np.minimum((share * _N_FOLDS).astype(np.intp), _N_FOLDS - 1)
-    return folds
+
+def _joined(parts: list[HeldOut]) -> HeldOut:
+    rows = [part.rows for part in parts if part.rows is not None]
+    return HeldOut(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate(rows) if rows else None,
+    )
 
 
 def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:
@@ -86,11 +243,9 @@ def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> f
     >>> round(fit_temperature(scores, np.array([1, 1, 0, 0]), np.ones(4)), 2) > 1
     True
     """
-    if scores.shape[1] == 1:
-        scores = np.column_stack([np.zeros(len(scores)), scores])
 
     def log_loss(log_temperature: float) -> float:
-        log_probabilities = log_softmax(scores / np.exp(log_temperature), axis=1)
-        return -exact_total(weights * log_probabilities[np.arange(y.size), y])
+        values = log_probabilities(scores, float(np.exp(log_temperature)), None)
+        return -exact_total(weights * values[np.arange(y.size), y])
 
     return float(np.exp(minimize_scalar(log_loss, bounds=(-7.0, 7.0), method="bounded").x))

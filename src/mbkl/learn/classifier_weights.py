@@ -1,21 +1,24 @@
-"""Step 2: one-vs-rest SVMs with the learned kernel."""
+"""Step 2: one-vs-rest SVMs, or regressions, with the learned kernel."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
-from mbkl.engine.arrays import Values, exact_total, index_for, is_numpy, namespace
-from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.engine.arrays import Values, cast, exact_total, index_for, is_numpy, namespace
+from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.losses import LOSSES, smoothing_path
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
 Array = NDArray[np.float64]
+
+_STEP = 2.0**-26
 
 
 def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
@@ -33,6 +36,30 @@ def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     return labels.astype(np.int8) if is_numpy(labels) else labels.to(xp.int8)
 
 
+def n_problems_of(rows: LabelledRows) -> int:
+    """Return how many problems are solved side by side."""
+    if rows.numbers is not None:
+        return rows.numbers.n_columns
+    return 1 if rows.n_classes == 2 else rows.n_classes
+
+
+def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
+    """Return the losses of rows of known class, or with numbers.
+
+    Parameters
+    ----------
+    rows : LabelledRows
+    costs : ndarray of shape (n_rows, 1)
+    loss : str
+    place : callable
+        Brings an array to where the costs are.
+    """
+    if rows.numbers is None:
+        return Margins(one_vs_rest_labels(place(rows.y), rows.n_classes), costs, LOSSES[loss])
+    numbers = cast(place(rows.numbers.of_rows(rows.y)), costs)
+    return Margins.of_numbers(numbers, costs, loss, rows.numbers.quantile)
+
+
 def learn_classifier_weights(
     rows: LabelledRows,
     kernel_weights: Array,
@@ -42,6 +69,7 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
+    leave_out: bool | str = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -57,10 +85,13 @@ def learn_classifier_weights(
     cost : float
         Of all rows together.
     loss : {"squared_hinge", "hinge", "logistic"}
+        Or one of numbers, see `Margins.of_numbers`.
     start : Solution or None
         Solution for another cost, to start from.
     tol, max_iter, progress
         See `mbkl.solvers.problem`.
+    leave_out : bool or "always"
+        Whether to tell, where that is cheap, how the first rows are scored by all others.
 
     Returns
     -------
@@ -78,17 +109,31 @@ def learn_classifier_weights(
     columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
-    problem = _problem(operator, rows, costs, own_weights, loss)
+    problem = _problem(operator, rows, costs, own_weights, loss, leave_out)
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 
 
+def rounded_cells(operator: Operator, weights: Array) -> Array:
+    """Return the weights with those of cells rounded, so that little has to be stored.
+
+    Cells of ferns are many, and most of their weights tiny: steps of one part in sixty million
+    of the margin move scores by far less than the tolerance of any solver.
+    """
+    return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
+
+
 def _problem(
-    operator: Operator, rows: LabelledRows, costs: Array, kernel_weights: Array, loss: str
+    operator: Operator,
+    rows: LabelledRows,
+    costs: Array,
+    kernel_weights: Array,
+    loss: str,
+    leave_out: bool | str,
 ) -> Problem:
     """Return what to minimise, with the ways that few and many rows allow."""
-    labels = one_vs_rest_labels(operator.to_device(rows.y), rows.n_classes)
-    costs = operator.to_device(costs, operator.row_dtype(labels.shape[1]))
+    n_columns = n_problems_of(rows)
+    costs = operator.to_device(costs, operator.row_dtype(n_columns))
 
     def gram() -> Array:
         return operator.gram(kernel_weights) if rows.gram is None else rows.gram.matrix()
@@ -96,11 +141,15 @@ def _problem(
     def first_rows(n_rows: int) -> FirstRows:
         numbers = rows.first(n_rows)
         part = operator.take(numbers)
-        return FirstRows(part, numbers, part.gram(kernel_weights))
+        copies = partial(copies_of_rows, part, rows.weights[numbers], rows.seed)
+        return FirstRows(part, numbers, part.gram(kernel_weights), copies if leave_out else None)
 
+    copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
-    margins = Margins(labels, costs[:, None], LOSSES[loss])
-    return Problem(operator, margins, penalty, gram, first_rows)
+    margins = margins_of(rows, costs[:, None], loss, operator.to_device)
+    left_out = copies if leave_out else None
+    always = leave_out == "always"
+    return Problem(operator, margins, penalty, gram, first_rows, left_out, always)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
@@ -112,10 +161,10 @@ def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution
 
 def _constant(rows: LabelledRows, costs: Array, loss: str) -> Solution:
     """Return the classifier without any map: an intercept per class."""
-    labels = one_vs_rest_labels(rows.y, rows.n_classes)
-    margins = Margins(labels, costs[:, None], smoothing_path(LOSSES[loss])[-1])
-    scores = 0.0 * labels
-    intercept = margins.best_intercept(scores, np.zeros(labels.shape[1]))
+    margins = margins_of(rows, costs[:, None], loss)
+    margins = replace(margins, loss=smoothing_path(margins.loss)[-1])
+    scores = 0.0 * margins.labels
+    intercept = margins.best_intercept(scores, np.zeros(margins.labels.shape[1]))
     objective = margins.exact_value(scores + intercept)
-    weights = np.zeros((rows.operator.n_columns, labels.shape[1]))
+    weights = np.zeros((rows.operator.n_columns, margins.labels.shape[1]))
     return Solution(weights, intercept, objective, np.zeros_like(objective))

@@ -4,6 +4,9 @@ Alone in an SVM with a free intercept, a map gets the weights (a, -a) on its two
 sides. Step 0 keeps the sign of a, one per map and class; Step 1 finds its size.
 A fern has a sign in each cell. Most of its cells hold few rows, of which the sign
 is little more than chance, so it is shrunk towards zero there.
+
+Numbers are seen as two classes, above and below the mean, of which a row weighs as much as it is
+away from it: a map then has the sign of the difference of the means on its two sides.
 """
 
 from __future__ import annotations
@@ -14,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
-from mbkl.engine.arrays import Values, exact_total, namespace, to_fixed_point, total_of
+from mbkl.engine.arrays import (
+    Values,
+    exact_sum,
+    exact_total,
+    namespace,
+    to_fixed_point,
+    total_of,
+)
 from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.solvers.losses import positive_part
 
 Array = NDArray[np.float64]
 
@@ -39,6 +50,28 @@ class Shares:
     own: Values
     rest: Values
     row: Values
+
+
+def shares_of(rows: LabelledRows) -> Shares:
+    """Return what is on the sides and in the cells of the maps, of classes or numbers."""
+    return class_shares(rows) if rows.numbers is None else number_shares(rows)
+
+
+def number_shares(rows: LabelledRows) -> Shares:
+    """Add up how far numbers are above and below their mean, on the sides and in the cells."""
+    assert rows.numbers is not None
+    operator, place = rows.operator, rows.operator.to_device
+    values, weights = place(rows.numbers.of_rows(rows.y)), place(rows.weights)[:, None]
+    away = weights * (values - exact_sum(weights * values) / exact_sum(weights))
+
+    def share(side: Values) -> Values:
+        integers, unit = to_fixed_point(side)
+        total = total_of(integers, unit)
+        return operator.mass(integers) * unit / namespace(total).where(total > 0, total, 1.0)
+
+    above, below = share(positive_part(away)), share(positive_part(-away))
+    # The usual distance of a row from the mean, as a share of both sides.
+    return Shares(above, below, 0.0 * above[0] + 4.0 / max(rows.n_rows, 1))
 
 
 def class_shares(rows: LabelledRows) -> Shares:

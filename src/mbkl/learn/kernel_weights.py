@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mbkl.engine.arrays import to_host
 from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.learn.pairs import Pairs, n_wrong_classes, pairs_of
+from mbkl.learn.pairs import Pairs, pairs_of, pairs_of_a_row
 from mbkl.learn.signed_maps import SignedMaps
 from mbkl.solvers.choose import solve
 from mbkl.solvers.losses import LOSSES, positive_part
@@ -30,7 +30,7 @@ class KernelProblem:
     ----------
     operator : SignedMaps or DevicePairs
     pairs : Pairs
-    loss : {"squared_hinge", "logistic"}
+    loss : {"squared_hinge", "logistic", "squared_error"}
         Smooth: no method here is good at the kink of the hinge with many pairs.
     """
 
@@ -48,8 +48,7 @@ class KernelProblem:
         max_pairs: int,
     ) -> KernelProblem:
         """Return the problem of the pairs of all rows, or of a class-balanced part of them."""
-        n_wrong = n_wrong_classes(rows.n_classes, negatives_per_positive)
-        rows = rows.balanced(max_pairs // (1 + n_wrong))
+        rows = rows.balanced(max_pairs // pairs_of_a_row(rows, negatives_per_positive))
         pairs = pairs_of(rows, negatives_per_positive)
         kind = DevicePairs if rows.operator.many_at_once else SignedMaps
         return cls(kind.of(rows.operator, pairs, signs), pairs, loss)
@@ -58,7 +57,10 @@ class KernelProblem:
         """Return the losses of the pairs, as functions of their scores; a cost for all of them."""
         place, pairs = self.operator.to_device, self.pairs
         costs = cost / pairs.weights.sum() * place(pairs.weights)
-        return Margins(place(pairs.labels)[:, None], costs[:, None], LOSSES[self.loss])
+        labels = place(pairs.labels)[:, None]
+        if self.loss not in LOSSES:
+            return Margins.of_numbers(labels, costs[:, None], self.loss, 0.5)
+        return Margins(labels, costs[:, None], LOSSES[self.loss])
 
     @cached_property
     def smallest_cost(self) -> float:
@@ -71,7 +73,7 @@ class KernelProblem:
         scores = 0.0 * margins.costs
         intercept = margins.best_intercept(scores, 0.0 * scores[0])
         support = margins.support(scores + intercept)
-        pull = float(self.operator.adjoint(margins.labels * support).max())
+        pull = float(self.operator.adjoint(margins.signed(support)).max())
         return np.inf if pull <= 0.0 else 1.0 / pull * self.pairs.weights.sum()
 
     def solve(

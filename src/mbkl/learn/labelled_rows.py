@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from mbkl.cells.operator import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
-from mbkl.engine.rows import scramble
+from mbkl.engine.rows import copies_of, scramble
+from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class LabelledRows:
     y : ndarray of shape (n_rows,)
         Class of each row.
     n_classes : int
+        Of numbers, how many different ones there are.
     weights : ndarray of shape (n_rows,)
         Positive.
     seed : int
@@ -62,6 +64,10 @@ class LabelledRows:
         Place of each row in the order of their own, where they are not in it.
     gram, equal_gram : SharedGram or None
         The kernel matrix of the rows, and that of equal weights, where they are known or shared.
+    numbers : Numbers or None
+        What y stands for, where it is no class.
+    origins : ndarray of shape (n_rows,) or None
+        Of few merged rows, one of those that each stands for.
     """
 
     operator: Operator
@@ -72,6 +78,8 @@ class LabelledRows:
     rank: NDArray[np.intp] | None = None
     gram: SharedGram | None = None
     equal_gram: SharedGram | None = None
+    numbers: Numbers | None = None
+    origins: NDArray[np.intp] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -98,7 +106,8 @@ class LabelledRows:
         weights = mass * unit
         if rows.size <= limits.FEW_ROWS_GRAM:
             few = self.take(rows)
-            return replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
+            return replace(few, origins=rows)
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
@@ -111,6 +120,39 @@ class LabelledRows:
         numbers = np.argpartition(self.rank, n_rows)[:n_rows]
         return numbers[np.argsort(self.rank[numbers])]
 
+    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
+        """Return classes and weights of the first rows in the order of their own."""
+        numbers = self.first(n_rows) if n_rows < self.n_rows else self._in_order()
+        return self.y[numbers], self.weights[numbers]
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows, in memory, in the order of their own."""
+        some = self.take(self.first(n_rows) if n_rows < self.n_rows else self._in_order())
+        return replace(some, operator=some.operator.collected(), rank=None)
+
+    def _in_order(self) -> NDArray[np.intp]:
+        """Return the numbers of all rows in the order of their own."""
+        return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
+
+    def folds(self, n_folds: int) -> NDArray[np.intp]:
+        """Divide the rows of each class into folds of equal weight by a hash of their codes.
+
+        Rows with numbers are divided all together. Equal rows go to the same fold, so a weight of
+        two is the same as two rows.
+        """
+        hashes = row_hashes(self.operator, self.seed + 1)[:, 0]
+        integers, _ = to_fixed_point(self.weights[:, None])
+        folds = np.empty(self.y.size, dtype=np.intp)
+        kinds = self.y if self.numbers is None else np.zeros_like(self.y)
+        for kind in range(int(kinds.max(initial=0)) + 1):
+            rows = np.flatnonzero(kinds == kind)
+            order = rows[np.argsort(hashes[rows], kind="stable")]
+            up_to = np.cumsum(integers[order, 0])
+            first_equal = np.searchsorted(hashes[order], hashes[order], side="left")
+            before = (up_to - integers[order, 0])[first_equal]
+            folds[order] = n_folds * before // up_to[-1:]
+        return folds
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.
 
@@ -119,10 +161,16 @@ class LabelledRows:
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
             hashes = row_hashes(self.operator, self.seed)[:, 0]
-            rows = subsample(hashes, self.y, self.n_classes, n_rows)
+            of_a_kind = self.y if self.numbers is None else np.zeros_like(self.y)
+            rows = subsample(hashes, of_a_kind, int(of_a_kind.max()) + 1, n_rows)
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
+
+
+def copies_of_rows(operator: Operator, weights: Array, seed: int) -> Array:
+    """Return how many samples each of some rows in memory stands for."""
+    return copies_of(row_hashes(operator, seed)[:, 0].tolist(), weights)
 
 
 def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:

@@ -2,7 +2,8 @@
 
 A pair asks "is row i of class c?" and its maps are signed for class c. Every
 row gives the pair of its own class (label +1) and a few of wrong classes
-(label -1). With two classes both questions are one, so each row gives one pair.
+(label -1). With two classes both questions are one, so each row gives one pair. Of numbers, each
+row gives a pair for every target, whose label is the number.
 
 Wrong classes are drawn by a hash of the row's codes, so that neither the order of the rows nor
 their division among machines has any influence.
@@ -28,19 +29,26 @@ class Pairs:
     ----------
     rows, classes : ndarray of shape (n_pairs,)
     labels : ndarray of shape (n_pairs,)
-        +1 where the class is the row's own, else -1.
+        +1 where the class is the row's own, else -1; or numbers.
     weights : ndarray of shape (n_pairs,)
     """
 
     rows: NDArray[np.intp]
     classes: NDArray[np.intp]
-    labels: NDArray[np.int8]
+    labels: NDArray[np.int8] | Array
     weights: Array
 
 
 def n_wrong_classes(n_classes: int, negatives_per_positive: int) -> int:
     """Return how many wrong classes a row is paired with."""
     return 0 if n_classes == 2 else min(negatives_per_positive, n_classes - 1)
+
+
+def pairs_of_a_row(rows: LabelledRows, negatives_per_positive: int) -> int:
+    """Return how many pairs each row gives."""
+    if rows.numbers is not None:
+        return rows.numbers.n_columns
+    return 1 + n_wrong_classes(rows.n_classes, negatives_per_positive)
 
 
 def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
@@ -53,6 +61,10 @@ def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
         Wrong classes per row, at most n_classes - 1.
     """
     y, every_row = rows.y, np.arange(rows.y.size)
+    if rows.numbers is not None:
+        n_columns = rows.numbers.n_columns
+        own, columns = np.tile(every_row, n_columns), np.repeat(np.arange(n_columns), y.size)
+        return Pairs(own, columns, rows.numbers.values[y].T.ravel(), rows.weights[own])
     if rows.n_classes == 2:
         labels = np.where(y == 1, 1, -1).astype(np.int8)
         return Pairs(every_row, np.zeros_like(every_row), labels, rows.weights)

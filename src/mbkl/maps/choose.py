@@ -2,9 +2,9 @@
 
 With infinitely many maps the kernel of stumps is 1 - D and that of Poisson ferns
 exp(-depth * D), where D(x, z) is the chance that a random stump parts x and z. On a
-few hundred rows such a kernel is a small matrix, and a ridge regression on the labels
-tells in closed form how well each row is predicted by all others. That is cheap enough
-to learn from the data, before any map is drawn,
+few hundred rows such a kernel is a small matrix, and a ridge regression on the labels (or
+numbers) tells in closed form how well each row is predicted by all others. That is cheap
+enough to learn from the data, before any map is drawn,
 
 - how often each feature should be drawn (its rate), in proportion to how much the
   learned function changes along it,
@@ -14,6 +14,7 @@ to learn from the data, before any map is drawn,
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
-from mbkl.engine.rows import Sample
-from mbkl.maps.interactions import interaction_evidence
+from mbkl.engine.rows import Sample, copies_of
+from mbkl.maps.interactions import evidence_of_features
+from mbkl.maps.numbers import Numbers
 from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -35,6 +37,8 @@ _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
 # A residual counts at most this much: one outlier among a few hundred rows must not
 # decide.
 _LARGEST_RESIDUAL = 3.0
+# Candidates are compared on so many rows of the sample; rates need more of them.
+_ROWS_OF_CANDIDATES = 500
 # Rates are learned again while the error falls by this share, at most so many times.
 _WORTH_REPEATING = 0.98
 _MOST_ROUNDS = 6
@@ -49,6 +53,8 @@ _LARGEST_COST = 5.0
 # their number (measured on the development sets, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+# How often a random stump parts two different levels: it asks for a random half of them.
+PARTED_LEVELS = 0.5
 # Differences of two values: so many take about a second.
 _DIFFERENCES = 4e8
 
@@ -68,7 +74,8 @@ class Choice:
     cost : float
         Cost of one row, for kernel weights that sum to one.
     error : float
-        Mean squared hinge loss of the rows of the sample, each predicted by the others.
+        Mean squared hinge loss (or squared error) of the rows of the sample, each predicted by
+        the others.
     n_rows : int
         Number of different rows that the sample stands for.
     """
@@ -101,7 +108,13 @@ class _Candidate:
         return ferns + self.stump_share / 2.0
 
 
-def choose_kernel(sample: Sample, n_classes: int, n_rows: int) -> Choice:
+def choose_kernel(
+    sample: Sample,
+    n_classes: int,
+    n_rows: int,
+    numbers: Numbers | None = None,
+    n_levels: NDArray[np.int64] | None = None,
+) -> Choice:
     """Learn rates, depth, share and cost on a sample.
 
     Parameters
@@ -110,6 +123,10 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int) -> Choice:
     n_classes : int
     n_rows : int
         Number of rows that the sample stands for.
+    numbers : Numbers or None
+        What y stands for, where it is no class.
+    n_levels : ndarray of shape (n_features,) or None
+        Levels of each column, 0 for numbers.
 
     Examples
     --------
@@ -121,7 +138,10 @@ def choose_kernel(sample: Sample, n_classes: int, n_rows: int) -> Choice:
     True
     """
     with one_blas_thread():
-        learner = _SampleLearner(sample, n_classes)
+        if numbers is None:
+            learner = _SampleLearner(sample, n_classes, n_levels)
+        else:
+            learner = _SampleOfNumbers(sample, numbers, n_levels)
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
@@ -142,31 +162,34 @@ def rows_to_compare(n_features: int, wanted: int) -> int:
 class _SampleLearner:
     """Ridge regressions on the labels of a sample."""
 
-    def __init__(self, sample: Sample, n_classes: int) -> None:
-        self.tolerance = 0.0
-        self.ranks, self.ranges = positions(sample)
+    largest_cost = _LARGEST_COST
+
+    def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
+        self._begin(sample, n_levels)
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
+
+    def _begin(self, sample: Sample, n_levels) -> None:
+        self.tolerance = 0.0
+        self.ranks, self.ranges = positions(sample)
+        self.is_category = np.zeros(sample.X.shape[1], bool) if n_levels is None else n_levels > 0
+        # Missing values of a category are equal, and no level.
+        self.levels = np.nan_to_num(sample.X[:, self.is_category], nan=-1.0).T
         # No row counts for less than a thousandth of another: the kernel matrix would
         # lose all others.
         weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
-        self.weights = weights / weights.mean()
+        # A row of several samples is predicted by all others and the rest of its own.
+        positioned = np.hstack([self.ranks, self.ranges])
+        self.copies = copies_of([row.tobytes() for row in positioned], sample.weights)
+        self.weights = weights / weights.mean() * self.copies.mean()
         self.n_features = sample.X.shape[1]
 
     def choose(self) -> Choice:
-        rates = np.full(self.n_features, 1.0 / self.n_features)
+        """Choose on some of the rows, then learn rates and ridge on all of them."""
+        evidence = evidence_of_features(self.ranks, self.labels, self.weights)
+        best, rates = self.first(_ROWS_OF_CANDIDATES).best_start(evidence)
         distance, mean = self.distance(rates)
-        start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
-        evidence = interaction_evidence(self.ranks, self.labels, self.weights)
-        if evidence.any():
-            suspected = self.floored(evidence)
-            closer, _ = self.distance(suspected)
-            other = self.best_ridge(start, closer)
-            if other.error < start.error:
-                start, rates, distance = other, suspected, closer
-        rates = self.learned_rates(start, distance, rates)
-        distance, mean = self.distance(rates)
-        best = self.best_candidate(distance, start.ridge)
+        best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
@@ -176,19 +199,45 @@ class _SampleLearner:
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
         return self._choice(best, rates, mean)
 
+    def first(self, n_rows: int) -> _SampleLearner:
+        """Return the same of the first rows alone; their order is random."""
+        few = copy(self)
+        for name in ("ranks", "ranges", "labels", "weights", "copies"):
+            setattr(few, name, getattr(self, name)[:n_rows])
+        few.levels = self.levels[:, :n_rows]
+        return few
+
+    def best_start(self, evidence: Array) -> tuple[_Candidate, Array]:
+        """Return the best of all candidates, at rates learned once."""
+        rates = np.full(self.n_features, 1.0 / self.n_features)
+        distance, _ = self.distance(rates)
+        start = self.best_ridge(_Candidate(_EXPONENTS[0], _STUMP_SHARES[0]), distance)
+        if evidence.any():
+            suspected = self.floored(evidence)
+            closer, _ = self.distance(suspected)
+            other = self.best_ridge(start, closer)
+            if other.error < start.error:
+                start, rates, distance = other, suspected, closer
+        rates = self.learned_rates(start, distance, rates)
+        distance, _ = self.distance(rates)
+        return self.best_candidate(distance, start.ridge), rates
+
     def _choice(self, best: _Candidate, rates: Array, mean: float) -> Choice:
         depth = min(best.exponent / mean, _DEEPEST) if mean > 0 else 1.0
         # Ferns without any stump are left out, and stumps are not scaled by the mean.
         ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
         stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
         total = ferns + stumps
-        cost = min(total / (2.0 * best.ridge), _LARGEST_COST)
+        cost = min(total / (2.0 * best.ridge), self.largest_cost) * float(self.copies.mean())
         return Choice(rates, depth, stumps / total, cost, best.error)
 
     def distance(self, rates: Array) -> tuple[Array, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
-        warped = np.hstack([self.ranks * rates, self.ranges * rates]) / 2.0
+        ordered = np.where(self.is_category, 0.0, rates)
+        warped = np.hstack([self.ranks * ordered, self.ranges * ordered]) / 2.0
         distance = cdist(warped, warped, metric="cityblock")
+        for level, rate in zip(self.levels, rates[self.is_category], strict=True):
+            distance += rate * PARTED_LEVELS * (level[:, None] != level)
         mean = float(distance.mean())
         return (distance / mean if mean > 0 else distance), mean
 
@@ -222,14 +271,18 @@ class _SampleLearner:
         return replace(candidate, ridge=_RIDGES[place], error=error(place))
 
     def error(self, kernel: Array, ridge: float) -> float:
-        """Return the mean squared hinge loss of rows predicted by all others."""
+        """Return the mean loss of rows predicted by all others."""
         inverse = self.inverse(kernel, ridge)
         if not np.isfinite(inverse).all():
             return np.inf
-        residuals = (inverse @ self.labels) / np.diag(inverse)[:, None]
-        # label * (label - prediction) = 1 - label * prediction.
-        losses = np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
+        others = (1.0 - 1.0 / self.copies) * self.weights / ridge
+        residuals = (inverse @ self.labels) / (others + np.diag(inverse) / self.copies)[:, None]
+        losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
+
+    def losses(self, residuals: Array) -> Array:
+        """Return squared hinge losses: label * (label - prediction) = 1 - label * prediction."""
+        return np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
 
     def inverse(self, kernel: Array, ridge: float) -> Array:
         """Return the inverse of the kernel plus a constant (the intercept) and the ridge."""
@@ -253,9 +306,16 @@ class _SampleLearner:
         rows = slice(0, min(n_rows, n_looked_at))
         slopes = candidate.slope(distance[rows])
         changes = np.empty(self.n_features)
+        categories = iter(self.levels)
         for feature in range(self.n_features):
-            column = self.ranks[:, feature]
-            signs = np.sign(column[rows, None] - column)
+            if self.is_category[feature]:
+                level = next(categories)
+                # On the way from the level of one row to that of another.
+                other = np.roll(level, 1)[rows, None] == level
+                signs = PARTED_LEVELS * (other.astype(float) - (level[rows, None] == level))
+            else:
+                column = self.ranks[:, feature]
+                signs = np.sign(column[rows, None] - column)
             changes[feature] = (((signs * slopes) @ weights) ** 2).mean() ** 0.5
         return self.floored(changes * rates)
 
@@ -265,6 +325,23 @@ class _SampleLearner:
         if not total > 0:
             return np.full(self.n_features, equal)
         return (1.0 - _SMALLEST_RATE) * rates / total + _SMALLEST_RATE * equal
+
+
+class _SampleOfNumbers(_SampleLearner):
+    """Ridge regressions on the numbers of a sample."""
+
+    largest_cost = np.inf
+
+    def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
+        self._begin(sample, n_levels)
+        values = numbers.values[sample.y]
+        share = self.weights / self.weights.sum()
+        centred = values - share @ values
+        deviation = np.sqrt(share @ centred**2)
+        self.labels = centred / np.where(deviation > 0, deviation, 1.0)
+
+    def losses(self, residuals: Array) -> Array:
+        return np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL) ** 2
 
 
 def positions(sample: Sample) -> tuple[Array, Array]:

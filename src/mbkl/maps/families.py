@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 
 from mbkl.cells.operator import Block, Operator
 from mbkl.engine.rows import Rows
-from mbkl.maps.choose import Choice
+from mbkl.maps.categories import Categories, CategoryMaps
+from mbkl.maps.choose import PARTED_LEVELS, Choice
 from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
 from mbkl.maps.grown_ferns import GrownFerns
 from mbkl.maps.growth import GrownMaps
+from mbkl.maps.numbers import Numbers
 from mbkl.maps.projections import ProjectionMaps, Projections
 from mbkl.maps.stumps import StumpMaps, Stumps
 
-Family = Stumps | Ferns | GrownFerns | Projections
-Maps = StumpMaps | FernMaps | ProjectionMaps
+Family = Stumps | Categories | Ferns | GrownFerns | Projections
+Maps = StumpMaps | CategoryMaps | FernMaps | ProjectionMaps
 
 FAMILIES: dict[str, type[Family]] = {
     "stumps": Stumps,
+    "categories": Categories,
     "ferns": Ferns,
     "grown": GrownFerns,
     "projections": Projections,
@@ -40,7 +43,7 @@ class MapSet:
 
     Parameters
     ----------
-    families : tuple of StumpMaps, FernMaps or ProjectionMaps
+    families : tuple of StumpMaps, CategoryMaps, FernMaps or ProjectionMaps
     """
 
     families: tuple[Maps, ...]
@@ -57,6 +60,11 @@ class MapSet:
     def is_ordered(self) -> bool:
         """Whether the cells of all groups are in order: there are no ferns."""
         return all(maps.is_ordered for maps in self.families)
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether ferns ask about sets of levels."""
+        return any(getattr(maps, "sets", None) is not None for maps in self.families)
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
@@ -151,14 +159,16 @@ class Targets:
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
-        Class of each row.
+        Class of each row, or level of `numbers`.
     n_classes : int
     weights : ndarray of shape (n_rows,)
+    numbers : Numbers or None
     """
 
     y: Any
     n_classes: int
     weights: Any
+    numbers: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -167,18 +177,21 @@ class Plan:
 
     Parameters
     ----------
-    family : Stumps, Ferns or Projections
+    family : Stumps, Categories, Ferns, GrownFerns or Projections
     n_maps : int
     share : float
         Prior weight of the family, to be divided among its maps.
     rates : ndarray of shape (n_features,) or None
         See `StumpMaps.prior`.
+    n_levels : ndarray of shape (n_features,) or None
+        Levels of each column, 0 for numbers; None if there are no categories.
     """
 
     family: Family
     n_maps: int
     share: float = 1.0
     rates: NDArray[np.float64] | None = None
+    n_levels: NDArray[np.int64] | None = None
 
     def n_groups(self, n_features: int) -> int:
         """Return the number of codes of a row, about."""
@@ -192,7 +205,17 @@ class Plan:
     def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
         """Return grown maps."""
         y, n_classes, weights = targets.y, targets.n_classes, targets.weights
-        return self.family.grow(rows, y, n_classes, weights, self.n_maps, seed, progress)
+        return self.family.grow(
+            rows,
+            y,
+            n_classes,
+            weights,
+            self.n_maps,
+            seed,
+            progress,
+            targets.numbers,
+            self.n_levels,
+        )
 
     def n_codes(self, shape: tuple[int, int]) -> int:
         """Return how many codes one pass reads, about."""
@@ -207,7 +230,7 @@ class Plan:
             codes = maps.codes(rows)
         else:
             draw = self.family.fit_codes
-            maps, codes = draw(rows, targets.weights, self.n_maps, seed)
+            maps, codes = draw(rows, targets.weights, self.n_maps, seed, self.n_levels)
         prior = maps.prior(self.rates)
         total = prior.sum()
         return maps, Block(codes, maps.cells), (self.share / total if total else 1.0) * prior
@@ -247,16 +270,35 @@ def draw_all(
     return MapSet(families), operator, prior
 
 
-def plans_of(maps, n_maps: int | None, shape) -> list[Plan]:
+def plans_of(maps, n_maps: int | None, shape, n_levels=None) -> list[Plan]:
     """Return plans that give all families that `maps` names the same share."""
     families = families_of(maps)
-    return [
-        Plan(family, n_maps or family.default_n_maps(shape), 1.0 / len(families))
+    plans = [
+        Plan(family, n_maps or family.default_n_maps(shape), 1.0 / len(families), None, n_levels)
         for family in families
+    ]
+    if any(isinstance(family, Categories) for family in families):
+        return plans
+    return [each for plan in plans for each in _with_categories(plan)]
+
+
+def _with_categories(plan: Plan) -> list[Plan]:
+    """Return a plan of stumps with one of the categories beside it; any other as it is."""
+    if plan.n_levels is None or not isinstance(plan.family, Stumps):
+        return [plan]
+    rates = np.ones(plan.n_levels.size) if plan.rates is None else plan.rates
+    # A stump always parts values that differ by enough, levels as often as not.
+    mass = np.where(plan.n_levels > 0, PARTED_LEVELS, 1.0) * rates
+    share = plan.share * float(mass[plan.n_levels > 0].sum() / mass.sum())
+    return [
+        replace(plan, share=plan.share - share),
+        replace(plan, family=Categories(), n_maps=plan.n_levels.size, share=share),
     ]
 
 
-def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) -> list[Plan]:
+def plans_of_choice(
+    choice: Choice, n_maps: int | None, shape, factor: int = 1, n_levels=None
+) -> list[Plan]:
     """Return the plans that a choice of the kernel stands for.
 
     Parameters
@@ -269,13 +311,17 @@ def plans_of_choice(choice: Choice, n_maps: int | None, shape, factor: int = 1) 
         Of different rows.
     factor : int
         How many times the usual number of ferns to draw.
+    n_levels : ndarray of shape (n_features,) or None
+        See `Plan`.
     """
     n_cheap = _CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
+    n_stumps = n_maps or stumps.default_n_maps(shape)
+    n_ferns = n_maps or fewer_for_many_rows(n_ferns, shape[0])
     return [
-        Plan(stumps, n_maps or stumps.default_n_maps(shape), shares[0], choice.rates),
-        Plan(ferns, n_maps or fewer_for_many_rows(n_ferns, shape[0]), shares[1]),
+        *_with_categories(Plan(stumps, n_stumps, shares[0], choice.rates, n_levels)),
+        Plan(ferns, n_ferns, shares[1], None, n_levels),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +12,11 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from mbkl.cells.tables import FreeCells
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
-from mbkl.engine.rows import Rows, Sample, steps
+from mbkl.engine.rows import Rows, Sample
+from mbkl.maps.categories import LevelSets, random_sets
 from mbkl.maps.stumps import column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
@@ -33,7 +34,8 @@ class FernMaps:
     Parameters
     ----------
     features, thresholds : ndarray of shape (n_stumps,)
-        Stumps of all ferns, one fern after the other.
+        Stumps of all ferns, one fern after the other. One on a category has a set of levels in
+        place of a threshold, which is NaN.
     offsets : ndarray of shape (n_ferns + 1,)
         Stumps of fern g are offsets[g] to offsets[g + 1] - 1.
     factors : ndarray of shape (n_ferns,)
@@ -44,6 +46,8 @@ class FernMaps:
         New number of each cell within its fern. Cells never seen share the last.
     cell_offsets : ndarray of shape (n_ferns + 1,)
         First new cell of each fern.
+    sets : LevelSets or None
+        What stumps on categories ask, if there are any.
     """
 
     features: NDArray[np.intp]
@@ -53,6 +57,7 @@ class FernMaps:
     n_raw: NDArray[np.int64]
     numbers: NDArray
     cell_offsets: NDArray[np.int64]
+    sets: LevelSets | None = field(default=None, kw_only=True)
 
     @property
     def n_maps(self) -> int:
@@ -89,11 +94,7 @@ class FernMaps:
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of the table entries of each row."""
-        scores = np.empty((rows.shape[0], tables.shape[1]))
-        for block in steps(rows.shape[0], _VALUES_AT_ONCE // max(self.n_maps, 1)):
-            codes = self.codes(rows.block(block))
-            scores[block] = to_host(codes.gather(codes.place(tables)))
-        return scores
+        return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the ferns before any are learned: rates tell how they are drawn."""
@@ -105,7 +106,7 @@ class FernMaps:
         bounds = pairwise(self.offsets)
         return [(self.features[a:b], self.thresholds[a:b]) for a, b in bounds]
 
-    def column_names(self, inputs) -> list[str]:
+    def column_names(self, inputs, levels=None) -> list[str]:
         """Return a name for each cell of each fern."""
         sizes = np.diff(self.cell_offsets)
         return [
@@ -124,6 +125,7 @@ class FernMaps:
             self.n_raw[kept],
             numbers,
             offsets_of(np.diff(self.cell_offsets)[kept]),
+            sets=None if self.sets is None else self.sets.select(stumps),
         )
 
 
@@ -199,7 +201,12 @@ class Ferns(BaseEstimator):
         return fewer_for_many_rows(2_000, shape[0])
 
     def fit_codes(
-        self, rows: Rows, weights: NDArray[np.float64], n_maps: int, seed: int
+        self,
+        rows: Rows,
+        weights: NDArray[np.float64],
+        n_maps: int,
+        seed: int,
+        n_levels: NDArray[np.int64] | None = None,
     ) -> tuple[FernMaps, Codes]:
         """Draw ferns for the rows and number the cells that they fall in.
 
@@ -211,6 +218,9 @@ class Ferns(BaseEstimator):
         n_maps : int
             Number of ferns drawn. The first of a larger draw are the same.
         seed : int
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers. Stumps on a category ask whether the level is
+            in a random set.
 
         Returns
         -------
@@ -219,7 +229,7 @@ class Ferns(BaseEstimator):
         codes : Codes
         """
         self._check(rows.shape[1])
-        maps = self._draw(rows, weights, n_maps, seed)
+        maps = self._draw(rows, weights, n_maps, seed, n_levels)
         codes = maps.codes(rows)
         return _renumber(maps, codes, codes.counts() > 0)
 
@@ -251,7 +261,7 @@ class Ferns(BaseEstimator):
                     "negative and not all zero."
                 )
 
-    def _draw(self, rows: Rows, weights, n_maps: int, seed: int) -> FernMaps:
+    def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None) -> FernMaps:
         """Draw all ferns, with cells as they come."""
         generator = np.random.Generator(np.random.Philox([seed, 2]))
         uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
@@ -266,6 +276,9 @@ class Ferns(BaseEstimator):
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
+        sets = random_sets(features, stumps[:, 1], n_levels, seed)
+        if sets is not None:
+            thresholds[sets.numbers >= 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
         numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
@@ -278,6 +291,7 @@ class Ferns(BaseEstimator):
             n_raw,
             numbers.astype(dtype),
             raw_offsets,
+            sets=sets,
         )
 
     def _depths(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:

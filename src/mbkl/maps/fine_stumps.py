@@ -6,40 +6,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of
-from mbkl.engine.codes import DenseCodes
+from mbkl.engine.codes import Codes, SparseCodes
 from mbkl.engine.rows import Rows
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.stumps import StumpMaps, column_ranges
 
-# Thresholds of a feature, and rows from which they are taken.
-_MOST_THRESHOLDS, _ROWS_OF_THRESHOLDS = 254, 200_000
+# Thresholds of a feature; values from which those of all are taken, and bounds of their rows.
+_MOST_THRESHOLDS = 254
+_VALUES_OF_THRESHOLDS, _ROWS_OF_THRESHOLDS = 4_000_000, (4_000, 200_000)
 
 
-def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, DenseCodes]:
+def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
     """Return thresholds as fine as a byte allows, and the codes of the rows."""
     low, high, has_missing = column_ranges(rows)
-    X, mass = rows.values(weights, _ROWS_OF_THRESHOLDS, seed)
+    X, mass = rows.values(weights, rows_of_thresholds(rows.shape[1]), seed)
     columns = X.tocsc() if hasattr(X, "tocsc") else X
-    features, edges = [], []
-    for feature in range(rows.shape[1]):
+
+    def cuts_of(feature: int) -> NDArray[np.float64]:
         # A column of missing values alone tells nothing.
         some = has_missing[feature] and high[feature] >= low[feature]
         cuts = [np.full(int(some), -np.inf)]
         if high[feature] > low[feature]:
             values, own_mass = _values_of(columns, feature, mass)
             cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
-        found = np.concatenate(cuts)
-        if found.size:
-            features.append(feature)
-            edges.append(found)
-    sizes = np.array([found.size for found in edges], dtype=np.int64)
+        return np.concatenate(cuts)
+
+    found = rows.loops.each(cuts_of, range(rows.shape[1]))
+    features = [feature for feature, cuts in enumerate(found) if cuts.size]
+    edges = [found[feature] for feature in features]
+    sizes = np.array([cuts.size for cuts in edges], dtype=np.int64)
     thresholds = np.concatenate([np.empty(0), *edges])
     maps = StumpMaps(
         np.array(features, dtype=np.intp),
         BinEdges(thresholds, offsets_of(sizes)),
         np.ones(thresholds.size, dtype=np.int64),
     )
-    return maps, maps.codes(rows).dense()
+    codes = maps.codes(rows)
+    return maps, codes.dense() if isinstance(codes, SparseCodes) else codes
+
+
+def rows_of_thresholds(n_features: int) -> int:
+    """Return how many rows tell the thresholds, of which there are many more.
+
+    Examples
+    --------
+    >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
+    (200000, 40000, 4000)
+    """
+    return int(np.clip(_VALUES_OF_THRESHOLDS // max(n_features, 1), *_ROWS_OF_THRESHOLDS))
 
 
 def _values_of(columns, feature: int, mass) -> tuple[NDArray, NDArray]:

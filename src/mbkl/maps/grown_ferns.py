@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from mbkl.engine.arrays import exact_total
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
+from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
 from mbkl.maps.fine_stumps import fine_stumps
-from mbkl.maps.growth import GrownMaps, Growth, told_apart
-from mbkl.maps.objectives import OBJECTIVES
+from mbkl.maps.growing_rows import growing_rows
+from mbkl.maps.growth import GrownMaps, Growth
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import OBJECTIVES, objective_of
+from mbkl.maps.wide_categories import wide_categories
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -23,10 +28,10 @@ _MANY_ROWS = 500_000
 class GrownFerns(BaseEstimator):
     """Family of ferns that are grown where the loss has most gradient.
 
-    A fern of depth d asks d questions of the form "is feature i above t" of every row, as a
-    random one does, but the questions are chosen by the labels. What the ferns add up to while
-    they grow is a model already, and the squared norms of their tables are the weights theta of
-    a learned kernel.
+    A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
+    category i among these", of every row, as a random one does, but the questions are chosen by
+    the labels. What the ferns add up to while they grow is a model already, and the squared norms
+    of their tables are the weights theta of a learned kernel.
 
     Parameters
     ----------
@@ -37,14 +42,15 @@ class GrownFerns(BaseEstimator):
     n_ferns : int or "auto", default="auto"
         Largest number of ferns; "auto" is 500, and 300 from 500,000 rows on.
     rate : float, default=0.1
-        Share of a Newton step that each fern takes.
+        Share of a Newton step that each fern takes; up to three times as much if growth is still
+        going on after half of all ferns.
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
         "auto" is eight for each cell, at least 16,000 and at most 130,000.
     ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
-        Loss that ferns are grown to lower.
+        Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
     validation_share : float, default=0.1
         Share of the rows that decide when growth ends (at most 50,000); then these count too.
     patience : int, default=40
@@ -85,7 +91,7 @@ class GrownFerns(BaseEstimator):
 
     # See `Stumps`.
     copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, False
+    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
         """Return the codes of a row, each of a byte."""
@@ -137,6 +143,8 @@ class GrownFerns(BaseEstimator):
         n_maps: int,
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
+        numbers: Numbers | None = None,
+        n_levels: NDArray[np.int64] | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
 
@@ -152,11 +160,19 @@ class GrownFerns(BaseEstimator):
         seed : int
         progress : callable
             Called once a fern with the `Growth` so far; True ends it.
+        numbers : Numbers or None
+            What y stands for, where it is no class.
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
-        keys = told_apart(rows.keys(y, seed), weights)
-        objective = OBJECTIVES[self.objective](n_classes)
-        growth = Growth(self, codes, objective, y, weights, keys, seed)
+        keys = rows.keys_apart(y, weights, seed)
+        objective = objective_of(self.objective, n_classes, numbers)
+        mean = exact_total(weights) / len(weights)
+        growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
+        counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
+        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
+        growth.watch(wide_categories(counts), rows)
         growth.run(n_maps, progress)
-        return growth.maps(stumps)
+        return growth.maps(stumps, counts, rows.loops)

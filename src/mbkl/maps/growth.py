@@ -11,32 +11,32 @@ the same bits for any number of threads and any order of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import exact_sum, exact_total, offsets_of, smallest_code_dtype
-from mbkl.engine.codes import DenseCodes
-from mbkl.engine.rows import scramble
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
+from mbkl.engine.rows import Rows
+from mbkl.engine.twins import TWINS, Twins
+from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
+from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample, Level
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.wide_categories import WideCategory
 
 if TYPE_CHECKING:
     from mbkl.maps.grown_ferns import GrownFerns
 
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
 _RESIDUAL_BITS = 14
-# Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
-_SAMPLE_UNIT = 4
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
 _COLUMNS_OF_A_FERN = 8
 # Features that a fern may ask, where there are many: half of them, within these bounds.
 _FEATURES_OF_A_FERN = (32, 64)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,20 @@ class GrownMaps(FernMaps):
     intercept : ndarray of shape (n_columns,)
     n_rounds : int
         Ferns that were tried.
+    held_out_scores : ndarray of shape (n_held_out, n_columns)
+    held_out_y : ndarray of shape (n_held_out,)
+        Of rows that took no part, before they did; they are for numbers.
     """
 
     path: NDArray[np.float64]
     intercept: NDArray[np.float64]
     n_rounds: int
+    held_out_scores: NDArray[np.float32]
+    held_out_y: NDArray
 
     def plain(self) -> FernMaps:
         """Return the ferns alone."""
-        return FernMaps(*(getattr(self, each.name) for each in fields(FernMaps)))
+        return FernMaps(**{each.name: getattr(self, each.name) for each in fields(FernMaps)})
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the weights that growth gives to the ferns: squared norms of their tables."""
@@ -68,10 +73,30 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Fern:
-    """Stumps on codes, and what each of their cells adds to the scores."""
+    """Stumps on codes, and what each of their cells adds to the scores.
+
+    Parameters
+    ----------
+    features, cuts, members : ndarray
+        See `Twins.fern_cells`.
+    usual : ndarray of shape (depth,)
+        On which side most rows are: levels that were not seen go with them.
+    table : ndarray of shape (n_cells, n_columns)
+        Where the rows are.
+    """
 
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    usual: NDArray[np.bool_]
+    table: Any
+
+
+@dataclass
+class LevelStep:
+    """A step of the table of a category with very many levels."""
+
+    number: int
     table: NDArray[np.float32]
 
 
@@ -106,20 +131,50 @@ class HeldOutGains:
         return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
 
 
+class Promises:
+    """What a stump on each feature has gained lately, as a share of the best one: a fading mean.
+
+    Half of the features are asked for a stump, and those that promise more more often: nearly
+    what all would give, in half the time.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)
+
+    def __init__(self, n_features: int) -> None:
+        self._shares = np.ones(n_features)
+
+    def draw(self, features: NDArray[np.intp], generator) -> NDArray[np.intp]:
+        """Return the places of some of these features."""
+        count = int(np.clip(len(features) // 2, *self._BOUNDS))
+        if count >= len(features):
+            return np.arange(len(features))
+        chance = self._shares[features] + self._SMALLEST
+        chance /= chance.sum()
+        return np.sort(generator.choice(len(features), count, replace=False, p=chance))
+
+    def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
+        """Note what the best stump of each feature adds to what was gained without it."""
+        best = gains.max()
+        if best > 0:
+            share = np.maximum(gains, 0.0) / best
+            self._shares[features] += (1 - self._FADING) * (share - self._shares[features])
+
+
 class Growth:
-    """Ferns grown so far, and where they leave the scores of the rows.
+    """Ferns grown so far.
 
     Parameters
     ----------
     family : GrownFerns
-    codes : DenseCodes
-        Of one byte.
+    rows : GrowingRows
     objective : Objective
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-    keys : ndarray of shape (n_rows,)
-        What is random about a row depends on its key alone.
     seed : int
+    is_category : ndarray of shape (n_groups,)
+        Which groups of codes are levels.
     """
 
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
@@ -129,43 +184,48 @@ class Growth:
     _POOL = 4
     # Progress below this share of all progress is none.
     _SMALLEST_PROGRESS = 1e-3
+    # Growth that is still going on after this share of all ferns takes larger steps from then on,
+    # up to so many times as large: it would not come to its end.
+    _LATE, _LARGER = (0.5, 0.7), 3.0
     # Validation rows below this share of all rows are not worth filling all tables again.
     _WORTH_REFILLING = 0.03
 
     def __init__(
         self,
         family: GrownFerns,
-        codes: DenseCodes,
+        rows: GrowingRows,
         objective: Objective,
-        y: NDArray,
-        weights: NDArray[np.float64],
-        keys: NDArray[np.uint64],
         seed: int,
+        is_category: NDArray[np.bool_],
     ) -> None:
         self.family, self.objective = family, objective
-        self._codes, self._loops, self._y, self._keys, self._seed = (
-            codes,
-            codes.loops,
-            y,
-            keys,
-            seed,
-        )
-        n_rows = codes.n_rows
-        self._weights = (weights / (exact_total(weights) / max(n_rows, 1))).astype(np.float32)
-        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(n_rows, 1))
-        self._held_out = _draw(keys, 2 * seed + 1) < np.uint64(share * 2**32)
-        self._held_out &= not self._held_out.all()  # a few rows may all be drawn
-        n_training = n_rows - int(self._held_out.sum())
-        deepest = int(np.log2(max(n_training, 1) / self._ROWS_A_CELL))
+        self._rows, self._seed, self._is_category = rows, seed, is_category
+        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
+        self._n_held_out = rows.hold_out(share)
+        if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
+            self._n_held_out = rows.hold_out(0.0)
+        deepest = int(np.log2(max(self._n_training, 1) / self._ROWS_A_CELL))
         depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
-        self.ferns: list[Fern] = []
+        self._promises = Promises(rows.offsets.size - 1)
+        self.ferns: list[Fern | LevelStep] = []
+        self._wide: list[WideCategory] = []
         self.losses: list[float] = []
-        self._epoch: tuple = (None, [])
-        self._begin(self._held_out)
-        self._ridge = family.ridge * self._usual_curvature()
+        self._begin()
+        self._ridge = family.ridge * objective.usual_curvature
+
+    def watch(self, categories: CategoryMaps, rows: Rows) -> None:
+        """Give categories with very many levels tables of their own."""
+        n_wide = self._rows.watch(categories.codes(rows)) if categories.n_groups else 0
+        n_cells, n_columns = categories.n_levels + 2, self.objective.n_columns
+        pairs = zip(categories.features[:n_wide].tolist(), n_cells.tolist(), strict=False)
+        self._wide = [WideCategory(feature, n, n_columns) for feature, n in pairs]
+
+    @property
+    def _n_training(self) -> int:
+        return self._rows.n_rows - self._n_held_out
 
     @property
     def _sample_rows(self) -> int:
@@ -186,16 +246,17 @@ class Growth:
 
     def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> None:
         """Grow ferns until the rows that took no part gain no more."""
+        self._n_ferns = n_ferns
         self.losses = [self._validation_loss()]
         best = last_progress = 0
-        while len(self.ferns) < n_ferns and self._codes.n_groups:
-            self._add(self._filled(self._grown(len(self.ferns)), self.gains))
+        while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
+            self._add(self._next(len(self.ferns)))
             self.losses.append(self._validation_loss())
             last = len(self.ferns)
-            best = min(best, last, key=self.losses.__getitem__) if self._held_out.any() else last
+            best = min(best, last, key=self.losses.__getitem__) if self._n_held_out else last
             if progress(self):
                 break
-            if not self._held_out.any():
+            if not self._n_held_out:
                 continue
             needed = self._SMALLEST_PROGRESS * (self.losses[0] - self.losses[-1])
             if self.losses[-1] < self.losses[last_progress] - needed:
@@ -204,28 +265,61 @@ class Growth:
                 break
         self.n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
-        if self._held_out.sum() > self._WORTH_REFILLING * self._y.size:
+        self._held_out = self._rows.held_out_scores()
+        if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
 
     def _refill(self) -> None:
         """Fill all tables again, now from all rows."""
         ferns, self.ferns = self.ferns, []
-        self._begin(np.zeros_like(self._held_out))
+        self._n_held_out = self._rows.hold_out(0.0)
+        self._begin()
+        for wide in self._wide:
+            wide.table[:] = 0.0
         for fern in ferns:
-            self._add(self._filled(fern))
+            if isinstance(fern, LevelStep):
+                self._add(self._level_step(fern.number))
+            else:
+                self._add(self._filled(fern))
 
-    def maps(self, stumps: StumpMaps) -> GrownMaps:
+    def _next(self, number: int) -> Fern | LevelStep:
+        """Return the next fern, or in turn a step of a category with very many levels."""
+        turn = number % (len(self._wide) + 1)
+        if turn and self._wide[turn - 1].gain > 0:
+            return self._level_step(turn - 1)
+        return self._filled(self._grown(number), self.gains)
+
+    def _level_step(self, number: int) -> LevelStep:
+        sums = self._rows.fill_levels(number) / self._units
+        n_cells = len(sums) // 2
+        step = self._wide[number].step(sums[:n_cells], sums[n_cells:], self._ridge)
+        self._wide[number].table += step
+        return LevelStep(number, step.astype(np.float32))
+
+    def maps(
+        self, stumps: StumpMaps, n_levels: NDArray[np.int64], loops: Twins = TWINS
+    ) -> GrownMaps:
         """Return the ferns with thresholds in place of codes; equal cells share a number."""
         first = stumps.edges.offsets
-        features = [stumps.features[fern.features] for fern in self.ferns]
+        ferns = [fern for fern in self.ferns if isinstance(fern, Fern)]
+        features = [stumps.features[fern.features] for fern in ferns]
         thresholds = [
-            stumps.edges.thresholds[first[fern.features] + fern.cuts] for fern in self.ferns
+            np.where(
+                fern.cuts < 0, np.nan, stumps.edges.thresholds[first[fern.features] + fern.cuts]
+            )
+            for fern in ferns
         ]
-        tables, numbers = [], []
-        for fern in self.ferns:
-            distinct, number = np.unique(fern.table, axis=0, return_inverse=True)
-            tables.append(distinct.astype(np.float64))
-            numbers.append(number.ravel())
+        sets = [members for fern in ferns for members in _level_sets(fern, stumps, n_levels)]
+        cells = [to_host(fern.table) for fern in ferns]
+        for wide in self._tables_of_levels():
+            members, table = wide.fern()
+            features.append(np.full(len(members), wide.feature, dtype=np.intp))
+            thresholds.append(np.full(len(members), np.nan))
+            sets.extend(members)
+            cells.append(table.astype(np.float32))
+        merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
+        tables = [distinct.astype(np.float64) for distinct, _ in merged]
+        numbers = [number for _, number in merged]
         n_columns = self.objective.n_columns
         sizes = np.array([len(table) for table in tables], dtype=np.int64)
         dtype = smallest_code_dtype(int(sizes.max(initial=1)))
@@ -234,48 +328,54 @@ class Growth:
             np.concatenate([nothing.astype(np.intp), *features]),
             np.concatenate([nothing, *thresholds]),
             offsets_of(np.array([own.size for own in features], dtype=np.int64)),
-            np.ones(len(self.ferns), dtype=np.uint64),
+            np.ones(len(cells), dtype=np.uint64),
             np.array([number.size for number in numbers], dtype=np.int64),
             np.concatenate([nothing.astype(dtype), *numbers]).astype(dtype),
             offsets_of(sizes),
             np.concatenate([np.empty((0, n_columns)), *tables]),
             self._intercept.astype(np.float64),
             self.n_rounds,
+            *self._held_out,
+            sets=_joined(sets, np.concatenate([nothing, *thresholds]), n_levels),
         )
 
-    # The stumps of a fern ----------------------------------------------------------------------
+    def _tables_of_levels(self) -> list[WideCategory]:
+        """Return the categories with tables of their own, as they were when growth was best."""
+        for wide in self._wide:
+            wide.table[:] = 0.0
+        for step in self.ferns:
+            if isinstance(step, LevelStep):
+                self._wide[step.number].table += step.table
+        return [wide for wide in self._wide if wide.table.any()]
 
     def _grown(self, number: int) -> Fern:
         """Choose the stumps of a fern, level by level."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
         features, columns = self._some_features(generator), self._some_columns(generator)
-        candidates = self._candidates(number)
-        rows, residuals = self._sampled(candidates, columns, number)
-        codes = self._loops.take_some(self._codes.values, features, rows)
+        sample, share = self._sampled(number, features, columns)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
-        share = candidates.size / max(self._training_rows.size, 1)
-        ridge = float(self._ridge * share / _SAMPLE_UNIT * self._units[1])
-        n_codes = np.diff(self._codes.offsets)[features]
-        order, starts = np.arange(len(rows)), np.array([0, len(rows)])
-        chosen, cuts = [], []
-        for _ in range(self.gains.depth):
-            shifts, moves = _coarseness(n_codes, len(rows) // (len(starts) - 1), generator)
-            gains = self._loops.level_gains(
-                codes, order, residuals, starts, n_codes, shifts, moves, ridge
-            )
-            best, cut = divmod(int(np.argmax(gains)), gains.shape[1])
-            # A cut above the last code divides nothing.
-            cut = min(((cut + 1) << shifts[best]) - moves[best] - 1, n_codes[best] - 2)
-            chosen.append(features[best])
-            cuts.append(cut)
-            order, residuals, starts = self._loops.divide_cells(
-                codes[best], int(cut), order, residuals, starts
-            )
-        return Fern(np.array(chosen), np.array(cuts), np.empty((0, 0), np.float32))
+        ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
+        n_codes = np.diff(self._rows.offsets)[features]
+        levels = []
+        for depth in range(self.gains.depth):
+            asked = self._promises.draw(features, generator)
+            levels.append(_level(asked, n_codes, sample.n_rows >> depth, generator))
+        is_category = self._is_category[features]
+        chosen = sample.choose(n_codes, levels, ridge, is_category, generator)
+        gained = 0.0
+        for level, gains in zip(levels, chosen.gains, strict=True):
+            self._promises.note(features[level.asked], gains - gained)
+            gained = gains.max()
+        stumps = (features[chosen.features], chosen.cuts, chosen.members, chosen.usual)
+        return Fern(*stumps, np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
-        n_features = self._codes.n_groups
-        count = int(np.clip(n_features // 2, *_FEATURES_OF_A_FERN))
+        n_features = self._rows.offsets.size - 1
+        least, most = _FEATURES_OF_A_FERN
+        # Levels count as features: with many of them a fern sees half of the columns,
+        # so that not all ferns ask about the same few categories.
+        n_alike = np.where(self._is_category, np.diff(self._rows.offsets), 1).sum()
+        count = min(max(n_features // 2, 2), most) if n_alike >= 2 * least else least
         if count >= n_features:
             return np.arange(n_features)
         return np.sort(generator.choice(n_features, count, replace=False))
@@ -286,159 +386,101 @@ class Growth:
             return np.arange(n_columns)
         return np.sort(generator.choice(n_columns, _COLUMNS_OF_A_FERN, replace=False))
 
-    def _candidates(self, number: int) -> NDArray[np.intp]:
-        """Return the rows that the sample of a fern is drawn from: each once in an epoch."""
-        rows = self._training_rows
-        n_shares = round(rows.size / (self._POOL * self._sample_rows))
-        if n_shares <= 1:
-            return rows
-        epoch, share = divmod(number, n_shares)
-        if self._epoch[0] != (epoch, n_shares):
-            draws = _draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
-            shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
-            ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
-            self._epoch = (
-                (epoch, n_shares),
-                np.split(rows[np.argsort(shares, kind="stable")], ends),
-            )
-        return self._epoch[1][share]
-
-    def _sampled(self, rows, columns, number: int) -> tuple[NDArray, NDArray[np.int64]]:
-        """Draw rows in proportion to their residuals, and weigh these accordingly."""
-        packed = self._packed[rows][:, columns].astype(np.int64)
-        gradient, curvature = packed >> 16, packed & 0xFFFF
-        if rows.size > self._sample_rows:
-            # Integers: their sum does not depend on the order of the rows.
-            size = np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
-            chance = size * (self._sample_rows / int(size.sum()))
-            draws = _draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
-            drawn = np.flatnonzero(draws < chance * 2**32)
-            rows, chance = rows[drawn], np.minimum(chance[drawn, None], 1.0)
-            gradient, curvature = gradient[drawn] / chance, curvature[drawn] / chance
-        gradient = np.rint(gradient / _SAMPLE_UNIT).astype(np.int64)
-        return rows, (gradient << 32) + np.rint(curvature / _SAMPLE_UNIT).astype(np.int64)
-
-    # The table of a fern ------------------------------------------------------------------------
+    def _sampled(self, number: int, features, columns) -> tuple[GrowthSample, float]:
+        """Return the rows of one fern, and the share of all rows that they stand for."""
+        wanted = self._sample_rows
+        n_shares = max(round(self._n_training / (self._POOL * wanted)), 1)
+        n_rows, magnitude = self._rows.size_of_share(number, n_shares, columns)
+        chance = wanted / float(magnitude) if n_rows > wanted else None
+        sample = self._rows.sample(number, n_shares, features, columns, chance)
+        return sample, n_rows / max(self._n_training, 1)
 
     def _filled(self, fern: Fern, gains: HeldOutGains | None = None) -> Fern:
         """Give a fern its table: a damped Newton step from all rows that take part."""
-        n_cells = 2 ** len(fern.features)
-        stumps = (fern.features, fern.cuts)
-        # Rows that take no part have cells of their own, in the second half.
-        self._loops.fern_cells(self._codes.values, *stumps, self._leading, self._cells)
-        sums = self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells) / self._units
-        step = _newton_steps(sums[:n_cells], sums[n_cells:], self._ridge, gains)
-        return replace(fern, table=(self.family.rate * step).astype(np.float32))
+        stumps = (fern.features, fern.cuts, fern.members)
+        table, gained = self._rows.table(*stumps, self._units, self._ridge, self._rate)
+        if gains is not None:
+            for level, gain in enumerate(gained):
+                gains.add(level, gain)
+        return replace(fern, table=table)
 
-    def _begin(self, held_out: NDArray[np.bool_]) -> None:
+    @property
+    def _rate(self) -> float:
+        """Share of a Newton step that the next fern takes."""
+        larger = np.interp(len(self.ferns) / self._n_ferns, self._LATE, (1.0, self._LARGER))
+        return self.family.rate * float(larger)
+
+    def _begin(self) -> None:
         """Set the scores to the best constant."""
-        self._leading = held_out.astype(np.uint8)
-        own = self._training_rows = np.flatnonzero(~held_out)
-        self._intercept = self.objective.start(self._y[own], self._weights[own].astype(np.float64))
-        self._scores = np.tile(self._intercept, (self._y.size, 1))
-        self._packed = np.empty(self._scores.shape, dtype=np.int32)
-        self._cells = np.empty(self._y.size, dtype=np.uint16)
+        self._intercept = self._rows.start()
+        self._rows.begin(self._intercept)
         # The second time with units that fit.
         self._largest = np.ones(2)
         self._refresh(None)
         self._refresh(None)
 
-    def _add(self, fern: Fern) -> None:
+    def _add(self, fern: Fern | LevelStep) -> None:
         self.ferns.append(fern)
-        self._refresh(np.concatenate([fern.table, fern.table]))
+        self._refresh(fern.table)
 
-    def _refresh(self, table: NDArray[np.float32] | None) -> None:
+    def _refresh(self, table: Any) -> None:
         """Add a table to the scores, where there is one; compute the residuals anew."""
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
         _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
         self._units = np.ldexp(1.0, _RESIDUAL_BITS - exponents)
-        units = tuple(self._units.astype(np.float32))
-
-        def refresh(start: int, stop: int) -> tuple[float, float]:
-            rows = slice(start, stop)
-            scores, weights = self._scores[rows], self._weights[rows]
-            if table is not None:
-                self._loops.add_table(self._cells[rows], table, scores)
-            gradient, curvature = self.objective.derivatives(scores, self._y[rows])
-            self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
-            heaviest = float(weights.max(initial=0.0))
-            return (
-                float(np.abs(gradient).max(initial=0.0)) * heaviest,
-                float(curvature.max(initial=0.0)) * heaviest,
-            )
-
-        self._largest = np.max(self._loops.over_blocks(refresh, self._y.size), axis=0)
-
-    def _usual_curvature(self) -> float:
-        """Return the curvature of a row and column where all classes are as likely."""
-        nowhere = np.zeros((1, self.objective.n_columns), dtype=np.float32)
-        return float(self.objective.derivatives(nowhere, self._y[:1])[1].mean())
+        self._largest = self._rows.refresh(tuple(self._units.astype(np.float32)), table)
 
     def _validation_loss(self) -> float:
-        rows = np.flatnonzero(self._held_out)
-        if not rows.size:
+        if not self._n_held_out:
             return np.nan
-        losses = self.objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
-        return float(exact_sum(losses.astype(np.float64)[:, None])[0]) / rows.size
+        return self._rows.held_out_loss() / self._n_held_out
 
 
-def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
-    """Return keys of which equal rows have different ones, whatever their order."""
-    order = np.lexsort((weights, keys))
-    ordered = keys[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    place = np.arange(keys.size)
-    place -= np.maximum.accumulate(np.where(first, place, 0))
-    with np.errstate(over="ignore"):
-        told = keys.copy()
-        told[order] += place.astype(np.uint64) * _GOLDEN
-        return np.where(told == keys, keys, scramble(told))
+def _level_sets(fern: Fern, stumps: StumpMaps, n_levels) -> Iterator[NDArray[np.bool_]]:
+    """Yield what stumps on codes of categories ask about the cells of the column."""
+    asking = np.flatnonzero(fern.cuts < 0)
+    for group, members, usual in zip(
+        fern.features[asking], fern.members[asking], fern.usual[asking], strict=True
+    ):
+        edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
+        n_own = int(n_levels[stumps.features[group]])
+        cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
+        # Missing values and new levels, where there were none.
+        cells[0] = members[0] if np.isneginf(edges[0]) else usual
+        yield np.append(cells, usual)
 
 
-def _draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
-    """Return a number below 2^32 for each row, of its key and the salt alone."""
-    with np.errstate(over="ignore"):
-        return scramble(keys + np.uint64(salt) * _GOLDEN) >> np.uint64(32)
+def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | None:
+    """Return the sets of the stumps that have no threshold."""
+    if not sets:
+        return None
+    has_set = np.isnan(thresholds)
+    numbers = np.where(has_set, np.cumsum(has_set) - 1, -1)
+    offsets = offsets_of(np.array([own.size for own in sets]))
+    return LevelSets(numbers, np.concatenate(sets), offsets, n_levels)
 
 
-def _coarseness(n_codes, rows_of_a_cell: int, generator) -> tuple[NDArray, NDArray]:
+def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> Level:
     """Return how far codes are shifted and moved: no more of them than a cell has rows.
 
     Where cells have few rows most cuts divide them alike; a random move brings every cut up
     in some fern.
     """
     most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
-    shifts = np.maximum(np.ceil(np.log2(n_codes / most)), 0).astype(np.int64)
-    return shifts, generator.integers(0, 2**shifts)
+    shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
+    n_bins = min(int(n_codes.max()), most)
+    return Level(asked, shifts, generator.integers(0, 2**shifts), n_bins)
 
 
-def _newton_steps(sums, held_out, ridge: float, gains: HeldOutGains | None) -> NDArray[np.float64]:
-    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the different rows of a table, and which of them each row is.
 
-    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
-    is what makes deep ferns safe.
-
-    Parameters
-    ----------
-    sums, held_out : ndarray of shape (n_cells, n_columns, 2)
-        Gradients and curvatures of rows that take part, and of those that do not.
-    ridge : float
-    gains : HeldOutGains or None
-        Is told what each level gains on the latter.
+    Sorting one number a row is many times faster than sorting rows.
     """
-    step = np.zeros((1, sums.shape[1]))
-    for level, (own, other) in enumerate(zip(_by_level(sums), _by_level(held_out), strict=True)):
-        step = np.repeat(step, len(own) // len(step), axis=0)
-        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
-        if gains is not None:
-            gains.add(level, float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
-        step = step + change
-    return step
-
-
-def _by_level(sums: NDArray) -> list[NDArray]:
-    """Return the sums of the cells of every level, from all rows together to single cells."""
-    levels = [sums]
-    while len(levels[0]) > 1:
-        levels.insert(0, levels[0][0::2] + levels[0][1::2])
-    return levels
+    factors = np.sqrt(2.0 + np.arange(table.shape[1]))
+    sums = (table * factors).sum(axis=1)
+    _, first, number = np.unique(sums, return_index=True, return_inverse=True)
+    if (table[first][number] == table).all():
+        return table[first], number
+    distinct, number = np.unique(table, axis=0, return_inverse=True)
+    return distinct, number.ravel()

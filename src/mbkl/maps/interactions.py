@@ -19,8 +19,8 @@ _MOST_FEATURES_FOR_PAIRS = 300
 _MOST_FEATURES_FOR_TRIPLES = 64
 
 
-def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
-    """Return for each feature how much it tells in products with others, beyond chance.
+def evidence_of_features(ranks: Array, labels: Array, weights: Array) -> Array:
+    """Return for each feature how much it tells, alone or in products with others, beyond chance.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
     Returns
     -------
     evidence : ndarray of shape (n_features,)
-        Sum of the squared z-scores of all products with the feature, each less what
+        Sum of the squared z-scores of the feature and of all products with it, each less what
         the largest of as many random ones would have; zero where there is nothing.
 
     Examples
@@ -40,7 +40,7 @@ def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
     >>> import numpy as np
     >>> X = np.random.default_rng(0).random((300, 5))
     >>> y = np.sign((X[:, [0]] - 0.5) * (X[:, [1]] - 0.5) * (X[:, [2]] - 0.5))
-    >>> interaction_evidence(X, y, np.ones(300)).astype(bool)
+    >>> evidence_of_features(X, y, np.ones(300)).astype(bool)
     array([ True,  True,  True, False, False])
     """
     n_rows, n_features = ranks.shape
@@ -56,6 +56,9 @@ def interaction_evidence(ranks: Array, labels: Array, weights: Array) -> Array:
     chance = 2.0 * np.log(n_products * labels.shape[1]) + 6.0
     evidence = np.zeros(n_features)
     for target in targets.T:
+        # A feature that tells something by itself must not be forgotten over those that do not.
+        for own in functions:
+            evidence += np.maximum((target @ own) ** 2 - chance, 0.0)
         evidence += _pairs(functions, target, chance)
         if with_triples:
             evidence += _triples(functions[0], target, chance)

@@ -2,20 +2,35 @@
 
 An objective has, for scores of shape (n_rows, n_columns) in single precision,
 
+    n_columns                 of the scores
+    is_numeric                whether y are levels of numbers, not classes
+    usual_curvature           of a row and column where all classes are as likely
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
+    sends_nothing             whether all these are computed where the scores are, without copies
+                              of arrays to there, so that a device can record them
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mbkl.engine.arrays import exact_sum
+from mbkl.engine.arrays import (
+    Values,
+    cast,
+    exact_sum,
+    is_numpy,
+    namespace,
+    numbers_below,
+    to_host,
+)
+from mbkl.maps.numbers import Numbers
 
 Single = NDArray[np.float32]
 
@@ -38,36 +53,50 @@ class LogLoss:
 
     n_classes: int
 
+    is_numeric, sends_nothing = False, True
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
 
+    @property
+    def usual_curvature(self) -> float:
+        return (1 - 1 / self.n_classes) / self.n_classes
+
     def start(self, y, weights):
-        own = y[:, None] == np.arange(self.n_classes)
-        share = exact_sum(np.where(own, weights[:, None], 0.0))
+        own = y[:, None] == numbers_below(self.n_classes, y)
+        share = to_host(exact_sum(namespace(y).where(own, weights[:, None], 0.0)))
         logs = np.log(np.maximum(share / share.sum(), 1e-6))
         return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
 
     def derivatives(self, scores, y):
         if self.n_classes == 2:
-            chance = expit(scores)
-            return chance - (y == 1)[:, None].astype(np.float32), chance * (1 - chance)
+            chance = expit(scores) if is_numpy(scores) else scores.sigmoid()
+            return chance - cast((y == 1)[:, None], scores), chance * (1 - chance)
         chance = self._chances(scores)
         curvature = chance * (1 - chance)
-        chance[np.arange(len(y)), y] -= 1
+        chance[numbers_below(len(y), y), y] -= 1
         return chance, curvature
 
     def value(self, scores, y):
+        xp = namespace(scores)
         if self.n_classes == 2:
-            margin = np.where(y == 1, scores[:, 0], -scores[:, 0])
-            return np.logaddexp(np.float32(0), -margin)
-        shifted = scores - scores.max(axis=1, keepdims=True)
-        return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(y)), y]
+            margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
+            return xp.logaddexp(xp.zeros_like(margin), -margin)
+        shifted = scores - _largest(scores)
+        return xp.log(xp.exp(shifted).sum(axis=1)) - shifted[numbers_below(len(y), y), y]
 
     def _chances(self, scores: Single) -> Single:
-        chance = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chance = namespace(scores).exp(scores - _largest(scores))
         chance /= chance.sum(axis=1, keepdims=True)
         return chance
+
+
+def _largest(scores: Values) -> Values:
+    """Return the largest score of each row."""
+    if is_numpy(scores):
+        return scores.max(axis=1, keepdims=True)
+    return scores.amax(dim=1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -81,29 +110,144 @@ class HingeLoss:
 
     n_classes: int
 
+    is_numeric, sends_nothing = False, True
+
     @property
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
 
+    usual_curvature = 2.0
+
     def start(self, y, weights):
         labels = self._labels(y)
-        return (exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])).astype("f4")
+        means = exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])
+        return to_host(means).astype(np.float32)
 
     def derivatives(self, scores, y):
         labels = self._labels(y)
-        slack = np.maximum(1 - labels * scores, np.float32(0))
-        return -2 * labels * slack, 2 * (slack > 0).astype(np.float32)
+        slack = (1 - labels * scores).clip(min=0)
+        return -2 * labels * slack, 2 * cast(slack > 0, scores)
 
     def value(self, scores, y):
-        return (np.maximum(1 - self._labels(y) * scores, np.float32(0)) ** 2).sum(axis=1)
+        return ((1 - self._labels(y) * scores).clip(min=0) ** 2).sum(axis=1)
 
     def _labels(self, y: NDArray) -> Single:
-        targets = np.array([1]) if self.n_classes == 2 else np.arange(self.n_classes)
-        return np.where(y[:, None] == targets, np.float32(1), np.float32(-1))
+        is_pair = self.n_classes == 2
+        own = y[:, None] == (1 if is_pair else numbers_below(self.n_classes, y))
+        return np.where(own, np.float32(1), np.float32(-1)) if is_numpy(own) else 2.0 * own - 1.0
 
 
-Objective = LogLoss | HingeLoss
-OBJECTIVES: dict[str, type[Objective]] = {
+@dataclass(frozen=True)
+class _OfNumbers:
+    """What the losses of numbers share.
+
+    Parameters
+    ----------
+    numbers : Numbers
+        The targets of each level of y.
+    """
+
+    numbers: Numbers
+
+    is_numeric = True
+    # Of a row at the best constant, about.
+    usual_curvature = 1.0
+
+    @property
+    def n_columns(self) -> int:
+        return self.numbers.n_columns
+
+    @cached_property
+    def _values(self) -> Single:
+        return self.numbers.values.astype(np.float32)
+
+    def _targets(self, y) -> Single:
+        return self._values[y]
+
+    def start(self, y, weights):
+        means = exact_sum(self.numbers.of_rows(y) * weights[:, None]) / exact_sum(weights[:, None])
+        return means.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class SquaredErrorLoss(_OfNumbers):
+    """Half the squared error, a column for each target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers, y = Numbers.of(np.array([1.0, -1.0]), np.ones(2), "squared_error")
+    >>> SquaredErrorLoss(numbers).derivatives(np.zeros((2, 1), np.float32), y)[0].ravel().tolist()
+    [-1.0, 1.0]
+    """
+
+    # Residuals are rounded to a share of the largest: a few far ones must not blur all others.
+    _LARGEST = 30.0
+
+    def derivatives(self, scores, y):
+        residuals = np.clip(scores - self._targets(y), -self._LARGEST, self._LARGEST)
+        return residuals, np.ones_like(scores)
+
+    def value(self, scores, y):
+        return ((scores - self._targets(y)) ** 2).sum(axis=1) / 2
+
+
+@dataclass(frozen=True)
+class QuantileLoss(_OfNumbers):
+    """Pinball loss with its corner rounded off; that of 0.5 is half the absolute error."""
+
+    # Half the width of what is rounded off, the mean distance from the median being one.
+    _WIDTH = np.float32(0.1)
+    usual_curvature = 0.5
+
+    def start(self, y, weights):
+        return self.numbers.quantiles(y, weights).astype(np.float32)
+
+    def derivatives(self, scores, y):
+        over = scores - self._targets(y)
+        slope = np.clip(over / self._WIDTH, -1, 1) / 2 + np.float32(0.5 - self.numbers.level)
+        # The curvature of the smallest parabola above the loss that touches it here.
+        return slope, np.float32(0.5) / np.maximum(np.abs(over), self._WIDTH)
+
+    def value(self, scores, y):
+        over = scores - self._targets(y)
+        level = np.float32(self.numbers.level)
+        return np.where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class PoissonLoss(_OfNumbers):
+    """Poisson deviance of counts, of which the scores are the logarithms of the means."""
+
+    _LARGEST_SCORE = np.float32(30.0)
+
+    def start(self, y, weights):
+        return np.log(np.maximum(super().start(y, weights), np.float32(1e-9)))
+
+    def derivatives(self, scores, y):
+        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
+        return means - self._targets(y), means
+
+    def value(self, scores, y):
+        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
+        return (means - self._targets(y) * scores).sum(axis=1)
+
+
+Objective = LogLoss | HingeLoss | SquaredErrorLoss | QuantileLoss | PoissonLoss
+OBJECTIVES: dict[str, type[LogLoss | HingeLoss]] = {
     "log_loss": LogLoss,
     "squared_hinge": HingeLoss,
 }
+_OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | PoissonLoss]] = {
+    "squared_error": SquaredErrorLoss,
+    "absolute_error": QuantileLoss,
+    "quantile": QuantileLoss,
+    "poisson": PoissonLoss,
+}
+
+
+def objective_of(name: str, n_classes: int, numbers: Numbers | None) -> Objective:
+    """Return what ferns are grown to lower: that of a name for classes, the loss of numbers."""
+    if numbers is not None:
+        return _OBJECTIVES_OF_NUMBERS[numbers.loss](numbers)
+    return OBJECTIVES[name](n_classes)

@@ -102,7 +102,7 @@ class ProjectionMaps:
         """Return weights of the stumps before any are learned: features have none."""
         return self.stumps.prior()
 
-    def column_names(self, inputs) -> list[str]:
+    def column_names(self, inputs, levels=None) -> list[str]:
         """Return a name for either side of each stump."""
         return self.stumps.column_names([f"projection {k}" for k in range(self.n_groups)])
 
@@ -166,9 +166,14 @@ class Projections(BaseEstimator):
         return Stumps().default_n_maps(shape)
 
     def fit_codes(
-        self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int
+        self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int, n_levels=None
     ) -> tuple[ProjectionMaps, Codes]:
         """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
+        if n_levels is not None:
+            raise ValueError(
+                "Projections need numbers, and X has categories: use maps='auto', or encode them "
+                "by mbkl.tabular.TableEncoder."
+            )
         n_projections = self._check(n_maps)
         X = rows.X
         if self.input_map == "chi2":

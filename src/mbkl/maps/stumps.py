@@ -100,7 +100,7 @@ class StumpMaps:
         drawn = np.bincount(features, prior, minlength=rates.size)
         return prior * (rates[features] / drawn[features])
 
-    def column_names(self, inputs) -> list[str]:
+    def column_names(self, inputs, levels=None) -> list[str]:
         """Return a name for either side of each stump."""
         names = []
         for feature, threshold in zip(self.stump_features, self.edges.thresholds, strict=True):
@@ -181,7 +181,12 @@ class Stumps(BaseEstimator):
         return min(max(64 * shape[1], 2_000), 200_000)
 
     def fit_codes(
-        self, rows: Rows, weights: NDArray[np.float64], n_maps: int, seed: int
+        self,
+        rows: Rows,
+        weights: NDArray[np.float64],
+        n_maps: int,
+        seed: int,
+        n_levels: NDArray[np.int64] | None = None,
     ) -> tuple[StumpMaps, Codes]:
         """Draw stumps, code the rows, and merge stumps that split the rows identically.
 
@@ -193,6 +198,8 @@ class Stumps(BaseEstimator):
         n_maps : int
             Number of stumps drawn. The first of a larger draw are the same.
         seed : int
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers: no stump asks about a category.
 
         Returns
         -------
@@ -220,8 +227,9 @@ class Stumps(BaseEstimator):
             thresholds = np.where(turn % 2 == 0, uniform, thresholds)
         # float32 values, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
-        missing = np.flatnonzero(has_missing)
-        resolved = low.astype(np.float32) < high.astype(np.float32)
+        is_number = np.ones(n_features, dtype=bool) if n_levels is None else n_levels == 0
+        missing = np.flatnonzero(has_missing & is_number)
+        resolved = (low.astype(np.float32) < high.astype(np.float32)) & is_number
         drawn = np.isfinite(thresholds) & resolved[features]
         features = np.concatenate([features[drawn], missing])
         thresholds = np.concatenate([thresholds[drawn], np.full(missing.size, -np.inf)])

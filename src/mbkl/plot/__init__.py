@@ -4,6 +4,8 @@ from mbkl.plot.importance import ImportanceDisplay
 from mbkl.plot.interaction import InteractionDisplay
 from mbkl.plot.kernel_matrix import KernelMatrixDisplay
 from mbkl.plot.path import PathDisplay
+from mbkl.plot.prediction import PredictionDisplay
+from mbkl.plot.quality import QualityDisplay
 from mbkl.plot.shape_function import ShapeFunctionDisplay
 from mbkl.plot.waterfall import WaterfallDisplay
 
@@ -12,6 +14,8 @@ __all__ = [
     "InteractionDisplay",
     "KernelMatrixDisplay",
     "PathDisplay",
+    "PredictionDisplay",
+    "QualityDisplay",
     "ShapeFunctionDisplay",
     "WaterfallDisplay",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.explain import explain_global
-from mbkl.plot.style import COLOURS, FAINT, INK, pyplot, quieten, shorten
+from mbkl.plot.style import COLOURS, FAINT, INK, pyplot, quieten, score_words, shorten
 
 
 class ImportanceDisplay:
@@ -20,6 +20,8 @@ class ImportanceDisplay:
         See `GlobalExplanation`.
     n_features : int
         Number of all features.
+    words : str, default="a score"
+        What the importances are changes of.
 
     Attributes
     ----------
@@ -39,10 +41,13 @@ class ImportanceDisplay:
     'mean change of a score'
     """
 
-    def __init__(self, names, importances: NDArray[np.float64], *, n_features: int):
+    def __init__(
+        self, names, importances: NDArray[np.float64], *, n_features: int, words: str = "a score"
+    ):
         self.names = names
         self.importances = importances
         self.n_features = n_features
+        self.words = words
 
     @classmethod
     def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
@@ -50,7 +55,7 @@ class ImportanceDisplay:
 
         Parameters
         ----------
-        estimator : MBKLClassifier
+        estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
             See `explain_global`.
@@ -73,10 +78,11 @@ class ImportanceDisplay:
         """Draw the importances of a `GlobalExplanation`; see `from_estimator`."""
         shown = explanation.ranking[:max_features]
         names = [explanation.feature_names[feature] for feature in shown]
-        display = cls(
-            names, explanation.importances[shown], n_features=len(explanation.importances)
-        )
-        return display.plot(ax=ax)
+        # Several targets may have units of their own; what is drawn are then shares.
+        importances = (explanation.importances / explanation.scale)[shown]
+        n_features = len(explanation.importances)
+        words = _words(explanation.unit, explanation.classes)
+        return cls(names, importances, n_features=n_features, words=words).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into an axes, or into a new figure.
@@ -94,7 +100,7 @@ class ImportanceDisplay:
         ax.set_yticks(range(len(self.names)), [shorten(name) for name in self.names])
         ax.invert_yaxis()
         ax.margins(x=0.12, y=0.02)
-        ax.set_xlabel("mean change of a score")
+        ax.set_xlabel(f"mean change of {self.words}")
         if len(self.names) < self.n_features:
             ax.set_title(
                 f"the {len(self.names)} most important of {self.n_features} features",
@@ -108,3 +114,12 @@ class ImportanceDisplay:
         ax.set_axisbelow(True)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _words(unit: str, names: tuple) -> str:
+    """Return what importances are changes of."""
+    if unit == "score":
+        return "a score"
+    if len(names) == 1:
+        return score_words(unit, str(names[0]))
+    return "a target, as a share" if unit == "target" else "log(target), as a share"

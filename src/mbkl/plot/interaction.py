@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.explain.background import some_rows
-from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
-from mbkl.plot.style import INK, number_of, pyplot, quieten, shorten
+from mbkl.explain.global_explanation import (
+    check_model,
+    feature_names_of,
+    score_classes,
+    unit_of,
+)
+from mbkl.plot.style import INK, added_words, number_of, pyplot, quieten, shorten
 
 
 class InteractionDisplay:
@@ -21,7 +26,9 @@ class InteractionDisplay:
         Mean score of the background with both features at these values, less its mean.
     names : pair of str
     label : str
-        Class of the score.
+        Class of the score, or name of the target.
+    unit : {"score", "target", "log"}, default="score"
+        See `GlobalExplanation`.
 
     Attributes
     ----------
@@ -41,11 +48,14 @@ class InteractionDisplay:
     (8, 8)
     """
 
-    def __init__(self, grids, values: NDArray[np.float64], *, names, label: str = ""):
+    def __init__(
+        self, grids, values: NDArray[np.float64], *, names, label: str = "", unit: str = "score"
+    ):
         self.grids = grids
         self.values = values
         self.names = names
         self.label = label
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -63,14 +73,14 @@ class InteractionDisplay:
 
         Parameters
         ----------
-        estimator : MBKLClassifier
+        estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The values of all other features are those of some of these rows.
         features : pair of int or str
             The two features, by number or name.
-        label : class label or None
-            Whose score; None means the one that changes most.
+        label : class label, name of a target, or None
+            Whose score; None means the one that changes most, or the first target.
         background_rows : int, default=50
             Rows of X to average over, drawn by a hash of their values.
         resolution : int, default=40
@@ -94,12 +104,18 @@ class InteractionDisplay:
             mixed[:, feature] = np.repeat(values.ravel(), len(rows))
         scores = estimator.predictor_.scores(mixed).reshape(resolution, resolution, len(rows), -1)
         means = scores.mean(axis=2)
-        column = int(np.ptp(means, axis=(0, 1)).argmax())
+        unit = unit_of(estimator)
         if label is not None:
             column = number_of(classes, label)
+        else:
+            column = int(np.ptp(means, axis=(0, 1)).argmax()) if unit == "score" else 0
         values = means[:, :, column] - estimator.predictor_.scores(rows)[:, column].mean()
         display = cls(
-            grids, values, names=[names[feature] for feature in pair], label=str(classes[column])
+            grids,
+            values,
+            names=[names[feature] for feature in pair],
+            label=str(classes[column]),
+            unit=unit,
         )
         return display.plot(ax=ax)
 
@@ -123,7 +139,7 @@ class InteractionDisplay:
             bar = ax.figure.colorbar(self.mesh_, ax=ax, fraction=0.05, pad=0.02)
             bar.outline.set_visible(False)
             bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
-            text = f"added to the score of {shorten(self.label, 24)}"
+            text = added_words(self.unit, self.label)
             bar.set_label(text, fontsize=8.5, color=INK)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -8,20 +8,34 @@ import numpy as np
 
 from mbkl.explain import FeatureShape, explain_global
 from mbkl.explain.inside import just_above
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, number_of, pyplot, quieten, shorten
+from mbkl.plot.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    added_words,
+    number_of,
+    pyplot,
+    quieten,
+    shorten,
+)
 
 # Height of the strip of the data's density, of the axes'.
 _STRIP = 0.13
+# Levels of a category that have room in a picture.
+_LEVELS = 14
 
 
 class ShapeFunctionDisplay:
-    """Step functions of features, with the density of the data below them.
+    """Step functions of features, with the density of the data below them; bars for categories.
 
     Parameters
     ----------
     shapes : sequence of FeatureShape
     classes : sequence of int
         Scores to draw, by number.
+    unit : {"score", "target", "log"}, default="score"
+        See `GlobalExplanation`.
 
     Attributes
     ----------
@@ -29,8 +43,8 @@ class ShapeFunctionDisplay:
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
-    lines_ : list of list of matplotlib Line2D
-        Of each axes, a line for each score.
+    lines_ : list of list of matplotlib Line2D or BarContainer
+        Of each axes, a line for each score, or bars for each level of a category.
 
     Examples
     --------
@@ -44,9 +58,12 @@ class ShapeFunctionDisplay:
     3
     """
 
-    def __init__(self, shapes: Sequence[FeatureShape], *, classes: Sequence[int]):
+    def __init__(
+        self, shapes: Sequence[FeatureShape], *, classes: Sequence[int], unit: str = "score"
+    ):
         self.shapes = shapes
         self.classes = classes
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -56,13 +73,13 @@ class ShapeFunctionDisplay:
 
         Parameters
         ----------
-        estimator : MBKLClassifier
+        estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
             See `explain_global`; without data there is no density.
         features : sequence of int or str, or None
             Features to draw; None means the four most important ones.
-        classes : sequence of class labels or None
+        classes : sequence of class labels or names of targets, or None
             Whose scores to draw; None means those that change most, at most six.
         ax : matplotlib Axes, sequence of them, or None
         n_columns : int, default=2
@@ -93,7 +110,7 @@ class ShapeFunctionDisplay:
             numbers = sorted(np.argsort(-spread, kind="stable")[: len(COLOURS)].tolist())
         else:
             numbers = [number_of(explanation.classes, label) for label in classes]
-        return cls(shapes, classes=numbers).plot(ax=ax, n_columns=n_columns)
+        return cls(shapes, classes=numbers, unit=explanation.unit).plot(ax=ax, n_columns=n_columns)
 
     def plot(self, ax=None, *, n_columns: int = 2):
         """Draw into given axes, or into a new figure.
@@ -124,14 +141,13 @@ class ShapeFunctionDisplay:
         low = min(shape.values[:, self.classes].min() for shape in self.shapes)
         high = max(shape.values[:, self.classes].max() for shape in self.shapes)
         room = (high - low) or 1.0
-        one = len(self.shapes[0].classes) == 1
-        score = (
-            f"the score of {shorten(str(self.shapes[0].classes[0]), 16)}" if one else "the score"
-        )
+        names = self.shapes[0].classes
+        only = str(names[self.classes[0]]) if len(self.classes) == 1 else ""
+        label = added_words(self.unit, only, 16)
         for axis in self.axes_:
             axis.set_ylim(low - (0.08 + 1.35 * _STRIP) * room, high + 0.08 * room)
             if axis.get_subplotspec() is None or axis.get_subplotspec().is_first_col():
-                axis.set_ylabel(f"added to {score}")
+                axis.set_ylabel(label)
         if len(self.classes) > 1:
             self.figure_.legend(
                 handles=self.lines_[0],
@@ -145,6 +161,8 @@ class ShapeFunctionDisplay:
         return self
 
     def _draw(self, ax, shape: FeatureShape) -> list:
+        if shape.levels is not None:
+            return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
         low, high = _range(shape)
         cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
         edges = np.concatenate([[low], cuts, [high]])
@@ -171,6 +189,35 @@ class ShapeFunctionDisplay:
         ax.set_xlabel(shorten(shape.name, 40))
         quieten(ax)
         return lines
+
+    def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
+        """Draw a bar for each level: the most frequent ones, or those that add most."""
+        matter = np.abs(shape.values).max(axis=1)
+        if shape.counts is not None:
+            matter = shape.counts.astype(np.float64)
+        else:
+            matter[[0, -1]] = 0.0
+        cells = np.sort(np.argsort(-matter, kind="stable")[:_LEVELS])
+        cells = cells[matter[cells] > 0]
+        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+        width = 0.8 / len(self.classes)
+        bars = [
+            ax.bar(
+                np.arange(cells.size) + (turn + 0.5) * width - 0.4,
+                shape.values[cells, column],
+                width,
+                color=colour,
+                label=str(shape.classes[column]),
+            )
+            for turn, (colour, column) in enumerate(zip(COLOURS, self.classes))
+        ]
+        labels = [shorten(names[cell], 14) for cell in cells]
+        ax.set_xticks(np.arange(cells.size), labels, rotation=40, ha="right", fontsize=8)
+        left_out = len(names) - 2 - np.isin(cells, np.arange(1, len(names) - 1)).sum()
+        more = f" ({left_out} more levels)" if left_out > 0 and cells.size == _LEVELS else ""
+        ax.set_xlabel(shorten(shape.name, 40) + more)
+        quieten(ax)
+        return bars
 
 
 def _range(shape: FeatureShape) -> tuple[float, float]:

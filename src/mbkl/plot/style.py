@@ -40,6 +40,41 @@ def shorten(name: str, length: int = 28) -> str:
     return f"{name[:half].rstrip()}…{name[-half:].lstrip()}"
 
 
+def score_words(unit: str, name: str = "", length: int = 24) -> str:
+    """Return what is explained: the score of a class, a target, or the logarithm of counts.
+
+    Parameters
+    ----------
+    unit : {"score", "target", "log"}
+        See `GlobalExplanation`.
+    name : str
+        Class or target; empty for any.
+    length : int
+        Longest name.
+
+    Examples
+    --------
+    >>> score_words("score", "yes"), score_words("target", "price"), score_words("log", "visits")
+    ('score of yes', 'price', 'log(visits)')
+    """
+    short = shorten(name, length)
+    if unit == "score":
+        return f"score of {short}" if name else "score"
+    return f"log({short or 'target'})" if unit == "log" else short or "target"
+
+
+def added_words(unit: str, name: str = "", length: int = 24) -> str:
+    """Return a label for what is added to a score; see `score_words`.
+
+    Examples
+    --------
+    >>> added_words("score", "yes"), added_words("target", "price"), added_words("target")
+    ('added to the score of yes', 'added to price', 'added to the target')
+    """
+    article = "the " if unit == "score" or not (name or unit == "log") else ""
+    return f"added to {article}{score_words(unit, name, length)}"
+
+
 def number_of(classes: tuple, label) -> int:
     """Return which of the scores is that of a class."""
     if label not in classes:

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.explain import LocalExplanation, explain_local
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, number_of, pyplot, quieten, shorten
+from mbkl.plot.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    number_of,
+    pyplot,
+    quieten,
+    score_words,
+    shorten,
+)
 
 
 class WaterfallDisplay:
@@ -23,7 +33,9 @@ class WaterfallDisplay:
     baseline : float
         Where the first step begins.
     label : str
-        Class of the score.
+        Class of the score, or name of the target.
+    unit : {"score", "target", "log"}, default="score"
+        See `LocalExplanation`.
 
     Attributes
     ----------
@@ -44,12 +56,19 @@ class WaterfallDisplay:
     """
 
     def __init__(
-        self, names: Sequence[str], steps: NDArray[np.float64], *, baseline: float, label: str = ""
+        self,
+        names: Sequence[str],
+        steps: NDArray[np.float64],
+        *,
+        baseline: float,
+        label: str = "",
+        unit: str = "score",
     ):
         self.names = names
         self.steps = steps
         self.baseline = baseline
         self.label = label
+        self.unit = unit
 
     @classmethod
     def from_estimator(
@@ -59,13 +78,13 @@ class WaterfallDisplay:
 
         Parameters
         ----------
-        estimator : MBKLClassifier
+        estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         row : int, default=0
             Which of the rows.
-        label : class label or None
-            Whose score; None means the highest.
+        label : class label, name of a target, or None
+            Whose score; None means the highest, or the first target.
         max_features : int, default=10
             Number of steps; all other features are one more.
         ax : matplotlib Axes or None
@@ -101,7 +120,7 @@ class WaterfallDisplay:
         `names` are what to write beside the steps in place of the features' names.
         """
         if label is None:
-            column = int(explanation.scores[row].argmax())
+            column = int(explanation.scores[row].argmax()) if explanation.unit == "score" else 0
         else:
             column = number_of(explanation.classes, label)
         added = explanation.contributions[row, :, column]
@@ -117,6 +136,7 @@ class WaterfallDisplay:
             steps,
             baseline=float(explanation.baseline[column]),
             label=str(explanation.classes[column]),
+            unit=explanation.unit,
         )
         return display.plot(ax=ax)
 
@@ -150,15 +170,16 @@ class WaterfallDisplay:
         ax.axvline(self.baseline, **marks)
         ax.axvline(ends[-1], **marks)
         above = ax.get_xaxis_transform()
+        last = "score" if self.unit == "score" else "prediction"
         ax.text(
             self.baseline, 1.01, f"mean {self.baseline:.3g}", va="bottom", transform=above, **notes
         )
-        ax.text(ends[-1], -0.01, f"score {ends[-1]:.3g}", va="top", transform=above, **notes)
+        ax.text(ends[-1], -0.01, f"{last} {ends[-1]:.3g}", va="top", transform=above, **notes)
         ax.set_yticks(places, [shorten(name, 40) for name in self.names])
         ax.use_sticky_edges = False
         ax.margins(x=0.14)
         ax.set_ylim(n_steps - 0.5, -0.5)
-        ax.set_xlabel(f"score of {shorten(self.label, 24)}", labelpad=12)
+        ax.set_xlabel(score_words(self.unit, self.label), labelpad=12)
         quieten(ax)
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)

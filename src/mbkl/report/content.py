@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone, is_regressor
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from mbkl.explain import FeatureShape, GlobalExplanation
+from mbkl.explain import (
+    FeatureShape,
+    GlobalExplanation,
+    InputColumn,
+    probability_figures,
+    quality_curves,
+)
 from mbkl.explain.background import some_rows
 from mbkl.explain.inside import (
+    CategoryMaps,
     FernMaps,
     Maps,
     ProjectionMaps,
@@ -22,21 +34,32 @@ from mbkl.explain.inside import (
     just_above,
 )
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
+from mbkl.explain.number_quality import figures_of_the_mean, number_figures
 from mbkl.explain.shapes import finite
+from mbkl.learn.residuals import Residuals
 from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # Steps of a shape function that a screen can show.
 _STEPS = 160
+# Levels of a category that a screen can show, the most frequent ones.
+_LEVELS = 40
 _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
-_PAIRS, _GROUPS = 10, 8
+_PAIRS, _GROUPS, _CURVES = 10, 8, 24
+# Pictures of two columns: how many, of how many values each, over how many rows.
+_PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
+# Without new rows the accuracy is that of so many folds, or on more rows of the first of them.
+_FOLDS, _ROWS_IN_FOLDS = 5, 5_000
+# Share of the rows that intervals of numbers are to hold, dots that a picture of them can show,
+# and groups of a target whose rows are told apart in the kernel.
+_COVERAGE, _DOTS, _GROUPS_OF_NUMBERS = 0.9, 1_200, 5
 
 
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
-    kinds = {"stumps": 0, "ferns": 0, "projections": 0}
+    kinds = {"stumps": 0, "categories": 0, "ferns": 0, "projections": 0}
     for maps in model.predictor_.maps.families:
         kinds[_kind(maps)] += maps.n_maps
     facts = [
@@ -60,14 +83,121 @@ def _kind(maps: Maps) -> str:
 
 
 _kind.register(StumpMaps, lambda maps: "stumps")
+_kind.register(CategoryMaps, lambda maps: "categories")
 _kind.register(FernMaps, lambda maps: "ferns")
 _kind.register(ProjectionMaps, lambda maps: "projections")
 
 
-def accuracy(model, X, y) -> dict:
-    """Return accuracy, the confusion matrix and figures of each class."""
+@dataclass(frozen=True)
+class Guesses:
+    """What was said about rows whose classes or numbers are known.
+
+    Parameters
+    ----------
+    y, said : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    more : ndarray or None
+        Probabilities of shape (n_rows, n_classes); or bounds of numbers, of shape
+        (n_rows, n_targets, 2).
+    how : {"new", "folds", "held out", "training"}
+        Rows that are new, that models of other folds or rows have not seen, or that the model
+        has learned from.
+    """
+
+    y: NDArray
+    said: NDArray
+    more: NDArray | None
+    how: str
+
+
+def guesses(model, X, y, how: str) -> Guesses:
+    """Return what a model says about rows."""
+    more = None
+    if is_regressor(model):
+        more = model.predict_interval(X, _COVERAGE)
+    elif hasattr(model, "predict_proba"):
+        more = model.predict_proba(X)
+    return Guesses(np.asarray(y), model.predict(X), more, how)
+
+
+def cross_validated(model, X, y) -> Guesses | None:
+    """Return what models like this one say about rows that they have not seen.
+
+    These are models of five folds (of fewer, where no class has five rows), or for many rows
+    one of four fifths of them. None where the rows cannot be divided so.
+    """
     y = np.asarray(y)
-    guess = model.predict(X)
+    alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
+    alike.set_params(**{"checkpoint": None} if "checkpoint" in alike.get_params() else {})
+    folds = _folds(model, y)
+    if folds is None:
+        return None
+    parts, outside_rows, more = [], [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
+        for inside, outside in folds.split(np.zeros(len(y)), y):
+            part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
+            own = guesses(part, _safe_indexing(X, outside), y[outside], "folds")
+            if not is_regressor(model) and part.classes_.size < model.classes_.size:
+                return None
+            parts.append(own.said)
+            outside_rows.append(outside)
+            more.append(own.more)
+            if len(y) > _ROWS_IN_FOLDS:
+                break
+    rows = np.concatenate(outside_rows)
+    known = [own for own in more if own is not None]
+    joined = np.concatenate(known) if known else None
+    how = "held out" if len(parts) == 1 else "folds"
+    return Guesses(y[rows], np.concatenate(parts), joined, how)
+
+
+def _folds(model, y: NDArray) -> KFold | StratifiedKFold | None:
+    """Return how to divide rows, or None where they are too few."""
+    if len(y) < _FOLDS:
+        return None
+    if is_regressor(model):
+        return KFold(_FOLDS, shuffle=True, random_state=0)
+    counts = np.unique(y, return_counts=True)[1]
+    if counts.min() < 2:
+        return None
+    return StratifiedKFold(min(_FOLDS, counts.max()), shuffle=True, random_state=0)
+
+
+def numbers(made: Guesses, names: Sequence[str]) -> dict:
+    """Return figures of predicted numbers, and dots to draw, for each target."""
+    assert made.more is not None
+    n_rows = len(made.y)
+    y, said = made.y.reshape(n_rows, -1).astype(np.float64), made.said.reshape(n_rows, -1)
+    bounds = made.more.reshape(n_rows, -1, 2)
+    shown = np.arange(n_rows)
+    if n_rows > _DOTS:
+        shown = np.sort(np.random.default_rng(0).choice(n_rows, _DOTS, replace=False))
+    return {
+        "how": made.how,
+        "rows": n_rows,
+        "coverage": _COVERAGE,
+        "targets": [
+            {
+                "name": name,
+                "figures": _finite(number_figures(y[:, k], said[:, k], bounds[:, k])),
+                "mean": _finite(figures_of_the_mean(y[:, k], _COVERAGE)),
+                "said": rounded(said[shown, k]),
+                "truth": rounded(y[shown, k]),
+                "lower": finite(bounds[shown, k, 0]),
+                "upper": finite(bounds[shown, k, 1]),
+            }
+            for k, name in enumerate(names)
+        ],
+    }
+
+
+def _finite(figures: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if np.isfinite(value) else None for name, value in figures.items()}
+
+
+def accuracy(model, made: Guesses) -> dict:
+    """Return accuracy, the confusion matrix, figures of each class and of the probabilities."""
+    y, guess = made.y, made.said
     classes = np.unique(np.concatenate([model.classes_, y]))
     confusion = confusion_matrix(y, guess, labels=classes)
     precision, recall, _, count = precision_recall_fscore_support(
@@ -75,10 +205,11 @@ def accuracy(model, X, y) -> dict:
     )
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
-    return {
+    found = {
         "accuracy": float(np.diag(confusion).sum() / max(confusion.sum(), 1)),
         "largestClass": float(count.max() / max(count.sum(), 1)),
         "rows": int(count.sum()),
+        "how": made.how,
         "classes": [
             {"name": str(label), "precision": p, "recall": r, "count": n}
             for label, p, r, n in zip(
@@ -87,21 +218,41 @@ def accuracy(model, X, y) -> dict:
         ],
         "confusion": confusion[np.ix_(shown, shown)].tolist(),
         "confusionClasses": [str(label) for label in classes[shown].tolist()],
+        "figures": {},
+        "curves": [],
     }
+    if made.more is not None:
+        found["figures"] = probability_figures(y, made.more, model.classes_)
+        curves = quality_curves(y, made.more, model.classes_)
+        curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
+        found["curves"] = [
+            {
+                "name": str(one.label),
+                "roc": rounded(one.roc, 4),
+                "precisionRecall": rounded(one.precision_recall, 4),
+                "reliability": rounded(one.reliability, 4),
+                "share": one.share,
+                "auc": one.auc,
+                "averagePrecision": one.average_precision,
+            }
+            for one in curves
+        ]
+    return found
 
 
-def importances(explanation: GlobalExplanation, features: NDArray[np.intp]) -> dict:
-    """Return the features to show, pairs that interact and groups."""
-    names = explanation.feature_names
-    pairs = explanation.pair_features[:_PAIRS]
-    joined = [group for group in explanation.groups if len(group.features) > 1]
+def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
+    """Return the columns to show with their levels, pairs that interact and sets of columns."""
+    whole = explanation.by_column()
+    names, pairs = whole.feature_names, whole.pair_features[:_PAIRS]
+    joined = [group for group in whole.groups if len(group.features) > 1]
     return {
-        "names": [names[feature] for feature in features],
-        "values": rounded(explanation.importance[features]),
-        "features": features.tolist(),
-        "rows": explanation.n_rows,
-        "pairNames": [names[feature] for feature in pairs],
-        "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
+        "names": [names[place] for place in shown],
+        "values": rounded(whole.importance[list(shown)]),
+        "levels": [_levels(explanation, whole.columns[place]) for place in shown],
+        "columns": [int(place) for place in shown],
+        "rows": whole.n_rows,
+        "pairNames": [names[place] for place in pairs],
+        "pairs": rounded(whole.pair_strengths[: pairs.size, : pairs.size]),
         "groups": [
             {"name": _group_name(group.features, names), "value": group.importance}
             for group in joined[:_GROUPS]
@@ -110,22 +261,120 @@ def importances(explanation: GlobalExplanation, features: NDArray[np.intp]) -> d
     }
 
 
+def _levels(explanation: GlobalExplanation, column: InputColumn) -> list[dict]:
+    """Return the importance of each level, where each has a feature."""
+    if not column.has_feature_a_level:
+        return []
+    values = explanation.importance[list(column.features)]
+    order = np.argsort(-values, kind="stable")
+    return [{"name": column.levels[k], "value": float(values[k])} for k in order]
+
+
+def together(model, X, explanation: GlobalExplanation) -> list[dict]:
+    """Return what values of two columns add together, for the pairs that tell most."""
+    whole = explanation.by_column()
+    places = whole.pair_features.tolist()
+    ordered = sorted(
+        (
+            (float(whole.pair_strengths[i, j]), a, b)
+            for i, a in enumerate(places)
+            for j, b in enumerate(places[:i])
+        ),
+        reverse=True,
+    )
+    rows = some_rows(X, _PAIR_BACKGROUND)
+    base = model.predictor_.scores(rows).mean(axis=0)
+    found = []
+    for strength, *pair in ordered[:_PAIR_PICTURES]:
+        if not strength > 0:
+            break
+        columns = [explanation.columns[place] for place in pair]
+        options = [_some_values(column, X) for column in columns]
+        shape = tuple(len(words) for words, _ in options)
+        mixed = np.tile(rows, (shape[0] * shape[1], 1)).astype(np.float64)
+        by_pair = mixed.reshape(*shape, len(rows), -1)
+        for axis, (column, (_, values)) in enumerate(zip(columns, options, strict=True)):
+            spread = values[:, None] if axis == 0 else values[None]
+            by_pair[..., list(column.features)] = spread[:, :, None]
+        means = model.predictor_.scores(mixed).reshape(*shape, len(rows), -1).mean(axis=2) - base
+        score = int(np.ptp(means, axis=(0, 1)).argmax())
+        found.append(
+            {
+                "names": [column.name for column in columns],
+                "score": str(explanation.classes[score]),
+                "rows": options[0][0],
+                "columns": options[1][0],
+                "values": rounded(means[:, :, score], 3),
+            }
+        )
+    return found
+
+
+def _some_values(column: InputColumn, X) -> tuple[list[str], NDArray[np.float64]]:
+    """Return some values of a column in words, and what its features are for them."""
+    own = some_rows(X[:, list(column.features)], _ROWS_OF_VALUES).astype(np.float64)
+    local = replace(column, features=tuple(range(len(column.features))))
+    if column.kind == "category":
+        levels = np.bincount(local.level_of(own), minlength=len(column.levels) + 1)
+        common = np.argsort(-levels[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
+        values = np.array([column.encoded(int(level)) for level in common])
+        return [column.levels[level] for level in common], values
+    present = own[~np.isnan(own)]
+    steps = np.quantile(present, np.linspace(0.02, 0.98, _VALUES_OF_A_PAIR), method="nearest")
+    values = np.unique(steps)[:, None] if present.size else np.zeros((1, 1))
+    return [local.words(np.array([float(f"{value[0]:.4g}")])) for value in values], values
+
+
 def _group_name(features: Sequence[int], names: Sequence[str]) -> str:
     if len(features) > 8:
-        return f"{len(features)} features"
+        return f"{len(features)} columns"
     return ", ".join(names[feature] for feature in features)
 
 
-def shapes(explanation: GlobalExplanation, features: NDArray[np.intp]) -> list[dict]:
-    """Return the shape functions of some features, with as many steps as can be seen."""
+def shapes(explanation: GlobalExplanation, shown: Sequence[int], X) -> list[dict]:
+    """Return what some columns add: a step function, or a bar for each level."""
     drawn = {shape.feature: shape for shape in explanation.shapes}
-    return [_shape(drawn[feature]) for feature in features if feature in drawn]
+    found = []
+    for place in shown:
+        column = explanation.columns[place]
+        own = [drawn.get(feature) for feature in column.features]
+        if column.kind == "category":
+            found.append({"column": int(place), **_bars(column, own, explanation, X)})
+        elif own[0] is not None:
+            numeric = {"kind": column.kind, **_shape(own[0]), "name": column.name}
+            found.append({"column": int(place), **numeric})
+    return found
 
 
-def features_to_show(explanation: GlobalExplanation, max_features: int) -> NDArray[np.intp]:
-    """Return the most important features, fewer where there are many classes."""
+def _bars(column: InputColumn, own: list, explanation: GlobalExplanation, X) -> dict:
+    """Return what each level adds, less the mean over the rows; the last is a missing value."""
+    levels = [*range(len(column.levels)), None]
+    values = np.zeros((len(levels), len(explanation.classes)))
+    for line, level in zip(values, levels, strict=True):
+        for shape, value in zip(own, column.encoded(level), strict=True):
+            if shape is not None:
+                line += shape.at([value])[0]
+    rows = X[:, list(column.features)]
+    rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+    local = replace(column, features=tuple(range(len(column.features))))
+    counts = np.bincount(local.level_of(rows), minlength=len(levels))
+    values -= counts @ values / max(counts.sum(), 1)
+    frequent = np.sort(np.argsort(-counts[:-1], kind="stable")[:_LEVELS])
+    return {
+        "kind": "category",
+        "name": column.name,
+        "levels": [column.levels[level] for level in frequent],
+        "values": rounded(values[frequent].T),
+        "counts": counts[frequent].tolist(),
+        "missing": rounded(values[-1]) if counts[-1] else None,
+        "missingCount": int(counts[-1]),
+    }
+
+
+def columns_to_show(explanation: GlobalExplanation, most: int) -> list[int]:
+    """Return the most important columns, fewer where there are many classes."""
     room = _SHAPE_VALUES // (_STEPS * len(explanation.classes))
-    return explanation.ranking[: max(min(max_features, room), 1)]
+    return explanation.by_column().ranking[: max(min(most, room), 1)].tolist()
 
 
 def _shape(shape: FeatureShape) -> dict:
@@ -160,17 +409,22 @@ def _shape(shape: FeatureShape) -> dict:
 
 
 def kernel(model, X, y) -> dict:
-    """Return the kernel matrix of rows sorted by class, in 256 steps."""
+    """Return the kernel matrix of rows sorted by class or number, in 256 steps."""
     y = np.asarray(y)
-    rows = rows_by_class(model._validate_new(X), y, _KERNEL_ROWS)
+    names, groups = np.unique(y, return_inverse=True)
+    if is_regressor(model):
+        y = y.reshape(len(y), -1)[:, 0]
+        names, groups = _groups_of_numbers(y)
+    rows = rows_by_class(model._validate_new(X), groups, _KERNEL_ROWS)
+    rows = rows[np.argsort(y[rows], kind="stable")]
     values = kernel_matrix(model, _safe_indexing(X, rows))
-    classes, codes = np.unique(y[rows], return_inverse=True)
+    present, codes = np.unique(groups[rows], return_inverse=True)
     same = codes[:, None] == codes
     apart = ~np.eye(rows.size, dtype=bool)
     low, high = np.quantile(values[apart], [0.01, 0.99]) if rows.size > 1 else (0.0, 1.0)
     steps = np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)
     return {
-        "names": [str(label) for label in classes.tolist()],
+        "names": [str(label) for label in names[present].tolist()],
         "counts": np.bincount(codes).tolist(),
         "shades": pack(np.rint(255 * steps), "u1"),
         "low": float(low),
@@ -178,6 +432,15 @@ def kernel(model, X, y) -> dict:
         "same": _mean(values[same & apart]),
         "different": _mean(values[~same]),
     }
+
+
+def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
+    """Divide numbers into groups of about as many rows; return what they are, and each row's."""
+    levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
+    edges = np.unique(np.quantile(y, levels, method="nearest"))
+    groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
+    return np.array(names or [f"{edges[0]:.4g}"]), groups
 
 
 def _mean(values: NDArray) -> float | None:
@@ -189,7 +452,7 @@ def what_if(
     X,
     y,
     explanation: GlobalExplanation,
-    features: NDArray[np.intp],
+    shown: Sequence[int],
     max_rows: int,
     max_bytes: float,
 ) -> dict | None:
@@ -199,8 +462,12 @@ def what_if(
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):
         return None
-    frequency = [-(y == label).sum() for label in explanation.classes]
-    columns = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
+    columns = np.arange(n_scores)
+    if n_columns < n_scores:
+        if is_regressor(model):
+            return None
+        frequency = [-(y == label).sum() for label in explanation.classes]
+        columns = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
     data = model._validate_new(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
     chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
@@ -208,30 +475,68 @@ def what_if(
     used = {shape.feature: shape for shape in explanation.shapes}
     return {
         "model": portable_model(predictor, columns),
-        "classes": [str(label) for label in model.classes_.tolist()],
         "columns": columns.tolist(),
+        **(_of_numbers(model, y[chosen]) if is_regressor(model) else _of_classes(model, y[chosen])),
         "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
         "numbers": (chosen + 1).tolist(),
-        "labels": [str(label) for label in y[chosen].tolist()],
+        "of": int(data.shape[0]),
         "features": [
             {
-                "feature": int(feature),
-                "name": explanation.feature_names[feature],
-                **_span(data, used, feature),
+                "features": list(column.features),
+                "name": column.name,
+                "kind": column.kind,
+                "levels": list(column.levels),
+                "hasFeatureALevel": column.has_feature_a_level,
+                **_span(data, used, column),
             }
-            for feature in features
+            for column in (explanation.columns[place] for place in shown)
         ],
     }
 
 
-def _span(data, used: Mapping[int, FeatureShape], feature: int) -> dict:
-    """Return between which values a feature can be moved."""
+def _of_classes(model, y: NDArray) -> dict:
+    """Return what the page needs to tell of classes: what rows are, and how scores are read."""
+    return {
+        "classes": [str(label) for label in model.classes_.tolist()],
+        "labels": [str(label) for label in y.tolist()],
+        "chances": _chances(model),
+    }
+
+
+def _of_numbers(model, y: NDArray) -> dict:
+    """Return what the page needs to tell of numbers: what rows are, and their intervals."""
+    lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(_COVERAGE)
+    return {
+        "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
+        "lower": finite(lower),
+        "upper": finite(upper),
+        "coverage": _COVERAGE,
+        "isLogarithm": model.loss == "poisson",
+    }
+
+
+def _chances(model) -> dict | None:
+    """Return the rule by which scores become probabilities, or None where there is none."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    rule = model.probability_rule
+    return {"rule": rule, "temperature": model.temperature_, "offset": model.offset_ or 0.0}
+
+
+def _span(data, used: Mapping[int, FeatureShape], column: InputColumn) -> dict:
+    """Return between which values a column of numbers can be moved."""
+    if column.kind == "category":
+        return {"low": 0.0, "high": 1.0}
+    feature = column.features[0]
     shape = used.get(feature)
     if shape is not None and shape.bins is not None:
-        return {"low": float(shape.bins[0]), "high": float(shape.bins[-1])}
-    column = some_rows(data[:, [feature]], 1_000)
-    present = column[~np.isnan(column)]
-    low, high = (present.min(), present.max()) if present.size else (0.0, 1.0)
+        low, high = shape.bins[0], shape.bins[-1]
+    else:
+        values = some_rows(data[:, [feature]], 1_000)
+        present = values[~np.isnan(values)]
+        low, high = (present.min(), present.max()) if present.size else (0.0, 1.0)
+    if column.kind != "number":
+        low, high = np.floor(low), np.ceil(high)
     return {"low": float(low), "high": float(high)}
 
 
@@ -249,8 +554,16 @@ def path(model) -> dict | None:
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
-        "scoring": model.scoring.replace("_", " "),
+        "scoring": _scoring(model),
     }
+
+
+def _scoring(model) -> str:
+    """Return what a search maximises, in words."""
+    if not is_regressor(model):
+        return model.scoring.replace("_", " ")
+    is_r2 = model.scoring == "r2" or (model.scoring == "auto" and model.loss == "squared_error")
+    return "R2" if is_r2 else "minus loss"
 
 
 def rounded(values: NDArray, digits: int = 5) -> list:

@@ -62,7 +62,8 @@ const families = {
 
 // The outcomes of a fern's stumps are the digits of a number; long ones are hashed.
 function cellOf(part, row, fern, first, last, bits) {
-  const isRight = (k) => Math.fround(row[part.features[k]]) > part.thresholds[k];
+  const isRight = (k) => (part.sets && part.sets[k] ? isInSet(part, row, k)
+    : Math.fround(row[part.features[k]]) > part.thresholds[k]);
   if (last - first <= bits) {
     let number = 0;
     for (let k = first; k < last; k += 1) number = 2 * number + isRight(k);
@@ -71,6 +72,13 @@ function cellOf(part, row, fern, first, last, bits) {
   let number = 0n;
   for (let k = first; k < last; k += 1) number = 2n * number + (isRight(k) ? 1n : 0n);
   return Number(BigInt.asUintN(64, number * part.factors[fern]) >> BigInt(64 - bits));
+}
+
+// Whether the level of a category, of which a row has the number, is in the set of a stump.
+function isInSet(part, row, k) {
+  const level = row[part.features[k]], most = part.levelCounts[part.features[k]];
+  const cell = Number.isNaN(level) ? 0 : Math.min(Math.trunc(level), most) + 1;
+  return part.members[part.sets[k] - 1 + cell] === 1;
 }
 
 function makeModel(packed) {

@@ -8,7 +8,14 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.explain.inside import FernMaps, Maps, ProjectionMaps, StumpMaps, TablePredictor
+from mbkl.explain.inside import (
+    CategoryMaps,
+    FernMaps,
+    Maps,
+    ProjectionMaps,
+    StumpMaps,
+    TablePredictor,
+)
 
 # Names of JavaScript's arrays. Thresholds are float32 values in any model.
 _ARRAYS = {
@@ -67,7 +74,7 @@ def _portable_maps(maps: Maps) -> dict:
 
 
 @_portable_maps.register
-def _(maps: StumpMaps) -> dict:
+def _(maps: StumpMaps | CategoryMaps) -> dict:
     return {
         "kind": "stumps",
         "features": pack(maps.features, "i4"),
@@ -87,6 +94,18 @@ def _(maps: FernMaps) -> dict:
         "bits": pack(np.log2(maps.n_raw), "i4"),
         "numbers": pack(maps.numbers, "u2"),
         "cellOffsets": pack(maps.cell_offsets, "i4"),
+        **_portable_sets(maps),
+    }
+
+
+def _portable_sets(maps: FernMaps) -> dict:
+    """Return where the set of levels of each stump begins, from 1, and the members of all."""
+    if maps.sets is None:
+        return {}
+    return {
+        "sets": pack(maps.sets.starts + 1, "i4"),
+        "members": pack(maps.sets.members, "u1"),
+        "levelCounts": pack(maps.sets.n_levels, "i4"),
     }
 
 
@@ -110,13 +129,14 @@ def _bytes_besides_tables(maps: Maps) -> float:
 
 
 @_bytes_besides_tables.register
-def _(maps: StumpMaps) -> float:
-    return 4 * maps.n_maps
+def _(maps: StumpMaps | CategoryMaps) -> float:
+    return 4 * maps.edges.thresholds.size
 
 
 @_bytes_besides_tables.register
 def _(maps: FernMaps) -> float:
-    return 8 * maps.features.size + 2 * maps.numbers.size
+    sets = 0 if maps.sets is None else 4 * maps.features.size + maps.sets.members.size
+    return 8 * maps.features.size + 2 * maps.numbers.size + sets
 
 
 @_bytes_besides_tables.register

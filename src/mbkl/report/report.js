@@ -1,56 +1,79 @@
 // The sections of the page, filled from the data.
 
+const measuredOn = { new: "new rows", folds: "rows held out in cross-validation", "held out": "rows held out", training: "training rows" };
+const howMeasured = {
+  new: "Measured on new rows, which the model has not seen.",
+  folds: "Measured by cross-validation: each part of the rows is predicted by a model that has learned from the others.",
+  "held out": "Measured on a fifth of the rows, by a model that has learned from the others.",
+  training: "Measured on the rows that the model learned from: on new rows it will be worse.",
+};
+
+function classCards({ accuracy, classes }) {
+  const { figures } = accuracy;
+  return [
+    [percent(accuracy.accuracy), `accuracy on ${whole(accuracy.rows)} ${measuredOn[accuracy.how]}`],
+    [percent(accuracy.largestClass), "by always saying the largest class"],
+    ...(figures.auc === undefined ? [] : [[figures.auc.toFixed(3), classes.length > 2 ? "AUC, mean of one class against the rest" : "AUC"]]),
+    ...(figures.log_loss === undefined ? [] : [[figures.log_loss.toFixed(3), "log loss"], [figures.brier_score.toFixed(3), "Brier score"]]),
+    [whole(classes.length), "classes"],
+  ];
+}
+
+function classLead({ accuracy }) {
+  return `${percent(accuracy.accuracy)} of ${whole(accuracy.rows)} `
+    + `${measuredOn[accuracy.how]} are classified correctly; always saying the largest class is right for ${percent(accuracy.largestClass)}.`;
+}
+
+function classQuality(section, data) {
+  const { classes, confusion, confusionClasses, curves } = data.accuracy;
+  const some = confusionClasses.length < classes.length;
+  const totals = confusion.map((line) => line.reduce((a, b) => a + b, 0) || 1);
+  section.append(element("div", { class: "columns" },
+    heatTable(confusionClasses, confusionClasses, confusion, {
+      label: `Confusion matrix: rows by their class, columns by what the model says${some
+        ? `; the ${confusionClasses.length} of ${classes.length} classes with the most errors` : ""}`,
+      corner: "class",
+      text: (value) => (value ? whole(value) : ""),
+      // Errors are few: their shades rise faster.
+      strength: (value, i, j) => (i === j ? value / totals[i] : Math.sqrt(value / totals[i])),
+      mark: (i, j) => (i === j ? "right" : "wrong"),
+    }),
+    element("figure", {}, element("figcaption", {}, "Precision: how many rows that are called so are. Recall: how many of the class are found."),
+      element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Figures of each class" },
+        element("table", { class: "figures", "aria-label": "Precision and recall of each class" },
+        element("thead", {}, element("tr", {}, ...["class", "precision", "recall", "rows"].map((name) =>
+          element("th", { scope: "col" }, name)))),
+        element("tbody", {}, ...classes.map((line) => element("tr", {},
+          element("th", { scope: "row" }, line.name), element("td", {}, percent(line.precision)),
+          element("td", {}, percent(line.recall)), element("td", {}, whole(line.count))))))))));
+  if (curves.length) qualityCurves(section, curves);
+}
+
 const sections = {
   summary(section, data) {
-    const { accuracy } = data;
     const cards = [
-      [percent(accuracy.accuracy), data.isNew ? `accuracy on ${whole(accuracy.rows)} new rows` : "accuracy on the training rows"],
-      [percent(accuracy.largestClass), "of them are of the largest class"],
+      ...(data.numbers ? numberCards : classCards)(data),
       [whole(data.rows), "training rows"],
-      [whole(data.features), "features"],
-      [whole(data.classes.length), "classes"],
+      [whole(data.columns), "columns"],
     ];
     section.append(element("ul", { class: "cards" }, ...cards.map(([value, text]) =>
       element("li", {}, element("strong", {}, value), element("span", {}, text)))));
     section.append(element("dl", { class: "facts" }, ...data.facts.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
-    document.getElementById("lead").textContent = `${percent(accuracy.accuracy)} of ${whole(accuracy.rows)} `
-      + `${data.isNew ? "new" : "training"} rows are classified correctly.`;
+    document.getElementById("lead").textContent = (data.numbers ? numberLead : classLead)(data);
   },
 
   accuracy(section, data) {
-    const { classes, confusion, confusionClasses } = data.accuracy;
-    if (!data.isNew) {
-      section.append(element("p", { class: "note" },
-        "Measured on the rows that the model learned from: on new rows it will be lower."));
-    }
-    const some = confusionClasses.length < classes.length;
-    const totals = confusion.map((line) => line.reduce((a, b) => a + b, 0) || 1);
-    section.append(element("div", { class: "columns" },
-      heatTable(confusionClasses, confusionClasses, confusion, {
-        label: `Confusion matrix: rows by their class, columns by what the model says${some
-          ? `; the ${confusionClasses.length} of ${classes.length} classes with the most errors` : ""}`,
-        corner: "class",
-        text: (value) => (value ? whole(value) : ""),
-        // Errors are few: their shades rise faster.
-        strength: (value, i, j) => (i === j ? value / totals[i] : Math.sqrt(value / totals[i])),
-        mark: (i, j) => (i === j ? "right" : "wrong"),
-      }),
-      element("figure", {}, element("figcaption", {}, "Precision: how many rows that are called so are. Recall: how many of the class are found."),
-        element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Figures of each class" },
-          element("table", { class: "figures", "aria-label": "Precision and recall of each class" },
-          element("thead", {}, element("tr", {}, ...["class", "precision", "recall", "rows"].map((name) =>
-            element("th", { scope: "col" }, name)))),
-          element("tbody", {}, ...classes.map((line) => element("tr", {},
-            element("th", { scope: "row" }, line.name), element("td", {}, percent(line.precision)),
-            element("td", {}, percent(line.recall)), element("td", {}, whole(line.count))))))))));
+    const { how } = data.numbers || data.accuracy;
+    section.append(element("p", how === "training" ? { class: "note" } : {}, howMeasured[how]));
+    (data.numbers ? numberQuality : classQuality)(section, data);
   },
 
   importances(section, data) {
     const found = data.importances;
-    const some = found.names.length < data.features;
+    const some = found.names.length < data.columns;
     const rows = found.names.map((name, i) => ({ name, value: found.values[i],
-      shape: data.shapes.findIndex((shape) => shape.feature === found.features[i]) }));
+      shape: data.shapes.findIndex((shape) => shape.column === found.columns[i]) }));
     const press = (row) => {
       if (row.shape < 0) return;
       const select = document.getElementById("shape-feature");
@@ -58,24 +81,39 @@ const sections = {
       select.dispatchEvent(new Event("change"));
       document.getElementById("shapes").scrollIntoView();
     };
-    section.append(element("p", {}, `By how much a feature changes a score on average, over ${whole(found.rows)} rows`,
-      some ? `: the ${found.names.length} most important of ${whole(data.features)} features.` : ".",
+    section.append(element("p", {}, `By how much a column changes ${data.numbers ? data.scores.join(", ") : "a score"} on average, over ${whole(found.rows)} rows`,
+      some ? `: the ${found.names.length} most important of ${whole(data.columns)} columns.` : ".",
       data.shapes.length ? " Press one to see what it adds." : ""));
-    section.append(bars(rows, { label: "Importance of the features", press: data.shapes.length ? press : null }));
+    section.append(bars(rows, { label: "Importance of the columns", press: data.shapes.length ? press : null }));
+    const opened = found.levels.map((levels, i) => ({ name: found.names[i], levels })).filter(({ levels }) => levels.length);
+    if (opened.length) {
+      section.append(element("details", {}, element("summary", {}, "Levels of the categories"), ...opened.flatMap(({ name, levels }) =>
+        [element("h3", {}, name), bars(levels, { label: `Importance of the levels of ${name}` })])));
+    }
     const strongest = Math.max(...found.pairs.flat(), 0);
     if (strongest > 0) {
       const text = decimals(strongest, 2);
       section.append(element("h3", {}, "Together"), heatTable(found.pairNames, found.pairNames, found.pairs, {
-        label: "How much two features tell together beyond what each tells alone, in the same units",
+        label: "How much two columns tell together beyond what each tells alone, in the same units",
         corner: "",
         text: (value, i, j) => (i === j ? "" : text(value)),
         strength: (value) => value / strongest,
       }));
     }
+    for (const pair of found.together) {
+      const most = Math.max(...pair.values.flat().map(Math.abs)) || 1;
+      section.append(heatTable(pair.rows, pair.columns, pair.values, {
+        label: `What ${pair.names[0]} (down) and ${pair.names[1]} (across) add together to ${scoreOf(data, pair.score)}, on average over the other columns`,
+        corner: "",
+        text: (value) => (data.numbers ? amount(Number(value.toPrecision(3))) : value.toFixed(2).replace("-", "−")),
+        strength: (value) => (0.9 * Math.abs(value)) / most,
+        mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
+      }));
+    }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
-        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of features that are asked about together`),
-      bars(found.groups, { label: "Importance of sets of features" })));
+        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of columns that are asked about together`),
+      bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },
 
@@ -89,8 +127,9 @@ const sections = {
   kernel(section, data) {
     const { names, counts, shades, low, high, same, different } = data.kernel;
     const size = counts.reduce((a, b) => a + b, 0);
+    const [kind, group, groups] = data.numbers ? [data.numbers.targets[0].name, "fifth", "fifths"] : ["class", "class", "classes"];
     const canvas = element("canvas", { width: size, height: size, role: "img",
-      "aria-label": `Kernel matrix of ${size} rows sorted by class` });
+      "aria-label": `Kernel matrix of ${size} rows sorted by ${kind}` });
     const values = unpack(shades);
     const paint = () => {
       const style = getComputedStyle(document.documentElement);
@@ -122,14 +161,14 @@ const sections = {
     });
     section.append(
       element("p", {}, "Each two rows agree on some of the binary maps: this is the share of the weight of those maps, for ",
-        `${size} training rows sorted by class.`, same !== null && different !== null
-          ? ` Rows of the same class agree on ${percent(same)} in the mean, rows of different classes on ${percent(different)}.` : ""),
+        `${size} training rows sorted by ${kind}.`, same !== null && different !== null
+          ? ` Rows of the same ${group} agree on ${percent(same)} in the mean, rows of different ${groups} on ${percent(different)}.` : ""),
       element("div", { class: "kernel" }, labels, element("div", { class: "kernel-picture" }, canvas, lines)),
       element("p", { class: "legend" }, number(low), element("span", { class: "ramp", "aria-hidden": "true" }), number(high)));
   },
 
   path(section, data) {
-    if (data.path) searchPath(section, data.path);
+    if (data.path) searchPath(section, data.path, data.numbers ? amount : percent);
     else section.remove();
   },
 

@@ -1,4 +1,78 @@
-// Move a feature of a row, see the scores move.
+// Change a row, see the probabilities or the number move.
+
+// Probabilities from scores, as in Python; the scores of two classes are one.
+function chancesOf({ rule, temperature, offset }, scores) {
+  const isTwo = scores.length === 1;
+  if (rule === "softplus") {
+    const odds = (isTwo ? [-scores[0], scores[0]] : Array.from(scores)).map((score) => {
+      const scaled = (score + offset) / temperature;
+      return Math.max(scaled, 0) + Math.log1p(Math.exp(-Math.abs(scaled)));
+    });
+    const sum = odds.reduce((a, b) => a + b, 0);
+    return odds.map((value) => value / sum);
+  }
+  const all = isTwo ? [0, scores[0]] : Array.from(scores);
+  const highest = Math.max(...all);
+  const odds = rule === "one-vs-rest" && !isTwo ? all.map((score) => 1 / (1 + Math.exp(-score)))
+    : all.map((score) => Math.exp((score - highest) / temperature));
+  const sum = odds.reduce((a, b) => a + b, 0);
+  return odds.map((value) => value / sum);
+}
+
+// What the page says of a row: its class, and the probabilities or scores of all.
+function classOutcome(data, panel, scores) {
+  const isTwo = data.scores.length === 1;
+  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
+  const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
+  const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
+  const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
+  const isWhole = isTwo || names.length === panel.classes.length;
+  const hasChances = panel.chances !== null && isWhole;
+  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const verdict = element("p", { class: "verdict", role: "status" });
+  const chart = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
+    "aria-label": hasChances ? "Probabilities of the classes" : "Scores of the classes" });
+  let shown = [];
+
+  return {
+    nodes: [verdict, chart],
+    mistake: "next mistake",
+    isMistake,
+    option: (i) => `row ${panel.numbers[i]}: ${panel.labels[i]}${isMistake(i) ? `, taken for ${names[best(scores[i])]}` : ""}`,
+    limits: isWhole ? [] : [`the ${names.length} most frequent of ${panel.classes.length} classes`],
+    choose(row) {
+      const all = barsOf(scores[row]);
+      const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
+      shown = order.slice(0, 12).sort((a, b) => a - b);
+    },
+    update(found, chosen, moved) {
+      const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
+      if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
+      const chances = hasChances ? chancesOf(panel.chances, found) : null;
+      chart.replaceChildren(...shown.map((i) => {
+        if (chances) {
+          const bar = element("span", { class: "bar" });
+          bar.style.width = `${100 * chances[i]}%`;
+          return element("li", { class: i === winner ? "best" : null, "data-score": all[i], "data-chance": chances[i], title: `score ${signed(all[i])}` },
+            element("span", { class: "name", title: names[i] }, names[i]),
+            element("span", { class: "track", "aria-hidden": "true" }, bar),
+            element("span", { class: "value" }, percent(chances[i])));
+        }
+        const share = Math.min(Math.abs(all[i]) / largest, 1) * 50;
+        const bar = element("span", { class: "bar" });
+        bar.style.width = `${share}%`;
+        bar.style.left = `${all[i] < 0 ? 50 - share : 50}%`;
+        return element("li", { class: i === winner ? "best" : null, "data-score": all[i] },
+          element("span", { class: "name", title: names[i] }, names[i]),
+          element("span", { class: "track", "aria-hidden": "true" }, bar),
+          element("span", { class: "value" }, signed(all[i])));
+      }));
+      verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
+        winner !== before ? `, before the change ${names[before]}` : "",
+        `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.join(", ")}.` : "");
+    },
+  };
+}
 
 function whatIf(section, data) {
   const panel = data.whatIf;
@@ -11,40 +85,54 @@ function whatIf(section, data) {
   const values = unpack(panel.rows);
   const width = data.features;
   const rows = panel.labels.map((_, i) => values.subarray(i * width, (i + 1) * width));
-  const isTwo = data.scores.length === 1;
-  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
   const scores = rows.map(scoresOf);
-  const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
-  const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
-  const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
-  const isWhole = isTwo || names.length === panel.classes.length;
-  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const outcome = (data.numbers ? numberOutcome : classOutcome)(data, panel, scores);
   let current = Float64Array.from(rows[0]);
   let chosen = 0;
-  let shown = [];
 
   const choice = element("select", { id: "what-if-row", onchange: () => choose(choice.selectedIndex) },
-    ...rows.map((_, i) => {
-      const guess = names[best(scores[i])], truth = panel.labels[i];
-      const text = `row ${panel.numbers[i]}: ${truth}${isMistake(i) ? `, taken for ${guess}` : ""}`;
-      return element("option", { "data-scores": Array.from(scores[i]).join(" ") }, text);
-    }));
+    ...rows.map((_, i) => element("option", { "data-scores": Array.from(scores[i]).join(" ") }, outcome.option(i))));
   const step = (by) => { choose((chosen + by + rows.length) % rows.length); };
   const nextMistake = () => {
     const order = rows.map((_, i) => (chosen + 1 + i) % rows.length);
-    choose(order.find(isMistake));
+    choose(order.find(outcome.isMistake));
   };
-  const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: "bars diverging", "aria-label": "Scores of the classes" });
   const sliders = element("div", { class: "sliders" }), more = element("div", { class: "sliders" });
-  const controls = panel.features.map(slider);
+  const controls = panel.features.map((column, place) => (column.kind === "category" ? list : slider)(column, place));
+  const differs = ({ features }) => features.some((feature) => !Object.is(current[feature], rows[chosen][feature]));
 
-  function slider(feature, place) {
-    const id = `move-${place}`;
-    const range = element("input", { type: "range", id, min: 0, max: 200, step: 1,
-      oninput: () => move(feature.low + (range.value / 200) * (feature.high - feature.low)) });
-    const exact = element("input", { type: "number", step: "any", "aria-label": `${feature.name}, exact value; empty means missing`,
-      onchange: () => move(exact.value === "" ? NaN : Number(exact.value)) });
+  // The levels of a category, and that it is missing.
+  function list(column, place) {
+    const id = `move-${place}`, [feature] = column.features;
+    const select = element("select", { id, onchange: () => move(select.selectedIndex) },
+      ...column.levels.map((level) => element("option", {}, level)), element("option", {}, "missing"));
+    const line = element("div", { class: "slider" }, element("label", { for: id, title: column.name }, column.name), select);
+    (place < 8 ? sliders : more).append(line);
+    function move(level) {
+      if (column.hasFeatureALevel) column.features.forEach((each, i) => { current[each] = Number(i === level); });
+      else current[feature] = level < column.levels.length ? level : NaN;
+      show();
+      update();
+    }
+    function show() {
+      const level = column.hasFeatureALevel ? column.features.findIndex((each) => current[each] === 1) : current[feature];
+      select.selectedIndex = level >= 0 && level < column.levels.length ? level : column.levels.length;
+      line.classList.toggle("moved", differs(column));
+    }
+    return show;
+  }
+
+  function slider(column, place) {
+    const id = `move-${place}`, isDate = column.kind === "date", isWholeNumber = column.kind !== "number";
+    const feature = { ...column, feature: column.features[0] };
+    const steps = isWholeNumber ? Math.max(Math.min(feature.high - feature.low, 1000), 1) : 200;
+    const tidy = (value) => (isWholeNumber ? Math.round(value) : value);
+    const range = element("input", { type: "range", id, min: 0, max: steps, step: 1,
+      oninput: () => move(tidy(feature.low + (range.value / steps) * (feature.high - feature.low))) });
+    const days = (text) => Math.round(Date.parse(text) / 86400000);
+    const exact = element("input", { type: isDate ? "date" : "number", step: isDate ? null : isWholeNumber ? 1 : "any",
+      "aria-label": `${feature.name}, exact value; empty means missing`,
+      onchange: () => move(exact.value === "" ? NaN : isDate ? days(exact.value) : Number(exact.value)) });
     const line = element("div", { class: "slider" }, element("label", { for: id, title: feature.name }, feature.name), range, exact);
     (place < 8 ? sliders : more).append(line);
     function move(value) {
@@ -55,10 +143,11 @@ function whatIf(section, data) {
     function show() {
       const value = current[feature.feature];
       const share = (value - feature.low) / (feature.high - feature.low || 1);
-      range.value = Number.isNaN(value) ? 0 : Math.round(200 * Math.min(Math.max(share, 0), 1));
-      range.setAttribute("aria-valuetext", Number.isNaN(value) ? "missing" : number(value, 4));
-      exact.value = Number.isNaN(value) ? "" : Number(value.toPrecision(6));
-      line.classList.toggle("moved", !Object.is(value, rows[chosen][feature.feature]));
+      range.value = Number.isNaN(value) ? 0 : Math.round(steps * Math.min(Math.max(share, 0), 1));
+      range.setAttribute("aria-valuetext", Number.isNaN(value) ? "missing" : writers[column.kind](value));
+      exact.value = Number.isNaN(value) ? "" : isDate ? date(value) : Number(value.toPrecision(6));
+      exact.placeholder = "missing";
+      line.classList.toggle("moved", differs(column));
     }
     return show;
   }
@@ -67,49 +156,31 @@ function whatIf(section, data) {
     chosen = row;
     choice.selectedIndex = row;
     current = Float64Array.from(rows[row]);
-    const all = barsOf(scores[row]);
-    const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
-    shown = order.slice(0, 12).sort((a, b) => a - b);
+    outcome.choose(row);
     controls.forEach((show) => show());
     update();
   }
 
   function update() {
-    const found = scoresOf(current);
-    const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
-    if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
-    chart.replaceChildren(...shown.map((i) => {
-      const share = Math.min(Math.abs(all[i]) / largest, 1) * 50;
-      const bar = element("span", { class: "bar" });
-      bar.style.width = `${share}%`;
-      bar.style.left = `${all[i] < 0 ? 50 - share : 50}%`;
-      return element("li", { class: i === winner ? "best" : null, "data-score": all[i] },
-        element("span", { class: "name", title: names[i] }, names[i]),
-        element("span", { class: "track", "aria-hidden": "true" }, bar),
-        element("span", { class: "value" }, signed(all[i])));
-    }));
-    const moved = panel.features.filter((feature) => !Object.is(current[feature.feature], rows[chosen][feature.feature]));
-    verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
-      winner !== before ? `, before the change ${names[before]}` : "",
-      `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.map((feature) => feature.name).join(", ")}.` : "");
+    outcome.update(scoresOf(current), chosen, panel.features.filter(differs).map((feature) => feature.name));
   }
 
   const rest = panel.features.length - 8;
   const limits = [];
-  if (rows.length < data.accuracy.rows) limits.push(`${rows.length} of ${whole(data.accuracy.rows)} rows`);
-  if (panel.features.length < data.features) limits.push(`the ${panel.features.length} most important of ${whole(data.features)} features`);
-  if (!isWhole) limits.push(`the ${names.length} most frequent of ${panel.classes.length} classes`);
+  if (rows.length < panel.of) limits.push(`${rows.length} of ${whole(panel.of)} rows`);
+  if (panel.features.length < data.columns) limits.push(`the ${panel.features.length} most important of ${whole(data.columns)} columns`);
+  limits.push(...outcome.limits);
   section.append(
-    element("p", {}, "Choose a row, move its features, and see what the model would say. The page computes the scores from the model's own tables.",
+    element("p", {}, "Choose a row, change it, and see what the model would say. The page computes it from the model's own tables.",
       limits.length ? ` Here are ${limits.join(", ")}.` : ""),
     element("div", { class: "controls" },
       element("label", { for: "what-if-row" }, "Row"), choice,
       element("button", { type: "button", onclick: () => step(-1) }, "previous"),
       element("button", { type: "button", onclick: () => step(1) }, "next"),
-      rows.some((_, i) => isMistake(i)) ? element("button", { type: "button", onclick: nextMistake }, "next mistake") : null,
+      rows.some((_, i) => outcome.isMistake(i)) ? element("button", { type: "button", onclick: nextMistake }, outcome.mistake) : null,
       element("button", { type: "button", onclick: () => choose(chosen) }, "undo changes")),
     element("div", { class: "what-if" },
-      element("div", { class: "outcome" }, verdict, chart),
-      element("div", {}, sliders, rest > 0 ? element("details", {}, element("summary", {}, `${rest} more features`), more) : null)));
+      element("div", { class: "outcome" }, ...outcome.nodes),
+      element("div", {}, sliders, rest > 0 ? element("details", {}, element("summary", {}, `${rest} more columns`), more) : null)));
   choose(0);
 }

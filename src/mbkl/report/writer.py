@@ -8,20 +8,23 @@ import html
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils import check_consistent_length
 
-from mbkl.explain import GlobalExplanation, explain_global
+from mbkl.explain import InputColumn, explain_global
 from mbkl.explain.background import check_number
+from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
+from mbkl.explain.input_columns import columns_of_features
 from mbkl.io.container import write_atomically
 from mbkl.report import content
 
-_SCRIPTS = ("model.js", "charts.js", "curves.js", "what_if.js", "report.js")
+_SCRIPTS = ("model.js", "charts.js", "curves.js", "numbers.js", "what_if.js", "report.js")
 
 
 def write_report(
@@ -33,6 +36,9 @@ def write_report(
     X_test=None,
     y_test=None,
     feature_names=None,
+    columns: Sequence[InputColumn] | None = None,
+    target: str | None = None,
+    cross_validate: bool = True,
     title: str | None = None,
     timings: Mapping[str, float] | None = None,
     max_rows: int = 200,
@@ -41,24 +47,33 @@ def write_report(
 ) -> Path:
     """Write a report on a fitted model: one HTML file that needs no network.
 
-    It shows the accuracy, the importances, the shape functions, the kernel, and rows of
-    which any feature can be changed to see the scores move; these are computed in the
-    page, from the tables of the model.
+    It shows how good predictions are, the importances, the shape functions, the kernel, and
+    rows of which anything can be changed to see the probabilities, or the number and its interval,
+    move; these are computed in the page, from the tables of the model.
 
     Parameters
     ----------
-    model : MBKLClassifier or MBKLClassifierCV
+    model : MBKLClassifier, MBKLRegressor or a search of theirs
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training data.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    y : array-like of shape (n_samples,), for numbers also (n_samples, n_outputs)
+        Their classes or numbers.
     path : str or path
         File to write, or to replace.
     X_test, y_test : as X and y, or None
-        New data on which to measure the accuracy; the report says what was used.
+        New data on which to measure how good predictions are; the report says what was used.
     feature_names : sequence of str or None
         None means those that the model has seen, or x0, x1 and so on.
+    columns : sequence of InputColumn or None
+        What the features were made of, such as the levels of a category; None means a column
+        for each feature.
+    target : str or None
+        What is predicted, for numbers; None means the name of y, or y.
+    cross_validate : bool, default=True
+        Whether to measure that, without new data, on rows that models of other folds
+        have not seen: five more fits, or one for more than 5,000 rows. False measures it on
+        the training rows, and the report says so.
     title : str or None
     timings : dict of float or None
         Seconds of each stage; None means those of the fit.
@@ -93,32 +108,52 @@ def write_report(
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test belong together; give both or neither.")
     check_consistent_length(X, y)
-    is_new = X_test is not None
-    X_new, y_new = (X_test, y_test) if is_new else (X, y)
+    X_new, y_new = (X, y) if X_test is None else (X_test, y_test)
     check_consistent_length(X_new, y_new)
-    explanation = _named(explain_global(model, X), feature_names)
-    features = content.features_to_show(explanation, max_features)
+    check_model(model)
+    rows = model._validate_new(X)
+    names = _checked_names(feature_names_of(model), feature_names)
+    columns = columns or columns_of_features(names, model.levels_, rows)
+    explanation = explain_global(model, X, columns=columns)
+    targets = _target_names(model, y, target) if is_regressor(model) else ()
+    if targets:
+        words = "the logarithm of {}" if model.loss == "poisson" else "{}"
+        explanation = replace(explanation, classes=tuple(map(words.format, targets)))
+    shown = content.columns_to_show(explanation, max_features)
+    how = "training" if X_test is None else "new"
+    made = content.cross_validated(model, X, y) if X_test is None and cross_validate else None
+    made = made or content.guesses(model, X_new, y_new, how)
     title = title or "A model of binary maps"
     timings = getattr(model, "timings_", {}) if timings is None else timings
     data = {
         "rows": len(np.asarray(y)),
         "features": model.n_features_in_,
-        "classes": [str(label) for label in model.classes_.tolist()],
+        "columns": len(columns),
+        **_predictions(model, made, targets),
         "scores": [str(label) for label in explanation.classes],
-        "isNew": is_new,
         "facts": content.describe_model(model),
-        "accuracy": content.accuracy(model, X_new, y_new),
-        "importances": content.importances(explanation, features),
-        "shapes": content.shapes(explanation, features),
+        "importances": {
+            **content.importances(explanation, shown),
+            "together": content.together(model, rows, explanation),
+        },
+        "shapes": content.shapes(explanation, shown, rows),
         "kernel": content.kernel(model, X, y),
         "whatIf": content.what_if(
-            model, X_new, y_new, explanation, features, max_rows, 1e6 * max_megabytes
+            model, X_new, y_new, explanation, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
         "timings": [[name, float(seconds)] for name, seconds in timings.items()],
     }
     write_atomically(path, [page(title, data).encode("utf-8")])
     return Path(path)
+
+
+def _predictions(model, made: content.Guesses, targets: Sequence[str]) -> dict:
+    """Return what is known of classes or of numbers; the page has no part for the other."""
+    if targets:
+        return {"numbers": content.numbers(made, targets)}
+    classes = [str(label) for label in model.classes_.tolist()]
+    return {"classes": classes, "accuracy": content.accuracy(model, made)}
 
 
 def page(title: str, data: dict) -> str:
@@ -156,14 +191,19 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _named(explanation: GlobalExplanation, names) -> GlobalExplanation:
-    """Return the explanation with other names for the features."""
+def _target_names(model, y, target: str | None) -> tuple[str, ...]:
+    """Return what a regressor predicts: the name of y, or those of its columns."""
+    if model.n_outputs_ == 1:
+        name = target or getattr(y, "name", None) or score_classes(model)[0]
+        return (str(name),)
+    return tuple(str(name) for name in getattr(y, "columns", score_classes(model)))
+
+
+def _checked_names(own: Sequence[str], names) -> tuple[str, ...]:
+    """Return the names of the features: those of the model, or others."""
     if names is None:
-        return explanation
+        return tuple(own)
     names = tuple(str(name) for name in names)
-    if len(names) != len(explanation.feature_names):
-        raise ValueError(
-            f"feature_names has {len(names)} names for {len(explanation.feature_names)} features."
-        )
-    shapes = tuple(replace(shape, name=names[shape.feature]) for shape in explanation.shapes)
-    return replace(explanation, feature_names=names, shapes=shapes)
+    if len(names) != len(own):
+        raise ValueError(f"feature_names has {len(names)} names for {len(own)} features.")
+    return names

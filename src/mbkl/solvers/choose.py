@@ -9,8 +9,8 @@ import numpy as np
 from mbkl.engine import limits
 from mbkl.engine.arrays import is_numpy
 from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual, working_sets
-from mbkl.solvers.losses import Hinge, SquaredHinge, smoothing_path
-from mbkl.solvers.primal_dual import DenseMaps
+from mbkl.solvers.losses import Hinge, SquaredError, SquaredHinge, smoothing_path
+from mbkl.solvers.primal_dual import DenseMaps, RootMaps
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on, joined
 
 # How well, and in how many iterations, a part of the rows is solved to start all of them.
@@ -59,22 +59,24 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
     operator, loss = problem.operator, problem.margins.loss
     if operator.many_at_once:
         return _all_at_once(problem, start, tol, max_iter, progress)
-    has_gram = problem.gram is not None and isinstance(loss, SquaredHinge)
-    if has_gram and may_use_gram(problem.n_rows, problem.shape[0]):
-        return _with_gram(problem, start, tol, max_iter, progress)
-    is_hinge = isinstance(loss, Hinge)
-    if _is_dense(problem, limits.FEW_ROWS_DENSE_HINGE if is_hinge else limits.FEW_ROWS_DENSE):
+    suits_gram = isinstance(loss, SquaredHinge) or problem.margins.is_numeric
+    has_gram = problem.gram is not None and suits_gram
+    if has_gram and (problem.needs_left_out or may_use_gram(problem.n_rows, problem.shape[0])):
+        find = _with_root if loss.path else _with_gram
+        return find(problem, start, tol, max_iter, progress)
+    if _is_dense(problem):
         return _densely(problem, tol, max_iter, progress)
     part = None
     # Chains of stumps are preconditioned by themselves.
     has_cells = bool(operator.is_cell.any())
-    is_large = isinstance(loss, SquaredHinge) and problem.shape[0] > limits.FEW_ROWS_GRAM
+    is_large = suits_gram and problem.shape[0] > limits.FEW_ROWS_GRAM
     if problem.first_rows is not None and is_large and (start is None or has_cells):
         part = problem.first_rows(limits.ROWS_OF_A_PART)
         start = start or _on_a_part(problem, part, progress)
     start = start or Solution.nothing(problem.shape)
     part = part if has_cells else None
-    return _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    solution = _along_the_path(problem, start, tol, max_iter, progress, part=part)
+    return replace(solution, left_out=start.left_out)
 
 
 def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
@@ -107,7 +109,7 @@ def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
     stuck = np.flatnonzero(~solution.is_within(tol))
     is_told_to_end = solution.n_iter == max_iter or any(wishes)
-    if stuck.size and not is_told_to_end and _is_dense(problem, limits.FEW_ROWS_DENSE):
+    if stuck.size and not is_told_to_end and _is_dense(problem):
         exact = _densely(problem.columns(stuck), tol, max_iter, progress)
         better = exact.gap < solution.gap[stuck]
         stuck, better = stuck[better], np.flatnonzero(better)
@@ -117,16 +119,32 @@ def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     return solution
 
 
+def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
+    """Solve through a root of the kernel matrix, by steps that a kink does not shorten."""
+    assert problem.gram is not None
+    assert problem.penalty is not None
+    maps = RootMaps.of(problem.gram())
+    alike = replace(problem, operator=maps, penalty=maps.penalty)
+    solution = _column_by_column(alike, tol, max_iter, progress)
+    supports = maps.combinations(solution.weights)
+    weights = problem.operator.adjoint(supports) / problem.penalty[:, None]
+    return replace(solution, weights=weights, supports=supports)
+
+
 def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
     """Solve for a part of the rows: a start for all of them."""
-    margins = problem.margins
-    own = replace(margins, labels=margins.labels[part.numbers], costs=margins.costs[part.numbers])
-    small = Problem(part.operator, own, problem.penalty, lambda: part.gram)
-    return _with_gram(small, None, _START_TOL, _START_ITER, progress)
+    own = problem.margins.rows(part.numbers)
+    small = Problem(part.operator, own, problem.penalty, lambda: part.gram, copies=part.copies)
+    find = _with_root if own.loss.path else _with_gram
+    return find(small, None, _START_TOL, _START_ITER, progress)
 
 
-def _is_dense(problem: Problem, most_rows: int) -> bool:
+def _is_dense(problem: Problem) -> bool:
     """Say whether the matrix of all maps is small enough to be formed."""
+    loss = problem.margins.loss
+    if isinstance(loss, SquaredError):  # what rounding leaves of it is all there is
+        return False
+    most_rows = limits.FEW_ROWS_DENSE_HINGE if isinstance(loss, Hinge) else limits.FEW_ROWS_DENSE
     work = float(problem.n_rows) ** 2 * problem.shape[0]
     return problem.n_rows <= most_rows and work <= limits.DENSE_WORK
 
@@ -134,6 +152,9 @@ def _is_dense(problem: Problem, most_rows: int) -> bool:
 def _densely(problem: Problem, tol, max_iter, progress) -> Solution:
     """Solve each column exactly, with the matrix of all maps."""
     maps = DenseMaps(problem.operator.dense(), problem.penalty)
-    problem = replace(problem, operator=maps)
+    return _column_by_column(replace(problem, operator=maps), tol, max_iter, progress)
+
+
+def _column_by_column(problem: Problem, tol, max_iter, progress) -> Solution:
     columns = (problem.columns(np.array([column])) for column in range(problem.shape[1]))
     return joined([primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns])

@@ -4,24 +4,32 @@ The weights of the maps are combinations of the rows, w = Z' alpha / penalty, so
 the scores are K alpha + b with K = Z diag(1 / penalty) Z'. On the rows I where the loss
 is curved, with curvature D, a Newton step solves
 
-    (K_II + 1 / D) alpha_I + b = scores_I + label * support / D,    sum(alpha) = 0,
+    (K_II + 1 / D) alpha_I + b = scores_I + alpha' / D - K_IJ alpha'_J,    sum(alpha) = 0,
 
-and alpha is zero elsewhere: for the squared hinge these are the support vectors. The
-matrix K serves all columns, all costs and all folds.
+with alpha' = label * support the signed supports of the scores. On the other rows J alpha is
+alpha', which is zero for the squared hinge: its rows I are the support vectors. A squared error
+is solved in one step. The matrix K serves all columns, all costs and all folds.
+
+The factor of the last step also tells how each row would be scored without it: to leave one of
+the samples out that row i stands for divides what its margin lacks by 1 - h, where h is the
+share of that sample in its own score. As long as the others stay on their side of the margin
+that is exact, and rows that are right by more than the margin change nothing at all.
 """
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from mbkl.engine import limits
 from mbkl.solvers.blas import one_blas_thread
-from mbkl.solvers.losses import positive_part
+from mbkl.solvers.losses import SquaredError, positive_part
 from mbkl.solvers.margins import Margins
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on, joined
 
@@ -48,6 +56,7 @@ def minimise(
     assert problem.gram is not None
     assert problem.penalty is not None
     gram, margins, operator = problem.gram(), problem.margins, problem.operator
+    copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
     tell = _SharedProgress(progress)
     with one_blas_thread():
@@ -56,7 +65,8 @@ def minimise(
 
         def solve(column: int) -> Solution:
             part = margins.columns(np.array([column]))
-            return _minimise_column(gram, part, begin[:, column], tol, max_iter, tell)
+            own = begin[:, column]
+            return _minimise_column(gram, part, own, tol, max_iter, tell, copies)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -92,9 +102,10 @@ def _common_start(gram: Array, margins: Margins) -> Array:
     """
     n_rows = len(gram)
     start = np.zeros(margins.labels.shape)
-    first = slice(0, n_rows if n_rows < limits.WORTH_A_COMMON_PART else n_rows // 3)
-    margins = Margins(margins.labels[first], margins.costs[first], margins.loss)
-    start[first] = _first_step(gram[first, first], margins)
+    # A squared error is solved by it.
+    is_all = n_rows < limits.WORTH_A_COMMON_PART or isinstance(margins.loss, SquaredError)
+    first = slice(0, n_rows if is_all else n_rows // 3)
+    start[first] = _first_step(gram[first, first], margins.rows(first))
     return start
 
 
@@ -104,7 +115,7 @@ def _first_step(gram: Array, margins: Margins) -> Array:
     curvature = margins.curvature(shifted)
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
         return nothing
-    targets = shifted + margins.labels * margins.support(shifted) / curvature
+    targets = shifted + margins.signed(margins.support(shifted)) / curvature
     factor = factor_of(gram.copy(), curvature[:, 0])
     solved = cho_solve(factor, np.column_stack([targets, np.ones(len(gram))]), check_finite=False)
     constant = solved[:, -1:]
@@ -119,12 +130,34 @@ def factor_of(matrix: Array, curvature: Array):
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
 
+def inverse_of(gram: Array, curvature: Array) -> Array:
+    """Return what gives the combinations of the rows for targets of a squared error.
+
+    That is the inverse of the matrix plus 1 / curvature, with the intercept eliminated. The target
+    of a row less its prediction by all others is its entry of inverse @ targets, divided by that
+    of the diagonal.
+    """
+    factor, _ = factor_of(gram.copy(), curvature)
+    lower, failed = dpotri(factor, lower=1, overwrite_c=1)
+    assert not failed
+    inverse = np.tril(lower) + np.tril(lower, -1).T
+    constant = inverse.sum(axis=1)
+    return inverse - constant[:, None] * (constant / constant.sum())
+
+
 def _minimise_column(
-    gram, margins: Margins, alpha: Array, tol: float, max_iter: int, tell: _SharedProgress
+    gram,
+    margins: Margins,
+    alpha: Array,
+    tol: float,
+    max_iter: int,
+    tell: _SharedProgress,
+    copies: Array | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet."""
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
+    system = None
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
@@ -132,7 +165,8 @@ def _minimise_column(
         done = solution.is_within(tol)[0] or n_iter == max_iter or tell.interrupted
         if tell(solution) or done:
             break
-        proposal, level = _newton_point(gram, margins, shifted)
+        system = _NewtonSystem.of(gram, margins, shifted)
+        proposal, level = system.solution()
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
         step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
@@ -142,6 +176,9 @@ def _minimise_column(
         scores = scores + step * (new_scores - scores)
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
+    if copies is not None:
+        system = system or _NewtonSystem.of(gram, margins, shifted)
+        solution.left_out = _left_out_scores(system, margins, shifted, copies)
     return solution
 
 
@@ -149,26 +186,69 @@ def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Arra
     """Return objective and duality gap."""
     objective = 0.5 * float(alpha @ scores) + margins.exact_value(shifted)
     support = margins.support(shifted)
-    pulled = (margins.labels * support)[:, 0]
+    pulled = margins.signed(support)[:, 0]
     dual = margins.dual_value(support) - 0.5 * float(pulled @ (gram @ pulled))
     return objective, positive_part(objective - dual)
 
 
-def _newton_point(gram, margins: Margins, shifted) -> tuple[Array, float]:
-    """Return where the quadratic model around the scores has its minimum."""
-    curvature = margins.curvature(shifted)[:, 0]
-    rows = np.flatnonzero(curvature)
-    alpha = np.zeros(len(gram))
-    if not rows.size:
-        return alpha, 0.0
-    support = (margins.labels * margins.support(shifted))[rows, 0]
-    target = shifted[rows, 0] + support / curvature[rows]
-    factor = factor_of(gram[np.ix_(rows, rows)], curvature[rows])
-    both = np.column_stack([target, np.ones(rows.size)])
-    solved = cho_solve(factor, both, overwrite_b=True, check_finite=False)
-    level = float(solved[:, 0].sum() / solved[:, 1].sum())
-    alpha[rows] = solved[:, 0] - level * solved[:, 1]
-    return alpha, level
+@dataclass(frozen=True)
+class _NewtonSystem:
+    """The quadratic model around scores, on the rows where the loss is curved."""
+
+    rows: NDArray[np.intp]
+    curvature: Array
+    target: Array
+    others: Array
+    factor: tuple | None
+
+    @classmethod
+    def of(cls, gram, margins: Margins, shifted: Array) -> _NewtonSystem:
+        curvature = margins.curvature(shifted)[:, 0]
+        rows = np.flatnonzero(curvature)
+        curvature = curvature[rows]
+        others = margins.signed(margins.support(shifted))[:, 0]
+        target = shifted[rows, 0] + others[rows] / curvature
+        others[rows] = 0.0
+        if others.any():
+            target -= gram[rows] @ others
+        factor = factor_of(gram[np.ix_(rows, rows)], curvature) if rows.size else None
+        return cls(rows, curvature, target, others, factor)
+
+    def solution(self) -> tuple[Array, float]:
+        """Return where the model has its minimum."""
+        alpha = self.others.copy()
+        if self.factor is None:
+            return alpha, 0.0
+        both = np.column_stack([self.target, np.ones(self.rows.size)])
+        solved = cho_solve(self.factor, both, overwrite_b=True, check_finite=False)
+        level = float((solved[:, 0].sum() + alpha.sum()) / solved[:, 1].sum())
+        alpha[self.rows] = solved[:, 0] - level * solved[:, 1]
+        return alpha, level
+
+    def own_shares(self, n_rows: int) -> Array:
+        """Return which share of the score of each of the first rows is due to itself."""
+        shares = np.zeros(n_rows)
+        n_curved = int(np.searchsorted(self.rows, n_rows))
+        if self.factor is None or not n_curved:
+            return shares
+        lower, _ = self.factor
+        own = np.eye(self.rows.size, n_curved)
+        columns = solve_triangular(lower, own, lower=True, overwrite_b=True, check_finite=False)
+        constant = cho_solve(self.factor, np.ones(self.rows.size), check_finite=False)
+        inverse = (columns**2).sum(axis=0) - constant[:n_curved] ** 2 / constant.sum()
+        shares[self.rows[:n_curved]] = 1.0 - inverse / self.curvature[:n_curved]
+        return np.clip(shares, 0.0, 1.0 - 1e-6)
+
+
+def _left_out_scores(
+    system: _NewtonSystem, margins: Margins, shifted: Array, copies: Array
+) -> Array:
+    """Return the scores of the first rows, each without one of the samples that it stands for."""
+    n_rows = copies.size
+    shares = system.own_shares(n_rows) / copies
+    labels = margins.labels[:n_rows]
+    lacking = 1.0 - labels * shifted[:n_rows]
+    return labels * (1.0 - np.where(lacking > 0, lacking / (1.0 - shares[:, None]), lacking))
 
 
 def _line_search(

@@ -1,6 +1,7 @@
 """Margin losses, with what the solvers and their certificates need of them.
 
-A loss is a convex, non-increasing function of the margin m = label * score.
+A loss is a convex function of the margin m, which is label * score for classes; numbers have
+targets as well (`mbkl.solvers.margins`). All but the squared error never increase.
 `support` is minus its derivative, the dual variable of a row with unit cost.
 `dual_value` is minus the conjugate at minus the support: weak duality bounds the
 optimum from below with any support that is feasible.
@@ -9,7 +10,7 @@ Interior-point methods treat the support as a variable. `conjugate_slope` and
 `conjugate_curvature` are derivatives of the conjugate, for a row with the given
 cost, without its bounds: those have slacks where `needs_lower_slack` (support >= 0)
 or `needs_upper_slack` (support <= cost) says so. `offset` is the margin at which
-the conjugate's slope is zero.
+the conjugate's slope is zero. A loss with a kink is smoothed over the widths of `path`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from scipy import special
 
 from mbkl.engine.arrays import Values, is_numpy, namespace
 
+# Exponents are cut off here.
+_LARGEST = 60.0
+
 
 @dataclass(frozen=True)
 class SquaredHinge:
@@ -31,6 +35,8 @@ class SquaredHinge:
     needs_lower_slack: ClassVar = True
     needs_upper_slack: ClassVar = False
     support_is_limited: ClassVar = False
+    support_is_positive: ClassVar = True
+    path: ClassVar[tuple[float, ...]] = ()
 
     def value(self, margins: Values) -> Values:
         return positive_part(1.0 - margins) ** 2
@@ -59,6 +65,8 @@ class Hinge:
     needs_lower_slack: ClassVar = True
     needs_upper_slack: ClassVar = True
     support_is_limited: ClassVar = True
+    support_is_positive: ClassVar = True
+    path: ClassVar[tuple[float, ...]] = (0.5, 0.1, 0.02, 0.004, 0.0008)
 
     smoothing: float = 0.0
 
@@ -98,6 +106,8 @@ class Logistic:
     needs_lower_slack: ClassVar = False
     needs_upper_slack: ClassVar = False
     support_is_limited: ClassVar = True
+    support_is_positive: ClassVar = True
+    path: ClassVar[tuple[float, ...]] = ()
 
     def value(self, margins: Values) -> Values:
         return namespace(margins).logaddexp(0.0 * margins, -margins)
@@ -120,6 +130,65 @@ class Logistic:
         return 1.0 / support + 1.0 / (costs - support)
 
 
+@dataclass(frozen=True)
+class SquaredError:
+    """m squared: the loss of a ridge regression."""
+
+    offset: ClassVar = 0.0
+    needs_lower_slack: ClassVar = False
+    needs_upper_slack: ClassVar = False
+    support_is_limited: ClassVar = False
+    support_is_positive: ClassVar = False
+    path: ClassVar[tuple[float, ...]] = ()
+
+    def value(self, margins: Values) -> Values:
+        return margins**2
+
+    def support(self, margins: Values) -> Values:
+        return -2.0 * margins
+
+    def curvature(self, margins: Values) -> Values:
+        return 0.0 * margins + 2.0
+
+    def dual_value(self, support: Values) -> Values:
+        return -(support**2) / 4.0
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return support / (2.0 * costs)
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 0.5 / costs
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """exp(-m), which tilted by counts is the loss of a Poisson regression."""
+
+    offset: ClassVar = 0.0
+    needs_lower_slack: ClassVar = False
+    needs_upper_slack: ClassVar = False
+    support_is_limited: ClassVar = False
+    support_is_positive: ClassVar = True
+    path: ClassVar[tuple[float, ...]] = ()
+
+    def value(self, margins: Values) -> Values:
+        # Steps that are far too long give a number all the same.
+        return namespace(margins).exp(namespace(margins).clip(-margins, -_LARGEST, _LARGEST))
+
+    support = value
+    curvature = value
+
+    def dual_value(self, support: Values) -> Values:
+        module = special if is_numpy(support) else namespace(support).special
+        return support - module.xlogy(support, support)
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return namespace(support).log(support / costs)
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 1.0 / support
+
+
 def positive_part(values: Values) -> Values:
     """Return the values, zero where they are negative."""
     return np.maximum(values, 0.0) if is_numpy(values) else values.clamp(min=0.0)
@@ -130,7 +199,7 @@ def expit(values: Values) -> Values:
     return special.expit(values) if is_numpy(values) else values.sigmoid()
 
 
-Loss = SquaredHinge | Hinge | Logistic
+Loss = SquaredHinge | Hinge | Logistic | SquaredError | Exponential
 
 LOSSES: dict[str, Loss] = {
     "squared_hinge": SquaredHinge(),
@@ -152,7 +221,7 @@ def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     """
     if not isinstance(loss, Hinge):
         return (loss,)
-    return tuple(Hinge(width) for width in (0.5, 0.1, 0.02, 0.004, 0.0008))
+    return tuple(Hinge(width) for width in loss.path)
 
 
 def exact_loss(loss: Loss) -> Loss:

@@ -12,7 +12,6 @@ import numpy as np
 
 from mbkl.engine.arrays import Values, cast, namespace, to_host
 from mbkl.solvers.line_search import descend
-from mbkl.solvers.losses import Hinge
 from mbkl.solvers.newton_system import NewtonSystem, weighted_means
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
@@ -49,7 +48,7 @@ def minimise(
     solution = Solution(1.0 * start.weights, 1.0 * start.intercept, 1.0 * nowhere, nowhere)
     smallest_gain = _SMALLEST_GAIN if scores.itemsize == 8 else _SMALLEST_GAIN_SINGLE
     # A narrow parabola in place of a kink leaves no room for errors.
-    coarse = nullcontext if isinstance(margins.loss, Hinge) else operator.coarse
+    coarse = nullcontext if margins.loss.path else operator.coarse
     columns = np.arange(nowhere.shape[0])  # those not solved yet
     first_size = np.nan * start.intercept
     for solution.n_iter in range(max_iter + 1):

@@ -10,12 +10,13 @@ Newton's method is applied to the optimality conditions
 
     price - Z'(label * alpha) - slack = 0,  weights * slack = barrier    (Step 1)
     penalty * weights - Z'(label * alpha) = 0                            (Step 2)
-    offset - label * (Z weights + b) - h'(alpha) + low - high = 0,
+    offset - margin - h'(alpha) + low - high = 0,
     alpha * low = barrier,  (cost - alpha) * high = barrier,
-    label'alpha = 0,
+    label'alpha = 0,    margin = label * (Z weights + b),
 
 with h the conjugate of the loss, and `low` or `high` absent where h keeps alpha from that
-bound by itself. With the slacks eliminated, and signed = label * alpha, steps obey
+bound by itself (and targets and tilts in their places, see `Margins`). With the slacks
+eliminated, and signed = label * alpha, steps obey
 
     ratio * d_weights - Z' d_signed     = target + Z' signed,
     Z d_weights + D d_signed + d_b      = residual,
@@ -37,7 +38,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from mbkl.engine.arrays import Values, exact_sum, namespace
 from mbkl.solvers.blas import one_blas_thread
@@ -59,6 +60,8 @@ Array = NDArray[np.float64]
 # Steps of all variables have one length, so that an inaccurate one of a single row would
 # hold up all (measured: with 0.1 up to twice the iterations).
 _CG_ACCURACY = 0.01
+# Relative to the largest entry of a kernel matrix.
+_RIDGE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,37 @@ class DenseMaps:
     def gram(self) -> Array:
         """Z diag(1 / penalty) Z', the same at all points of Step 2."""
         return (self.matrix / self.penalty) @ self.matrix.T
+
+
+@dataclass(frozen=True)
+class RootMaps(DenseMaps):
+    """As many maps as rows that have the same kernel: the columns of a root of its matrix.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n_rows, n_rows)
+        matrix @ matrix.T.
+    """
+
+    kernel: Values = None
+
+    @classmethod
+    def of(cls, kernel: Array) -> RootMaps:
+        """Return the maps of a kernel matrix."""
+        # Rows of equal codes make a singular matrix.
+        ridge = _RIDGE * float(kernel.diagonal().max(initial=1.0))
+        with one_blas_thread():
+            root = cholesky(kernel + ridge * np.eye(len(kernel)), lower=True, check_finite=False)
+        return cls(root, np.ones(len(kernel)), kernel)
+
+    @property
+    def gram(self) -> Array:
+        return self.kernel
+
+    def combinations(self, weights: Array) -> Array:
+        """Return the combinations of the rows that weights of the maps stand for."""
+        with one_blas_thread():
+            return solve_triangular(self.matrix, weights, lower=True, trans="T")
 
 
 @dataclass
@@ -162,7 +196,7 @@ def minimise(
 def start_near(problem: Problem, start: Solution | None) -> Point:
     """Return a point well inside: at a start, at equal weights (Step 1) or at none (Step 2)."""
     margins, operator = problem.margins, problem.operator
-    loss, labels, costs = margins.loss, margins.labels, margins.costs
+    loss, costs = margins.loss, margins.costs
     if start is not None:
         weights = inside(start.weights) if problem.penalty is None else start.weights
         scores, intercept = operator.forward(weights), start.intercept
@@ -174,16 +208,17 @@ def start_near(problem: Problem, start: Solution | None) -> Point:
     shifted, xp = scores + intercept, namespace(scores)
     alpha = margins.support(shifted)
     # At the solution the supports are of the order of one in all.
-    mean = float(exact_sum(alpha)[0]) / problem.n_rows
-    alpha = xp.clip(alpha, 0.1 * max(mean, 1.0 / problem.n_rows), np.inf)
+    if loss.support_is_positive:
+        mean = float(exact_sum(alpha)[0]) / problem.n_rows
+        alpha = xp.clip(alpha, 0.1 * max(mean, 1.0 / problem.n_rows), np.inf)
     if loss.support_is_limited:
         alpha = xp.minimum(alpha, 0.95 * costs)
     if start is not None:  # a fifth fewer iterations (measured); elsewhere it saves none
         alpha = balanced(margins, alpha)
-    row = loss.offset - labels * shifted - loss.conjugate_slope(alpha, costs)
+    row = loss.offset - margins.of(shifted) - loss.conjugate_slope(alpha, costs)
     slack = None
     if problem.penalty is None:
-        pull = operator.adjoint(labels * alpha)
+        pull = operator.adjoint(margins.signed(alpha))
         slack = positive_part(1.0 - pull) + 0.1 * max(1.0, float(pull.max()) - 1.0)
     low = positive_part(-row) + 0.1 if loss.needs_lower_slack else None
     high = positive_part(row) + 0.1 if loss.needs_upper_slack else None
@@ -199,23 +234,29 @@ def assessed(problem: Problem, point: Point) -> Solution:
 
 
 def balanced(margins: Margins, alpha: Values) -> Values:
-    """Return supports of which both labels have the same total, the smaller one.
+    """Return supports of which both signs have the same total, the smaller one.
 
     Those of any other are not feasible for the dual problem.
     """
     xp = namespace(alpha)
-    is_positive = margins.labels > 0
-    positive = exact_sum(xp.where(is_positive, alpha, 0.0))
-    negative = exact_sum(xp.where(is_positive, 0.0, alpha))
+    signed = margins.signed(alpha)
+    is_positive = signed > 0
+    positive = exact_sum(xp.where(is_positive, signed, 0.0))
+    negative = -exact_sum(xp.where(is_positive, 0.0, signed))
     smaller = xp.minimum(positive, negative)
-    # A label that no row has leaves nothing of the other.
+    # A sign that no row has leaves nothing of the other.
     shares = [smaller / xp.where(total > 0.0, total, 1.0) for total in (positive, negative)]
-    return alpha * xp.where(is_positive, *shares)
+    less = xp.where(is_positive, *shares)
+    if margins.tilts is None:
+        return alpha * less
+    return margins.labels * (signed * less - margins.costs * margins.tilts)
 
 
 def longest(margins: Margins, point: Point, step: Point, share: float = TO_BOUNDARY) -> float:
     """Return the longest step, at most one, this share of the way to the nearest bound."""
-    lengths = [within(point.alpha, step.alpha, share)]
+    lengths = [1.0]
+    if margins.loss.support_is_positive:
+        lengths.append(within(point.alpha, step.alpha, share))
     if margins.loss.support_is_limited:
         lengths.append(within(margins.costs - point.alpha, -step.alpha, share))
     if point.slack is not None:
@@ -281,8 +322,8 @@ class Newton:
     def _towards(self, weights_aim, low_aim, high_aim) -> Point:
         """Return the step after which the complementary products have the given values."""
         problem, point, room = self._problem, self._point, self._room
-        labels, loss, alpha = problem.margins.labels, problem.margins.loss, point.alpha
-        row = loss.offset - labels * (point.scores + point.intercept)
+        margins, loss, alpha = problem.margins, problem.margins.loss, point.alpha
+        row = loss.offset - margins.of(point.scores + point.intercept)
         row = row - loss.conjugate_slope(alpha, problem.margins.costs)
         if point.low is not None:
             row = row + low_aim / alpha
@@ -292,7 +333,8 @@ class Newton:
             target = -self._ratio * point.weights
         else:
             target = weights_aim / point.weights - 1.0
-        weights, scores, signed, shift = self._system.solve(target, labels * row, labels * alpha)
+        labels, signed = margins.labels, margins.signed(alpha)
+        weights, scores, signed, shift = self._system.solve(target, labels * row, signed)
         slack, low, high, step = None, None, None, labels * signed
         if point.slack is not None:
             slack = weights_aim / point.weights - point.slack - self._ratio * weights

@@ -30,14 +30,15 @@ Array = NDArray[np.float64]
 class Problem:
     """What to minimise over weights w and a free intercept b, for each column of labels.
 
-    The objective is price(w) + sum over rows of cost * loss(label * (Z w + b)).
+    The objective is price(w) + sum over rows of cost * loss(label * (Z w + b)), for classes; see
+    `Margins` for numbers.
 
     Parameters
     ----------
     operator : object with forward, adjoint and more
         The matrix Z of all maps on all rows, which need not be formed.
     margins : Margins
-        Labels, costs and loss of the rows.
+        Labels (or targets), costs and loss of the rows.
     penalty : ndarray of shape (n_weights,) or None
         Step 2: the price is 1/2 sum penalty w^2. None is Step 1, of one column: the price
         is sum w, and no weight may be negative.
@@ -45,6 +46,11 @@ class Problem:
         Returns Z diag(1 / penalty) Z', for a problem of few rows.
     first_rows : callable or None
         Returns so many rows that are as good as random, for a problem of many.
+    copies : callable or None
+        Returns how many samples each row stands for. Where it is given, solvers with a kernel
+        matrix tell how the first rows are scored by all others.
+    needs_left_out : bool
+        Whether that is what the problem is solved for.
     """
 
     operator: Any
@@ -52,6 +58,8 @@ class Problem:
     penalty: Values = None
     gram: Callable[[], Array] | None = None
     first_rows: Callable[[int], FirstRows] | None = None
+    copies: Callable[[], Array] | None = None
+    needs_left_out: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -76,13 +84,13 @@ class Problem:
         weights, scores, intercept : ndarray
             The scores are those of the weights, without intercept.
         supports : ndarray of shape (n_rows, n_columns) or None
-            Those of a solver that has its own, where both labels have the same total;
+            Those of a solver that has its own, of which the signed ones add up to zero;
             None takes those of the scores, at the best intercept.
         """
         margins = self.margins
         shifted = scores + cast(intercept, scores)
         supports = margins.support(shifted) if supports is None else supports
-        pull = self.operator.adjoint(margins.labels * supports)
+        pull = self.operator.adjoint(margins.signed(supports))
         # Any supports that are feasible for the dual problem bound the optimum from below.
         if self.penalty is None:
             # They are where no map pulls by more than its price of one: shrunk, they are.
@@ -108,11 +116,14 @@ class FirstRows:
         Which of all rows they are.
     gram : ndarray of shape (n_rows, n_rows) or None
         Z diag(1 / penalty) Z' of these rows.
+    copies : callable or None
+        Returns how many samples each of them stands for.
     """
 
     operator: Any
     numbers: Any
     gram: Values = None
+    copies: Callable[[], Array] | None = None
 
     def with_gram(self, kernel_weights: Values) -> FirstRows:
         """Return the same with their kernel matrix."""
@@ -132,6 +143,8 @@ class Solution:
         The variables of the dual problem, from a solver that has them.
     slack : ndarray of shape (n_weights, n_columns) or None
         Step 1: what each map lacks to be worth its price; zero where its weight is not.
+    left_out : ndarray of shape (n_first_rows, n_columns) or None
+        Step 2: scores of the first rows, each by a model that has not seen it.
 
     Examples
     --------
@@ -146,6 +159,7 @@ class Solution:
     n_iter: int = 0
     supports: Values = None
     slack: Values = None
+    left_out: Values = None
 
     @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Solution:
@@ -186,16 +200,19 @@ def joined(solutions: list[Solution]) -> Solution:
     >>> joined([one, one]).weights.shape
     (2, 2)
     """
-    first = solutions[0]
+
+    def side_by_side(name: str) -> Values:
+        own = [getattr(each, name) for each in solutions]
+        return None if own[0] is None else np.concatenate(own, axis=1)
+
     return Solution(
         np.concatenate([each.weights for each in solutions], axis=1),
         np.concatenate([each.intercept for each in solutions]),
         np.concatenate([each.objective for each in solutions]),
         np.concatenate([each.gap for each in solutions]),
         max(each.n_iter for each in solutions),
-        None
-        if first.supports is None
-        else np.concatenate([each.supports for each in solutions], axis=1),
+        side_by_side("supports"),
+        left_out=side_by_side("left_out"),
     )
 
 

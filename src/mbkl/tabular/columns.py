@@ -56,6 +56,30 @@ def is_number(column: pa.ChunkedArray) -> bool:
     return any(test(kind) for test in tests)
 
 
+def kinds_of(frame: pa.Table) -> dict[str, str]:
+    """Return the kinds of columns that are more than numbers: whole ones, dates and booleans.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> kinds_of(pa.table({"a": [1], "b": [0.5], "c": [True]}))
+    {'a': 'whole', 'c': 'category'}
+    """
+    from pyarrow import types
+
+    tests = {
+        "whole": types.is_integer,
+        "category": types.is_boolean,
+        "date": lambda kind: types.is_date(kind) or types.is_timestamp(kind),
+    }
+    return {
+        field.name: name
+        for field in frame.schema
+        for name, test in tests.items()
+        if test(field.type)
+    }
+
+
 def is_measure(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds numbers, and no categories of them."""
     return _is_numeric(column.type)

@@ -19,11 +19,14 @@ from mbkl.tabular.index import index_names, note_on_index
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("number", "one-hot", "ordinal")
+KINDS = ("number", "text", "one-hot", "ordinal")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn columns of numbers, text, booleans and dates into columns of numbers.
+
+    The estimators of this package take text as it is, and need this for dates alone, with
+    ``keep_text=True``; it is there for other estimators.
 
     Numbers stay as they are, missing ones are NaN. Booleans become 0 and 1, dates days
     since 1970-01-01, times and durations seconds. Text with few different values
@@ -38,11 +41,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     max_one_hot : int, default=16
         Largest number of different values with a column for each.
+    keep_text : bool, default=False
+        Whether text stays text: `transform` then returns a frame of pandas where there is any.
 
     Attributes
     ----------
     rules_ : list of dict
-        For each column that is used its `name`, its `kind` ("number", "one-hot" or
+        For each column that is used its `name`, its `kind` ("number", "text", "one-hot" or
         "ordinal") and its `categories`, by falling frequency and then by name.
     rules : list of dict
         The same.
@@ -69,10 +74,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     {'name': 'town', 'kind': 'one-hot', 'categories': ['Rome', 'Bonn']}
     """
 
-    _parameter_constraints: dict = {"max_one_hot": [Interval(Integral, 0, None, closed="left")]}
+    _parameter_constraints: dict = {
+        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
+        "keep_text": ["boolean"],
+    }
 
-    def __init__(self, *, max_one_hot=16):
+    def __init__(self, *, max_one_hot=16, keep_text=False):
         self.max_one_hot = max_one_hot
+        self.keep_text = keep_text
 
     @classmethod
     def from_rules(cls, rules: list[dict[str, Any]]) -> TableEncoder:
@@ -129,7 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name, column in zip(frame.column_names, frame.columns, strict=True):
             if name in index:
                 continue
-            rule, note = _rule(name, column, self.max_one_hot)
+            rule, note = _rule(name, column, self.max_one_hot, self.keep_text)
             if rule is not None:
                 self.rules_.append(rule)
             if note:
@@ -148,11 +157,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        numbers : ndarray of shape (n_rows, n_columns_out)
+        numbers : ndarray or dataframe of shape (n_rows, n_columns_out)
         """
         check_is_fitted(self)
         frame = self._validated(X, reset=False)
         self._check_names(frame.column_names)
+        if any(rule["kind"] == "text" for rule in self.rules_):
+            pandas = require("pandas", "cli")
+            return pandas.DataFrame(
+                {rule["name"]: _kept(rule, frame.column(rule["name"])) for rule in self.rules_}
+            )
         widths = [_width(rule) for rule in self.rules_]
         # Filled by columns, which is also how the maps are binned.
         numbers = np.zeros((frame.num_rows, sum(widths)), order="F")
@@ -251,7 +265,7 @@ def _array(values, name) -> pa.Array:
 
 
 def _rule(
-    name: str, column: pa.ChunkedArray, max_one_hot: int
+    name: str, column: pa.ChunkedArray, max_one_hot: int, keep_text: bool
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Return how a column becomes numbers (None: not at all), and what to tell the user."""
     from pyarrow import types
@@ -276,6 +290,8 @@ def _rule(
     kind = "one-hot" if len(categories) <= max_one_hot else "ordinal"
     constant = len(categories) == 1 and not column.null_count
     note = f"Column '{name}' is always '{categories[0]}'." if constant else None
+    if keep_text:
+        return {"name": name, "kind": "text", "categories": []}, note
     return {"name": name, "kind": kind, "categories": categories}, note
 
 
@@ -308,6 +324,13 @@ def _categories(column: pa.ChunkedArray) -> list[str]:
 
 def _width(rule: dict[str, Any]) -> int:
     return len(rule["categories"]) if rule["kind"] == "one-hot" else 1
+
+
+def _kept(rule: dict[str, Any], column: pa.ChunkedArray) -> NDArray:
+    """Return a column as numbers, or as text with None where it is missing."""
+    if rule["kind"] == "number":
+        return to_numbers(column, rule["name"])
+    return np.array([text or None for text in as_text(column).to_pylist()], dtype=object)
 
 
 def _fill(block: NDArray[np.float64], rule: dict[str, Any], column: pa.ChunkedArray) -> None:

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from benchmarks.suite import datasets, methods, runner
 from benchmarks.suite.protocol import ALL_ROWS, STANDARD, Protocol, draw
+from benchmarks.suite.tasks import CLASSIFICATION
 
 
-def test_development_sets_are_every_second_one(data_folder):
-    if not (data_folder / "suite").is_dir():
+@pytest.mark.parametrize("sets", [datasets.CLASSES, datasets.NUMBERS], ids=lambda sets: sets.folder)
+def test_development_sets_are_every_second_one(data_folder, sets):
+    if not (data_folder / sets.folder).is_dir():
         pytest.skip("The data sets of the suite are not stored here.")
-    assert list(datasets.DEVELOPMENT) == datasets.names()[::2]
+    assert list(sets.development) == sets.names()[::2]
 
 
 def test_draw_keeps_proportions_and_small_classes():
@@ -42,6 +44,14 @@ def test_folds_share_no_rows_and_obey_the_limits(make_data):
         np.testing.assert_array_equal(fold.y_train, y[fold.X_train[:, 0].astype(int)])
         tested.extend(fold.X_test[:, 0])
     assert len(set(tested)) == 90
+
+
+def test_numbers_are_drawn_from_all_of_their_range():
+    X, y = np.zeros((1_000, 1)), np.arange(1_000.0)
+    table = datasets.Table("made up", X, y, has_classes=False)
+    parts = [Protocol(train_rows=100).fold(table, number) for number in range(3)]
+    assert all(400 < part.y_train.mean() < 600 for part in parts)
+    assert sorted(np.concatenate([part.y_test for part in parts])) == y.tolist()
 
 
 def test_official_split_is_kept(make_data):
@@ -76,18 +86,20 @@ def test_source_fingerprint_changes_with_content_and_name(tmp_path):
 
 
 def test_setup_fingerprint_changes_with_parameters_only(monkeypatch, run_python):
-    before = methods.setup_fingerprint("LinearSVC")
+    before = methods.setup_fingerprint(methods.METHODS["LinearSVC"])
     elsewhere = run_python(
-        "from benchmarks.suite.methods import setup_fingerprint\n"
-        "print(setup_fingerprint('LinearSVC'))",
+        "from benchmarks.suite.methods import METHODS, setup_fingerprint\n"
+        "print(setup_fingerprint(METHODS['LinearSVC']))",
         PYTHONPATH=os.pathsep.join(sys.path),
     )
     assert elsewhere.stdout.strip() == before, elsewhere.stderr
     monkeypatch.setattr(methods, "LINEAR_COSTS", (0.1, 1))
-    assert methods.setup_fingerprint("LinearSVC") != before
+    assert methods.setup_fingerprint(methods.METHODS["LinearSVC"]) != before
 
 
 def test_only_mbkl_depends_on_the_source():
-    units = runner.plan(["wine"], ["MBKLClassifier", "LinearSVC"], Protocol(n_folds=2))
+    units = runner.plan(
+        CLASSIFICATION, ["wine"], ["MBKLClassifier", "LinearSVC"], Protocol(n_folds=2)
+    )
     sources = {unit.method: unit.source for unit in units}
     assert sources == {"MBKLClassifier": methods.source_fingerprint(), "LinearSVC": None}

@@ -7,9 +7,10 @@ import pytest
 from benchmarks import common
 from benchmarks.suite import methods, plots, ranking, report
 from benchmarks.suite.__main__ import main
-from benchmarks.suite.collection import Collection, collect
+from benchmarks.suite.collection import Collection, collect, measure_of
 from benchmarks.suite.protocol import STANDARD
 from benchmarks.suite.store import Result, Store, Unit
+from benchmarks.suite.tasks import CLASSIFICATION, QUANTILES, REGRESSION
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def _made_up(method_accuracy, names=("adult", "pima"), folds=2):
                 store.add(
                     unit,
                     Result(
-                        accuracy=accuracy,
-                        balanced_accuracy=accuracy - 0.1,
+                        {"accuracy": accuracy, "balanced accuracy": accuracy - 0.1},
                         fit_seconds=1.0 + position,
                         predict_seconds=0.001,
                         predict_rows=100,
@@ -74,17 +74,18 @@ def _made_up(method_accuracy, names=("adult", "pima"), folds=2):
 def test_summary_counts_only_complete_sets():
     units, store = _made_up({"LightGBM default": 0.8, "MBKLClassifier": 0.9, "EBM": 0.7})
     extra = Unit("wdbc", 0, "EBM", "p", "s", None)
-    store.add(extra, Result(accuracy=0.75))
+    store.add(extra, Result({"accuracy": 0.75}))
     missing = [replace(extra, method=method) for method in ("LightGBM default", "MBKLClassifier")]
     collection = collect([*units, extra, *missing], store)
     assert collection.names == ["adult", "pima", "wdbc"]
     assert collection.complete == ["adult", "pima"]
-    overall, _, halves = report.summary(collection, collection.complete).split("\n\n")
-    assert overall.splitlines()[2] == "| MBKLClassifier | 1.00 | 90.00 | 80.00 | 2 |"
+    written = report.summary(CLASSIFICATION, collection, collection.complete)
+    overall, _, halves = written.split("\n\n")
+    assert overall.splitlines()[2] == "| MBKLClassifier | 1.00 | 90.00 | 80.00 | - | 2 |"
     assert halves.splitlines()[2] == "| MBKLClassifier | 90.00 | 1.00 | 90.00 | 1.00 |"
-    times = report.time_table(collection, collection.complete).splitlines()
+    times = report.time_table(CLASSIFICATION, collection, collection.complete).splitlines()
     assert times[3] == "| MBKLClassifier | 2 | 2 | 10 | 2 | 90.00 |"
-    last = report.sets_table(collection).splitlines()[-1]
+    last = report.sets_table(CLASSIFICATION, collection).splitlines()[-1]
     assert last == "| wdbc | confirmation | 0 | 0 | 0 | 1 | - | - | **75.00** |"
 
 
@@ -93,7 +94,7 @@ def test_methods_that_have_all_sets_are_compared_on_all():
     ebm, ebm_store = _made_up({"EBM": 0.7}, names=("adult",))
     for unit in ebm:
         store.add(unit, ebm_store.get(unit))
-    (note,) = report._notes_on_all_sets(collect([*units, *ebm], store))
+    (note,) = report._notes_on_all_sets(CLASSIFICATION, collect([*units, *ebm], store))
     assert "on all 2 sets, without EBM" in note
     assert note.endswith("MBKLClassifier 1.00, 90.00; LightGBM default 2.00, 80.00.")
 
@@ -101,17 +102,17 @@ def test_methods_that_have_all_sets_are_compared_on_all():
 def test_equal_means_of_folds_share_a_rank():
     folds = {"one": (87 / 89, 88 / 89), "other": (89 / 89, 86 / 89)}
     results = {
-        ("wine", method): [Result(accuracy=value) for value in values]
+        ("wine", method): [Result({"accuracy": value}) for value in values]
         for method, values in folds.items()
     }
     collection = Collection(["wine"], list(folds), [], results, {})
-    accuracy = collection.matrix(["wine"], lambda result: result.accuracy)
+    accuracy = collection.matrix(["wine"], measure_of("accuracy"))
     assert ranking.ranks(accuracy).tolist() == [[1.5, 1.5]]
 
 
 def test_report_is_recorded_with_pictures(results_page):
     units, store = _made_up({"LightGBM default": 0.8, "MBKLClassifier": 0.9, "EBM": 0.7})
-    report.write(collect(units, store), STANDARD, "the command")
+    report.write(CLASSIFICATION, collect(units, store), STANDARD, "the command")
     page = results_page.read_text()
     assert "Friedman" in page
     for section in ("suite", "suite_time", "suite_sets"):
@@ -126,7 +127,7 @@ def test_labels_of_the_time_plot_do_not_overlap():
         name: (float(10 ** generator.normal(0, 0.4)), float(generator.normal(0.88, 0.004)))
         for name in methods.METHODS
     }
-    figure = plots.accuracy_against_time(points, 31)
+    figure = plots.score_against_time(points, 31, CLASSIFICATION)
     figure.draw_without_rendering()
     frame = figure.axes[0].get_window_extent()
     areas = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
@@ -162,3 +163,25 @@ def test_wrong_arguments_are_an_error(wrong, capsys):
         main(["--quick", *wrong])
     assert leaving.value.code == 2
     assert wrong[-1] in capsys.readouterr().err
+
+
+def test_methods_that_search_nothing_are_compared_with_each_other():
+    methods = {"LightGBM default": 0.8, "MBKLClassifier": 0.7, "LightGBM tuned": 0.9}
+    units, store = _made_up(methods)
+    collection = collect(units, store)
+    last = report.summary(CLASSIFICATION, collection, collection.complete).split("\n\n")[-1]
+    assert last.splitlines()[2:] == [
+        "| LightGBM default | 80.00 | 1.00 | 80.00 | 1.00 |",
+        "| MBKLClassifier | 70.00 | 2.00 | 70.00 | 2.00 |",
+    ]
+
+
+@pytest.mark.parametrize("task", [REGRESSION, QUANTILES], ids=lambda task: task.name)
+def test_quick_run_of_numbers(task, monkeypatch, results_page, capsys):
+    monkeypatch.delenv("MBKL_DATA", raising=False)
+    main(["--quick", "--task", task.name, "--sets", "friedman"])
+    printed = capsys.readouterr().out
+    assert "FAILED" not in printed
+    assert all(f"mean {measure}" in printed for measure in task.measures)
+    assert "different targets" in printed
+    assert not results_page.exists()

@@ -9,9 +9,10 @@ from benchmarks.suite import methods, report, runner
 from benchmarks.suite.collection import collect
 from benchmarks.suite.protocol import Protocol
 from benchmarks.suite.store import Result, Store, Unit
+from benchmarks.suite.tasks import CLASSIFICATION
 
 UNIT = Unit("glass", 0, "LinearSVC", "protocol", "setup", None)
-RESULT = Result(accuracy=0.75, balanced_accuracy=0.5, fit_seconds=2.0, predict_rows=10)
+RESULT = Result(measures={"accuracy": 0.75}, fit_seconds=2.0, predict_rows=10)
 
 
 def test_results_come_back(tmp_path):
@@ -50,24 +51,24 @@ def test_half_written_last_line_is_ignored(tmp_path, capsys, cut):
 
 def test_run_measures_only_what_is_missing(tmp_path, monkeypatch):
     protocol = Protocol(n_folds=2)
-    units = runner.plan(["wine"], ["SVC-RBF default", "RandomForest"], protocol)
+    units = runner.plan(CLASSIFICATION, ["wine"], ["SVC-RBF default", "RandomForest"], protocol)
     measured = []
 
-    def measure(method, table, fold, seed):
+    def measure(task, method, table, fold, seed):
         measured.append(method)
         if len(measured) == 3:
             raise KeyboardInterrupt
-        return Result(accuracy=0.5, error="ValueError: no" if len(measured) == 1 else None)
+        return Result({"accuracy": 0.5}, error="ValueError: no" if len(measured) == 1 else None)
 
     monkeypatch.setattr(runner, "measure", measure)
     path = tmp_path / "results.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        runner.run(units, Store(path), protocol)
-    runner.run(units, Store(path), protocol)
+        runner.run(CLASSIFICATION, units, Store(path), protocol)
+    runner.run(CLASSIFICATION, units, Store(path), protocol)
     assert len(measured) == 3 + 2
-    runner.run(units, Store(path), protocol)
+    runner.run(CLASSIFICATION, units, Store(path), protocol)
     assert len(measured) == 5
-    runner.run(units, Store(path), protocol, retry=True)
+    runner.run(CLASSIFICATION, units, Store(path), protocol, retry=True)
     assert measured[5:] == ["SVC-RBF default"]
 
 
@@ -76,15 +77,14 @@ def test_a_method_that_raises_is_recorded(monkeypatch, capsys):
         raise ValueError("too many cooks\nand more")
 
     monkeypatch.setitem(methods.METHODS, "LinearSVC", broken)
-    monkeypatch.setattr(methods, "setup_fingerprint", lambda name: name)
-    monkeypatch.setattr(runner, "setup_fingerprint", lambda name: name)
+    monkeypatch.setattr(runner, "setup_fingerprint", lambda factory: factory.__name__)
     protocol = Protocol(n_folds=2)
-    units = runner.plan(["wine"], ["LinearSVC", "SVC-RBF default"], protocol)
+    units = runner.plan(CLASSIFICATION, ["wine"], ["LinearSVC", "SVC-RBF default"], protocol)
     store = Store(None)
-    runner.run(units, store, protocol)
+    runner.run(CLASSIFICATION, units, store, protocol)
     assert "FAILED, ValueError: too many cooks" in capsys.readouterr().out
     collection = collect(units, store)
-    report.write(collection, protocol, "command", print_only=True)
+    report.write(CLASSIFICATION, collection, protocol, "command", print_only=True)
     printed = capsys.readouterr().out
     assert "LinearSVC failed on wine: ValueError: too many cooks" in printed
     assert "Methods not measured yet, or on few data sets: LinearSVC." in printed

@@ -1,0 +1,179 @@
+"""What is compared: the sets, the methods and the measures of each kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    d2_absolute_error_score,
+    d2_pinball_score,
+    log_loss,
+    r2_score,
+)
+
+from benchmarks.common import percent
+from benchmarks.data import Dataset, gaussian_classes
+from benchmarks.suite import methods, regressors
+from benchmarks.suite.datasets import CLASSES, NUMBERS, Sets
+from benchmarks.suite.methods import Factory
+
+COVERAGE, LOG_LOSS = 0.9, "log loss"
+# From the model, the rows and what it predicted for those of the test.
+Measurement = Callable[[BaseEstimator, Dataset, NDArray], float]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of target.
+
+    Parameters
+    ----------
+    name : str
+    sets : Sets
+    methods : mapping from name to factory
+    measures : mapping from name to measurement
+        The first one ranks the methods; more is better.
+    quick_methods : tuple of str
+    tuned : tuple of str
+        Methods that search parameters.
+    notes : tuple of str
+    in_per_cent : bool
+        Whether measures are written so.
+    """
+
+    name: str
+    sets: Sets
+    methods: Mapping[str, Factory]
+    measures: Mapping[str, Measurement]
+    quick_methods: tuple[str, ...]
+    tuned: tuple[str, ...]
+    notes: tuple[str, ...]
+    in_per_cent: bool = False
+
+    @property
+    def measure(self) -> str:
+        """Name of the first measure."""
+        return next(iter(self.measures))
+
+    @property
+    def title(self) -> str:
+        return self.measure[0].upper() + self.measure[1:]
+
+    @property
+    def is_default(self) -> bool:
+        return self.name == "classification"
+
+    @property
+    def section(self) -> str:
+        """What names of files and sections begin with."""
+        return "suite" if self.is_default else f"suite_{self.name}"
+
+    @property
+    def results(self) -> str:
+        """Name of the file of results."""
+        return "results.jsonl" if self.is_default else f"results_{self.name}.jsonl"
+
+    def written(self, value: float, measure: str = "") -> str:
+        """Write a measure."""
+        if np.isnan(value):
+            return "-"
+        in_per_cent = self.in_per_cent and measure != LOG_LOSS
+        return percent(value) if in_per_cent else f"{value:.4f}"
+
+    def measured(self, model: BaseEstimator, fold: Dataset, guess: NDArray) -> dict[str, float]:
+        """Return all measures of a fitted model."""
+        return {name: float(find(model, fold, guess)) for name, find in self.measures.items()}
+
+    def few_rows(self) -> tuple[NDArray, NDArray]:
+        """Return rows to begin with, so that imports are in no measured time."""
+        X, y = gaussian_classes(60, 2)
+        return X, y if self.sets.has_classes else X.sum(axis=1, dtype=np.float64)
+
+
+def is_ours(method: str) -> bool:
+    """Say whether a method is one of mbkl."""
+    return method.startswith("MBKL")
+
+
+# ---------------------------------------------------------------- measurements
+
+
+def _of_prediction(score: Callable[[NDArray, NDArray], float]) -> Measurement:
+    return lambda model, fold, guess: score(fold.y_test, guess)
+
+
+def _log_loss(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
+    """Return the log loss of a method that has probabilities, NaN of others."""
+    if not hasattr(model, "predict_proba"):
+        return np.nan
+    classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
+    chances = np.zeros((len(fold.y_test), classes.size))
+    chances[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
+    return log_loss(fold.y_test, chances, labels=classes)
+
+
+def _coverage(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
+    """Return the share of rows within their intervals; NaN for models without any."""
+    if not hasattr(model, "predict_interval"):
+        return np.nan
+    lower, upper = model.predict_interval(fold.X_test, coverage=COVERAGE).T
+    return ((lower <= fold.y_test) & (fold.y_test <= upper)).mean()
+
+
+def _pinball(y: NDArray, quantiles: NDArray) -> float:
+    pairs = zip(regressors.LEVELS, quantiles.T)
+    return np.mean([d2_pinball_score(y, column, alpha=level) for level, column in pairs])
+
+
+def _inside(y: NDArray, quantiles: NDArray) -> float:
+    return ((quantiles[:, 0] <= y) & (y <= quantiles[:, -1])).mean()
+
+
+# ---------------------------------------------------------------- registry
+
+CLASSIFICATION = Task(
+    "classification",
+    CLASSES,
+    methods.METHODS,
+    {
+        "accuracy": _of_prediction(accuracy_score),
+        "balanced accuracy": _of_prediction(balanced_accuracy_score),
+        LOG_LOSS: _log_loss,
+    },
+    methods.QUICK_METHODS,
+    methods.TUNED,
+    methods.NOTES,
+    in_per_cent=True,
+)
+REGRESSION = Task(
+    "regression",
+    NUMBERS,
+    regressors.METHODS,
+    {
+        "R2": _of_prediction(r2_score),
+        "share of absolute error explained": _of_prediction(d2_absolute_error_score),
+        f"coverage at {COVERAGE}": _coverage,
+    },
+    ("MBKLRegressor", "ridge", "HistGradientBoosting"),
+    regressors.TUNED,
+    regressors.NOTES,
+)
+QUANTILES = Task(
+    "quantiles",
+    NUMBERS,
+    regressors.QUANTILE_METHODS,
+    {
+        "share of pinball loss explained": _of_prediction(_pinball),
+        "inside": _of_prediction(_inside),
+    },
+    ("MBKLRegressor", "HistGradientBoosting"),
+    (),
+    regressors.QUANTILE_NOTES,
+)
+TASKS = {task.name: task for task in (CLASSIFICATION, REGRESSION, QUANTILES)}

@@ -1,0 +1,75 @@
+"""Ferns grown on rows that stay on the workers: ferns go to them, sums and samples come back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.dask.codes import RemoteCodes
+from mbkl.dask.rows import Node, RemoteRows
+from mbkl.maps.growing_rows import GrowthSample, growing_rows, table_of
+from mbkl.maps.objectives import Objective
+
+
+class RemoteGrowingRows:
+    """What `GrowingRows` are, put together from those of all stores.
+
+    Parameters
+    ----------
+    codes : RemoteCodes
+    objective : Objective
+    y, weights, keys : RemoteRows
+    seed : int
+    """
+
+    def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
+        self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
+        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        self._node = Node(self._crew)
+        names = [each.compute_now() for each in (y, weights, keys)]
+        self._crew.call("grow", self._node.key, codes.node.key, objective, *names, seed)
+
+    def hold_out(self, share: float) -> int:
+        return sum(self._all("hold_out", share))
+
+    def start(self) -> NDArray[np.float32]:
+        weights = Node(self._crew)
+        self._crew.call("keep_training_weights", self._node.key, weights.key)
+        own = RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
+        return self._objective.start(self._y, own)
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        self._all("begin", intercept)
+
+    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
+        return np.max(self._all("refresh", units, table), axis=0)
+
+    def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
+        return np.sum(self._all("fill", *stumps), axis=0)
+
+    def watch(self, levels) -> int:
+        return 0
+
+    def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
+        return table_of(self.fill(features, cuts, members), units, ridge, rate)
+
+    def held_out_loss(self) -> float:
+        return float(sum(self._all("held_out_loss")))
+
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        scores, y = zip(*self._all("held_out_scores"), strict=True)
+        return np.concatenate(scores), np.concatenate(y)
+
+    def size_of_share(self, number: int, n_shares: int, columns) -> NDArray[np.int64]:
+        return np.sum(self._all("size_of_share", number, n_shares, columns), axis=0)
+
+    def sample(self, *arguments) -> GrowthSample:
+        found = self._crew.call("growing_sample", self._node.key, *arguments)
+        codes, residuals = zip(*found, strict=True)
+        return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), self._loops)
+
+    def _all(self, method: str, *arguments) -> list:
+        return self._crew.call("growing", self._node.key, method, *arguments)
+
+
+growing_rows.register(RemoteCodes, RemoteGrowingRows)

@@ -1,0 +1,242 @@
+"""The loops over ferns in plain Torch: for tests, and for devices without Triton.
+
+Each has a fused form of the same name in `triton_loops`, which reads and writes memory once.
+Sums of integers are the same bits everywhere; sums of gains are the same up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.rows import steps
+from mbkl.extras import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Numbers that are formed at once: comparisons of rows with stumps, or sums of a histogram.
+_AT_ONCE = 32_000_000
+
+
+class Bins(NamedTuple):
+    """How the codes of some features are put in fewer bins, (code + move) >> shift.
+
+    Parameters
+    ----------
+    numbers : tensor of shape (5, n_asked)
+        Features, their codes in use, bins in use, shifts and moves.
+    width : int
+        The most bins that a feature has.
+    """
+
+    numbers: Tensor
+    width: int
+
+
+class PlacedFerns(NamedTuple):
+    """Ferns on a device, see `FernMaps`.
+
+    Parameters
+    ----------
+    features, thresholds : tensor of shape (n_stumps,)
+    offsets, raw_offsets, cell_offsets : tensor of shape (n_ferns + 1,)
+    factors, shifts, masks : tensor of shape (n_ferns,)
+        An outcome counts as ((outcome * factor) >> shift) & mask.
+    numbers : tensor
+    depths : ndarray of shape (n_ferns,)
+        Here.
+    """
+
+    features: Tensor
+    thresholds: Tensor
+    offsets: Tensor
+    factors: Tensor
+    shifts: Tensor
+    masks: Tensor
+    raw_offsets: Tensor
+    numbers: Tensor
+    cell_offsets: Tensor
+    depths: NDArray[np.int64]
+
+
+def fern_sums(values, stumps, leading, packed, cells) -> Tensor:
+    """Write the cell of each row in a fern; return the sums of residuals in the cells.
+
+    Parameters
+    ----------
+    values : tensor of shape (n_groups, n_rows)
+    stumps : tensor of shape (2, depth)
+        Groups, and the last codes on their left sides.
+    leading : tensor of shape (n_rows,)
+        First digit of the cell.
+    packed : tensor of shape (n_rows, n_columns)
+        Gradients above, curvatures below, in 32 bits.
+    cells : tensor of shape (n_rows,)
+
+    Returns
+    -------
+    sums : tensor of shape (2^(depth + 1), n_columns, 2)
+    """
+    cells.copy_(leading)
+    for group, cut in zip(*stumps.tolist(), strict=True):
+        cells.mul_(2).add_(values[group] > cut)
+    both = require("torch", "gpu").stack([packed >> 16, packed & 0xFFFF], dim=2).long()
+    sums = both.new_zeros((2 << stumps.shape[1], *both.shape[1:]))
+    return sums.index_add_(0, cells, both)
+
+
+def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float) -> Tensor:
+    """Return what a cut above each bin of each feature would collect in all cells.
+
+    Parameters
+    ----------
+    codes : tensor of shape (n_features, n_rows)
+    cells : tensor of shape (n_rows,)
+    n_cells : int
+    residuals : tensor of shape (n_rows, n_columns)
+        Gradients above, curvatures below, in 64 bits.
+    bins : Bins
+    ridge : float
+        Added to the curvature of each side.
+
+    Returns
+    -------
+    gains : tensor of shape (n_asked, width)
+        Sum over cells and columns of gradient^2 / curvature on both sides; -1 where there is
+        no such bin.
+    """
+    torch = require("torch", "gpu")
+    n_rows, n_columns = residuals.shape
+    asked, _, lengths, shifts, moves = bins.numbers
+    gains = residuals.new_full((len(asked), bins.width), -1.0, dtype=torch.float64)
+    size = max(n_cells * bins.width, n_rows) * n_columns
+    for part in steps(len(asked), max(_AT_ONCE // size, 1)):
+        places = (codes[asked[part]].int() + moves[part, None]) >> shifts[part, None]
+        number = torch.arange(len(places), device=codes.device)[:, None]
+        places = (number * n_cells + cells) * bins.width + places
+        sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
+        spread = residuals.expand(len(places), -1, -1).reshape(-1, n_columns)
+        sums.index_add_(0, places.reshape(-1), spread)
+        left = sums.view(len(places), n_cells, bins.width, n_columns).cumsum(dim=2)
+        found = _collected(left, ridge) + _collected(left[:, :, -1:] - left, ridge)
+        inside = torch.arange(bins.width, device=codes.device) < lengths[part, None]
+        gains[part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
+    return gains
+
+
+def _collected(sums, ridge: float) -> Tensor:
+    gradient, curvature = (sums >> 32).double(), (sums & 0xFFFFFFFF).double()
+    return gradient * gradient / (curvature + ridge)
+
+
+def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
+    """Divide all cells by the best cut, in place; return its feature and the cut.
+
+    Parameters
+    ----------
+    codes : tensor of shape (n_features, n_rows)
+    best : tensor of shape ()
+        Place of the largest gain: feature times width plus bin.
+    bins : Bins
+    cells : tensor of shape (n_rows,)
+    """
+    torch = require("torch", "gpu")
+    place = best % bins.width
+    feature, n_codes, _, shift, move = bins.numbers[:, best // bins.width]
+    # A cut above the last code divides nothing.
+    cut = torch.minimum(((place + 1) << shift) - move - 1, n_codes - 2)
+    cells.mul_(2).add_(codes[feature] > cut)
+    return torch.stack([feature, cut])
+
+
+def newton_steps(sums, units, ridge: float) -> tuple[Tensor, Tensor]:
+    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+    Parameters
+    ----------
+    sums : tensor of shape (2 * n_cells, n_columns, 2)
+        Gradients and curvatures of rows that take part, then of those that do not.
+    units : (float, float)
+        Steps of one, of gradients and curvatures.
+    ridge : float
+
+    Returns
+    -------
+    steps : tensor of shape (n_cells, n_columns)
+    gains : tensor of shape (depth + 1,)
+        What each level gains on rows that take no part.
+    """
+    torch = require("torch", "gpu")
+    running = running_sums(sums)
+    step = sums.new_zeros((1, sums.shape[1]), dtype=torch.float64)
+    gains = []
+    for level in range((len(sums) // 2).bit_length()):
+        marks = running[:, :: len(sums) // 2 >> level].double()
+        own, other = marks[:, 1:] - marks[:, :-1]
+        step = step.repeat_interleave(len(own) // len(step), dim=0)
+        gradient, curvature = own[..., 0] / units[0], own[..., 1] / units[1]
+        change = -(gradient + curvature * step) / (curvature + ridge)
+        slope = other[..., 0] / units[0] + other[..., 1] / units[1] * step
+        gains.append(-(change * slope).sum())
+        step = step + change
+    return step, torch.stack(gains)
+
+
+def running_sums(sums) -> Tensor:
+    """Return sums of all cells before each one, and of all, (2, n_cells + 1, n_columns, 2)."""
+    running = sums.new_zeros((2, len(sums) // 2 + 1, *sums.shape[1:]))
+    running[:, 1:] = sums.view(2, -1, *sums.shape[1:]).cumsum(dim=1)
+    return running
+
+
+def fern_codes(X, ferns: PlacedFerns, values) -> None:
+    """Write the cell of each row in each fern.
+
+    Parameters
+    ----------
+    X : tensor of shape (n_rows, n_features)
+    ferns : PlacedFerns
+    values : tensor of shape (n_ferns, n_rows)
+    """
+    for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
+        values[:, rows] = _numbers(X[rows], ferns).t().to(values.dtype)
+
+
+def fern_scores(X, ferns: PlacedFerns, tables, scores) -> None:
+    """Add the table entries of the cells of each row to its scores, which are float64.
+
+    Parameters
+    ----------
+    X : tensor of shape (n_rows, n_features)
+    ferns : PlacedFerns
+    tables : tensor of shape (n_cells, n_columns)
+    scores : tensor of shape (n_rows, n_columns)
+    """
+    first = ferns.cell_offsets[:-1]
+    for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
+        cells = _numbers(X[rows], ferns).long() + first
+        for part in steps(cells.shape[1], max(_AT_ONCE // (len(cells) * tables.shape[1]), 1)):
+            scores[rows] += tables[cells[:, part]].sum(dim=1)
+
+
+def _numbers(X, ferns: PlacedFerns) -> Tensor:
+    """Return the number of the cell of each row in each fern, (n_rows, n_ferns)."""
+    torch = require("torch", "gpu")
+    X = X.float()
+    # The deepest first: those that have a level more are always the first ones.
+    order = np.argsort(-ferns.depths, kind="stable")
+    by_depth = torch.as_tensor(order, device=X.device)
+    stumps = ferns.offsets[:-1][by_depth]
+    outcome = torch.zeros((len(X), order.size), dtype=torch.int64, device=X.device)
+    for level in range(int(ferns.depths.max(initial=0))):
+        own = stumps[: int((ferns.depths > level).sum())] + level
+        yes = X[:, ferns.features[own]] > ferns.thresholds[own]
+        outcome[:, : own.numel()].mul_(2).add_(yes)
+    # Products of 64-bit integers wrap around alike, signed or not.
+    found = torch.empty_like(outcome)
+    found[:, by_depth] = outcome
+    found.mul_(ferns.factors)
+    return ferns.numbers[((found >> ferns.shifts) & ferns.masks) + ferns.raw_offsets[:-1]]

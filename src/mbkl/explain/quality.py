@@ -1,0 +1,149 @@
+"""How good probabilities are: figures, and the curves that people draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import metrics
+
+Array = NDArray[np.float64]
+
+# Points of a curve that a picture can show.
+_MOST_POINTS = 200
+_BINS = 10
+
+
+def with_all_labels(
+    y: NDArray, probabilities: Array, classes: NDArray
+) -> tuple[NDArray, NDArray[np.intp], Array]:
+    """Return all classes, the number of each row's, and probabilities: zero for unknown ones."""
+    known = np.unique(np.concatenate([classes, y]))
+    full = np.zeros((len(y), known.size))
+    full[:, np.searchsorted(known, classes)] = probabilities
+    return known, np.searchsorted(known, y), full
+
+
+def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> dict[str, float]:
+    """Return AUC, log loss and Brier score of probabilities.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+    probabilities : ndarray of shape (n_rows, n_classes)
+    classes : ndarray of shape (n_classes,)
+        In the order of the columns, which is theirs.
+
+    Returns
+    -------
+    figures : dict
+        "auc" is the mean over the classes of each against the rest, and missing where the rows
+        are all of one class; "brier_score" half the sum of squares, which is the usual one for
+        two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chances = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> figures = probability_figures(np.array([0, 1]), chances, np.array([0, 1]))
+    >>> {name: round(value, 3) for name, value in figures.items()}
+    {'auc': 1.0, 'log_loss': 0.164, 'brier_score': 0.025}
+    """
+    known, numbers, full = with_all_labels(y, probabilities, classes)
+    own = numbers[:, None] == np.arange(known.size)
+    found = {}
+    mixed = np.flatnonzero(own.any(axis=0) & ~own.all(axis=0))
+    if mixed.size:
+        found["auc"] = float(np.mean([metrics.roc_auc_score(own[:, k], full[:, k]) for k in mixed]))
+    chances = np.clip(full[np.arange(numbers.size), numbers], np.finfo(float).eps, 1.0)
+    found["log_loss"] = float(-np.log(chances).mean())
+    found["brier_score"] = float(((full - own) ** 2).sum(axis=1).mean() / 2)
+    return found
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves of one class against the rest.
+
+    Parameters
+    ----------
+    label : object
+        The class.
+    roc : ndarray of shape (2, n_points)
+        Share of the others that are taken for the class, and share of the class that is found.
+    precision_recall : ndarray of shape (2, n_points)
+        Share of the class that is found, and share of what is found that is of the class.
+    reliability : ndarray of shape (3, n_bins)
+        Mean probability of rows that have about the same, how many of them are of the class,
+        and how many rows these are.
+    share : float
+        Share of the class.
+    auc, average_precision : float
+    """
+
+    label: object
+    roc: Array
+    precision_recall: Array
+    reliability: Array
+    share: float
+    auc: float
+    average_precision: float
+
+
+def quality_curves(y: NDArray, probabilities: Array, classes: NDArray) -> list[Curves]:
+    """Return the curves of all classes that some rows have and some have not.
+
+    With two classes they are those of the second.
+
+    Parameters
+    ----------
+    y, probabilities, classes
+        See `probability_figures`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chances = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> (curves,) = quality_curves(np.array([0, 1]), chances, np.array([0, 1]))
+    >>> curves.label, curves.auc, curves.reliability.round(1).tolist()
+    (1, 1.0, [[0.1, 0.8], [0.0, 1.0], [1.0, 1.0]])
+    """
+    known, numbers, full = with_all_labels(y, probabilities, classes)
+    wanted = [1] if known.size == 2 else range(known.size)
+    return [
+        _curves(known[k].item() if hasattr(known[k], "item") else known[k], own, full[:, k])
+        for k in wanted
+        if (own := numbers == k).any() and not own.all()
+    ]
+
+
+def _curves(label: object, own: NDArray[np.bool_], chance: Array) -> Curves:
+    found_wrongly, found, _ = metrics.roc_curve(own, chance)
+    precision, recall, _ = metrics.precision_recall_curve(own, chance)
+    return Curves(
+        label,
+        _thinned(np.array([found_wrongly, found])),
+        _thinned(np.array([recall[::-1], precision[::-1]])),
+        _reliability(own, chance),
+        float(own.mean()),
+        float(metrics.roc_auc_score(own, chance)),
+        float(metrics.average_precision_score(own, chance)),
+    )
+
+
+def _thinned(points: Array) -> Array:
+    """Return so many of the points as can be seen, the first and the last among them."""
+    if points.shape[1] <= _MOST_POINTS:
+        return points
+    return points[:, np.linspace(0, points.shape[1] - 1, _MOST_POINTS).astype(np.intp)]
+
+
+def _reliability(own: NDArray[np.bool_], chance: Array) -> Array:
+    """Compare probabilities with what happened, in bins of about as many rows each."""
+    edges = np.unique(np.quantile(chance, np.linspace(0, 1, _BINS + 1)[1:-1]))
+    place = np.searchsorted(edges, chance, side="right" if edges.size < _BINS - 1 else "left")
+    counts = np.bincount(place)
+    kept = counts > 0
+    sums = [np.bincount(place, values)[kept] for values in (chance, own.astype(float))]
+    return np.array([*(each / counts[kept] for each in sums), counts[kept]])

@@ -1,0 +1,276 @@
+"""What classifiers and regressors share: they learn, collapse to tables, and explain themselves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mbkl.engine import limits
+from mbkl.engine.rows import rows_at_once
+from mbkl.estimator import Predicting, TrainingRows, estimator
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.learn.classifier_weights import rounded_cells
+from mbkl.learn.progress import CallbackSupportMixin, Progress
+from mbkl.maps.choose import Choice
+from mbkl.maps.families import MapSet, plans_of
+from mbkl.maps.growth import GrownMaps
+from mbkl.maps.numbers import Numbers
+from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.solvers.problem import Solution
+
+_NOTHING_GROWN = (
+    "No fern tells rows apart that took no part in growing it, and the model is "
+    "constant. Look whether any feature varies; with few rows, use random ferns, maps='ferns'."
+)
+
+
+@estimator
+class KernelPredictor(CallbackSupportMixin, Predicting):
+    """What classifiers and regressors do once costs are known, and what follows from tables."""
+
+    _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
+    # Name of the stage that looks at rows that took no part, and what it returns.
+    _HELD_OUT: ClassVar[tuple[str, type]]
+    # Name of the limit above which ferns are grown by themselves.
+    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs are given, so that Step 2 has to be taken."""
+        raise NotImplementedError
+
+    def grows(self, shape: tuple[int, int]) -> bool:
+        """Say whether grown ferns are the model: asked for, or by themselves on many rows."""
+        if self.has_costs or self.theta != "ones":
+            return False
+        if self.maps != "auto":
+            plans = self.plans(shape)
+            return len(plans) == 1 and plans[0].is_grown
+        return self.loss != "hinge" and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
+
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        """Grow ferns, or draw maps and take the steps, as parameters and rows suggest."""
+        if self.grows(data.rows.shape):
+            return self._grow(data, progress)
+        data = self._to_draw_for(data)
+        choice = self._choose(data, progress)
+        learner = self._draw(data, choice, progress)
+        C_kernel, C = costs_of(self, choice, learner)
+        return self._learn(learner.merged, C_kernel, C, choice, data)
+
+    def _learn(
+        self,
+        learner: Learner,
+        C_kernel: float,
+        C: float,
+        choice: Choice | None,
+        data: TrainingRows | None = None,
+    ):
+        """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
+        progress = learner.progress
+        # With more time a search may choose otherwise.
+        setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
+        setting += f", shrinkage={learner.settings.theta_shrinkage!r}"
+        kernel = progress.recall(
+            f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
+        )
+        solution = progress.recall(
+            f"classifier weights, {setting}",
+            Solution,
+            lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
+        )
+        name, kind = self._HELD_OUT
+        with progress.stage(name):
+            held_out = progress.recall(
+                f"{name}, {setting}",
+                kind,
+                lambda: self._held_out(learner, kernel, solution, C_kernel, C),
+            )
+        self.C_ = C
+        with progress.stage("tables"):
+            self._collapse(learner, kernel, solution)
+        self._look_at_held_out(learner, solution, held_out, data)
+        self.timings_ = progress.finish()
+        return self
+
+    def _held_out(self, learner: Learner, kernel: Kernel, solution, C_kernel, C) -> Any:
+        """Return what rows that took no part tell, as `_HELD_OUT` says."""
+        raise NotImplementedError
+
+    def _look_at_held_out(
+        self, learner: Learner, solution: Solution, held_out: Any, data: TrainingRows | None
+    ) -> None:
+        """Learn how sure scores are."""
+        raise NotImplementedError
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether Step 2 is to tell how rows are scored by all others."""
+        return False
+
+    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
+        """Return the rows that maps are drawn and Step 2 is taken for."""
+        return data
+
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+        """Learn the same of rows that took no part in growth."""
+
+    def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
+        """Grow ferns on all rows, or recall them."""
+        maps = "grown" if self.maps == "auto" else self.maps
+        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
+        targets, seed = data.targets, data.settings.seed
+        with progress.stage("growth") as iteration:
+            rows = self._placed(data, [plan], 1)
+            return progress.recall(
+                name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
+            )
+
+    def _grown_scores(self, grown: GrownMaps, data: TrainingRows) -> np.ndarray:
+        """Return the scores of rows by grown ferns."""
+        rows = rows_to_predict(data.rows.in_memory().X, MapSet((grown,)), self.n_jobs)
+        return grown.score(rows, grown.path) + grown.intercept
+
+    def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
+        """Return the cost of Step 2 for C="auto"."""
+        return cost_of_choice(choice, learner)
+
+    def _grow(self, data: TrainingRows, progress: Progress):
+        """Grow ferns: what they add up to is the model, the limit of small costs."""
+        grown = self._grown(data, progress)
+        if not grown.n_maps:
+            warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
+        elif reason := progress.reason_to_stop():
+            message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        with progress.stage("tables"):
+            norms = grown.prior()
+            self._maps = MapSet((grown.plain(),))
+            self.theta_ = norms / norms.sum() if norms.any() else norms
+            self.n_maps_ = grown.n_maps
+            self._set_weights(grown.path, grown.intercept, data.numbers)
+            self.C_, self.feature_rates_ = 0.0, None
+            self.n_iter_ = max(grown.n_rounds, 1)
+            self.objective_ = self.gap_ = np.full(2, np.nan)
+            self._set_predictor()
+            self._look_at_growth(data, grown)
+        self.timings_ = progress.finish()
+        return self
+
+    def _collapse(self, learner: Learner, kernel: Kernel, solution: Solution) -> None:
+        """Turn weights to tables, and set the learned attributes."""
+        kept = self._keep(learner, kernel)
+        learner.warn_if_not_converged(
+            self._STEP_2, solution, "Use a smaller C or a larger max_iter."
+        )
+        operator, numbers = learner.rows.operator, learner.rows.numbers
+        weights = solution.weights
+        if numbers is None:  # numbers have a unit of their own
+            weights = rounded_cells(operator, weights)
+        self._set_weights(weights[operator.spread(kept)], solution.intercept, numbers)
+        first = kernel.solution
+        self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
+        self.objective_ = np.array(
+            [first.objective.sum() if first else np.nan, solution.objective.sum()]
+        )
+        self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
+        self._set_predictor()
+
+    def _set_weights(self, weights, intercept, numbers: Numbers | None) -> None:
+        """Set the weights, in the unit of the targets."""
+        if numbers is not None:
+            weights, intercept = numbers.given(weights, intercept)
+        self.coef_, self.intercept_ = weights.T, intercept
+
+    def _set_predictor(self) -> None:
+        tables = self._maps.tables(self.coef_.T)
+        self.predictor_ = TablePredictor(
+            self._maps, tables, self.intercept_, self.n_jobs, self.device
+        )
+
+    @property
+    def table_features_(self):
+        """Feature of each table, -1 where it joins several."""
+        check_is_fitted(self)
+        return self._maps.group_features
+
+    @property
+    def tables_(self):
+        """Table of each used feature: what each of its cells adds to the scores."""
+        check_is_fitted(self)
+        pairs = zip(self._maps.families, self.predictor_.tables, strict=True)
+        return [
+            table
+            for maps, tables in pairs
+            for table in np.split(tables, maps.cells.offsets[1:-1])[: maps.n_groups]
+        ]
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much of the scores' variance each input column brings; they sum to one."""
+        check_is_fitted(self)
+        from mbkl.explain import column_importances
+
+        return column_importances(self)
+
+    def explain_global(self, X=None, **options):
+        """Show what the model has learned: importances, shape functions, interactions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            Such as the training data; None means rows made up from the thresholds.
+        **options
+            See `mbkl.explain.explain_global`.
+
+        Returns
+        -------
+        explanation : GlobalExplanation
+        """
+        from mbkl.explain import explain_global
+
+        return explain_global(self, X, **options)
+
+    def explain_local(self, X, **options):
+        """Divide the scores of rows among the features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options
+            See `mbkl.explain.explain_local`, above all `background`.
+
+        Returns
+        -------
+        explanation : LocalExplanation
+        """
+        from mbkl.explain import explain_local
+
+        return explain_local(self, X, **options)
+
+    def _scores(self, X) -> np.ndarray:
+        X = self._validate_new(X)
+        if not hasattr(X, "blocks"):
+            return self.predictor_.scores(X)
+        blocks = X.blocks(rows_at_once(X.shape[1]))
+        nothing = np.empty((0, self.intercept_.size))
+        return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
+
+
+def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
+    """Return the cost that suits the chosen maps: for a row what it was in the sample."""
+    if choice is None:
+        return 1.0
+    return choice.cost * learner.merged.rows.n_rows / REFERENCE_ROWS
+
+
+def costs_of(model: Any, choice: Choice | None, learner: Learner) -> tuple[float, float]:
+    """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
+    if model.C == "auto":
+        return model.C_kernel or 1.0, model._suggested_cost(choice, learner)
+    return model.C_kernel or min(float(model.C), 1.0), float(model.C)

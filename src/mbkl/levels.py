@@ -1,0 +1,437 @@
+"""Categories of people's frames as level numbers, and back.
+
+A categorical column becomes the numbers of its levels: 0, 1, ... for those seen in training, NaN
+where a value is missing, and one beyond the last where a level is new. Everything below sees a
+matrix of numbers, and how many levels each column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Level = str | int | float | bool
+Levels = list[Level] | None
+
+# Level numbers are exact in float32 far beyond this.
+_MOST_LEVELS = 1_000_000
+_REMEDY = "; make all its values text, or all of them numbers."
+
+
+@dataclass(frozen=True)
+class NoLevels(Sequence):
+    """The levels of columns that are all numbers: None for each, however many there are.
+
+    Parameters
+    ----------
+    n_columns : int
+
+    Examples
+    --------
+    >>> list(NoLevels(2))
+    [None, None]
+    """
+
+    n_columns: int
+
+    def __len__(self) -> int:
+        return self.n_columns
+
+    def __getitem__(self, place):
+        _ = range(self.n_columns)[place]  # which complains of places beyond
+        return None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a frame.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    values : ndarray of shape (n_rows,)
+        Numbers as they are; of all other kinds objects, None where a value is missing.
+    declared : list or None
+        Levels in the order in which the type of the column lists them.
+    """
+
+    name: str
+    values: NDArray
+    declared: Sequence | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the values are numbers, and not declared as levels."""
+        return self.values.dtype != object and self.declared is None
+
+    def numbers(self) -> NDArray:
+        """Return the column as numbers, or say why that is not possible."""
+        if self.values.dtype != object:
+            return self.values
+        kind = kind_of(self.values, self.name)
+        if kind == "text":
+            raise ValueError(
+                f"could not convert string to float: column {self.name} holds text; name it in "
+                "categorical_features, or leave that at 'from_dtype'."
+            )
+        self._check_plain(kind)
+        return self.values.astype(np.float64)
+
+    def _check_plain(self, kind: str | None) -> None:
+        if kind == "other":
+            held = type(next(iter(_present(self.values)))).__name__
+            raise ValueError(
+                f"Column {self.name} holds {held}; turn it to text or numbers first, as "
+                "mbkl.tabular.TableEncoder does with dates and times."
+            )
+
+    def levels(self) -> list[Level]:
+        """Return the different values, in the order declared or else sorted."""
+        self._check_plain(kind_of(self.values, self.name))
+        found = {_plain(value) for value in _present(self.values)}
+        if len(found) > _MOST_LEVELS:
+            raise ValueError(f"Column {self.name} has more than {_MOST_LEVELS:,} levels.")
+        if self.declared is not None:
+            return [level for level in map(_plain, self.declared) if level in found]
+        return sorted(found)
+
+    def level_numbers(self, levels: list[Level]) -> NDArray[np.float64]:
+        """Return the number of each value's level; NaN is missing, one beyond the last is new."""
+        self._check_like(levels)
+        number = {level: float(place) for place, level in enumerate(levels)}
+        number_of = {None: np.nan}
+        for value in set(_present(self.values)):
+            number_of[value] = number.get(_plain(value), float(len(levels)))
+        numbers = (number_of[value] for value in self.objects())
+        return np.fromiter(numbers, np.float64, self.values.size)
+
+    def objects(self) -> list:
+        """Return the values, None where one is missing."""
+        return list(_objects(self.values))
+
+    def _check_like(self, levels: list[Level]) -> None:
+        """Complain of text where there were numbers, or the other way round."""
+        new, old = (kind_of(_to_objects(values), self.name) for values in (self.values, levels))
+        if "text" in (new, old) and None not in (new, old) and new != old:
+            raise ValueError(
+                f"Column {self.name} holds {new}, but {old} in training; convert it to {old}."
+            )
+
+
+def kind_of(values: NDArray, name: str) -> str | None:
+    """Return "text", "number", "boolean" or "other"; None where all are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kind_of(np.array(["a", None], dtype=object), "town")
+    'text'
+    """
+    if values.dtype != object:
+        return "boolean" if values.dtype == bool else "number"
+    kinds = {_KINDS.get(type(value), "other") for value in _present(values)}
+    if len(kinds) > 1:
+        raise TypeError(
+            f"argument must be a string or a number: column {name} mixes types{_REMEDY}"
+        )
+    return kinds.pop() if kinds else None
+
+
+_KINDS = {str: "text", np.str_: "text", bool: "boolean", np.bool_: "boolean"}
+_KINDS |= dict.fromkeys((int, float), "number")
+_KINDS |= {np.dtype(code).type: "number" for code in "bBhHiIlLqQefdg"}
+
+
+def _present(values: NDArray) -> Iterable:
+    return (value for value in _objects(values) if value is not None)
+
+
+def _objects(values: NDArray) -> Iterable:
+    """Yield the values, None where one is missing: NaN, or an empty text."""
+    return (None if value == "" or value != value else value for value in values.tolist())
+
+
+def _to_objects(values: Sequence | NDArray) -> NDArray:
+    if isinstance(values, np.ndarray):
+        return values
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def _plain(value: Any) -> Level:
+    """Return a level as JSON has it: whole numbers as such, others as precise as float32."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else float(np.float32(value))
+    return value
+
+
+# ---------------------------------------------------------------- frames
+
+
+def is_frame(X) -> bool:
+    """Say whether X is a frame of pandas or polars."""
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
+
+
+def columns_of(X) -> list[Column]:
+    """Return the columns of a frame of pandas or polars, or of an array."""
+    if hasattr(X, "iloc"):
+        return [_pandas_column(f"'{name}'", X.iloc[:, i]) for i, name in enumerate(X.columns)]
+    if hasattr(X, "get_columns"):
+        return [_polars_column(f"'{column.name}'", column) for column in X.get_columns()]
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got an array of shape {X.shape}.")
+    values = _without_missing(X) if X.dtype.kind in "OUS" else X
+    return [Column(f"{number}", column) for number, column in enumerate(values.T)]
+
+
+def _pandas_column(name: str, series) -> Column:
+    kind = series.dtype
+    if hasattr(kind, "categories"):
+        return Column(name, _without_missing(series.astype(object)), kind.categories.tolist())
+    if getattr(kind, "kind", "O") in "iufb" and not hasattr(kind, "subtype"):
+        if isinstance(kind, np.dtype):
+            values = series.to_numpy()
+        elif kind.kind == "b":
+            values = _without_missing(series.astype(object))
+        else:
+            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Column(name, values, [False, True] if kind.kind == "b" else None)
+    if hasattr(kind, "subtype"):  # a sparse column
+        return Column(name, np.asarray(series))
+    return _object_column(name, _without_missing(series.astype(object)))
+
+
+def _polars_column(name: str, series) -> Column:
+    kind = str(series.dtype)
+    if kind == "Float32":
+        return Column(name, series.to_numpy())
+    if kind.startswith(("Int", "UInt", "Float", "Decimal")):
+        return Column(name, series.cast(float).to_numpy())
+    declared = None
+    if kind == "Boolean":
+        declared = [False, True]
+    elif kind.startswith("Enum"):
+        declared = series.dtype.categories.to_list()
+    return Column(name, _to_objects(series.to_list()), declared)
+
+
+def _object_column(name: str, values: NDArray) -> Column:
+    """Return a column of objects; those that are all numbers are a column of numbers."""
+    if kind_of(values, name) == "number":
+        values = np.array([np.nan if value is None else value for value in values], np.float64)
+    return Column(name, values)
+
+
+def _without_missing(values) -> NDArray:
+    """Return objects with None for missing ones, of any kind that pandas has."""
+    objects = np.array(values, dtype=object)
+    if hasattr(values, "isna"):
+        objects[values.isna().to_numpy()] = None
+    return objects
+
+
+# ---------------------------------------------------------------- which columns
+
+
+def which_columns(wanted: Any, columns: list[Column], names: Sequence[str] | None):
+    """Return which columns are categories.
+
+    Parameters
+    ----------
+    wanted : "from_dtype", None or array-like
+        The parameter `categorical_features`.
+    columns : list of Column
+    names : sequence of str or None
+        Those of the columns, where they have any.
+
+    Returns
+    -------
+    is_category : ndarray of shape (n_columns,)
+    """
+    if isinstance(wanted, str) and wanted == "from_dtype":
+        return np.array([not column.is_number for column in columns], dtype=bool)
+    return chosen_columns(wanted, len(columns), names)
+
+
+def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> NDArray[np.bool_]:
+    """Return which columns are named by indices, names or a mask.
+
+    Examples
+    --------
+    >>> chosen_columns(["b"], 2, ["a", "b"])
+    array([False,  True])
+    """
+    chosen = np.zeros(n_columns, dtype=bool)
+    if wanted is None or isinstance(wanted, str):
+        return chosen
+    items = np.asarray(wanted)
+    if not items.size:
+        return chosen
+    if items.ndim != 1 or items.dtype.kind not in "biuUO":
+        raise ValueError(
+            "categorical_features must be 'from_dtype', None, or a list of names, of indices or of "
+            f"booleans, got {wanted!r}."
+        )
+    if items.dtype.kind == "b":
+        if items.size != n_columns:
+            raise ValueError(
+                f"categorical_features is a mask of {items.size} booleans, but X has {n_columns} "
+                "columns; give one for each."
+            )
+        return items
+    if items.dtype.kind in "iu":
+        if items.min() < 0 or items.max() >= n_columns:
+            raise ValueError(
+                f"categorical_features has the index {items[(items < 0) | (items >= n_columns)][0]}"
+                f", but X has the columns 0 to {n_columns - 1}."
+            )
+        chosen[items] = True
+        return chosen
+    if names is None:
+        raise ValueError("categorical_features has names, but X has none; use indices or a mask.")
+    known = list(names)
+    for name in items.tolist():
+        if name not in known:
+            raise ValueError(
+                f"categorical_features has {name!r}, which is no column of X; it has "
+                f"{', '.join(map(str, known[:10]))}{', ...' if len(known) > 10 else ''}."
+            )
+        chosen[known.index(name)] = True
+    return chosen
+
+
+# ---------------------------------------------------------------- in fit and predict
+
+
+def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list[Levels] | None]:
+    """Return X as numbers, and the levels of each column; None for numbers.
+
+    Parameters
+    ----------
+    X : dataframe, array or sparse matrix
+    wanted : "from_dtype", None or array-like
+        The parameter `categorical_features`.
+    names : sequence of str or None
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [31, 8], "town": ["Rome", None]})
+    >>> matrix, levels = learn_levels(frame, "from_dtype", ["age", "town"])
+    >>> matrix.tolist(), levels
+    ([[31.0, 0.0], [8.0, nan]], [None, ['Rome']])
+    """
+    if sparse.issparse(X):
+        if chosen_columns(wanted, X.shape[1], names).any():
+            raise ValueError(
+                "categorical_features needs a dense X or a frame; a sparse matrix has numbers."
+            )
+        return X, None
+    if _is_numeric(X) and (wanted is None or isinstance(wanted, str)):
+        return X, None
+    columns = columns_of(X)
+    levels = [
+        column.levels() if chosen else None
+        for column, chosen in zip(columns, which_columns(wanted, columns, names), strict=True)
+    ]
+    return matrix_of(columns, levels), levels
+
+
+def to_numbers(X, levels: Sequence[Levels]):
+    """Return new rows as numbers, with the levels that were learned.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> to_numbers(pd.DataFrame({"town": ["Bonn", "Rome"]}), [["Rome"]]).tolist()
+    [[1.0], [0.0]]
+    """
+    if all(own is None for own in levels) and _is_numeric(X):
+        return X
+    return matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
+
+
+def matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
+    """Return columns as a matrix of numbers."""
+    arrays = [
+        column.numbers() if own is None else column.level_numbers(own)
+        for column, own in zip(columns, levels, strict=True)
+    ]
+    kinds = {array.dtype for array, own in zip(arrays, levels, strict=True) if own is None}
+    dtype = np.float32 if kinds <= {np.dtype(np.float32)} else np.float64
+    matrix = np.empty((len(arrays[0]) if arrays else 0, len(arrays)), dtype, order="F")
+    for position, array in enumerate(arrays):
+        matrix[:, position] = array
+    return matrix
+
+
+def _is_numeric(X) -> bool:
+    """Say whether X has no types of columns, or plain numbers alone."""
+    return not is_frame(X) or all(
+        str(kind).lower().startswith(("int", "uint", "float")) for kind in X.dtypes
+    )
+
+
+def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Levels]:
+    """Return levels of rows that are read by blocks: the whole numbers up to the largest.
+
+    Parameters
+    ----------
+    ranges : (low, high, ...)
+        Smallest and largest value of each column.
+    is_category : ndarray of shape (n_columns,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranges = np.array([0.0, 1.5]), np.array([2.0, 7.5])
+    >>> numbers_as_levels(ranges, np.array([True, False]))
+    [[0, 1, 2], None]
+    """
+    levels: list[Levels] = [None] * is_category.size
+    for feature in np.flatnonzero(is_category):
+        bounds = [float(np.nan_to_num(side[feature], nan=-1.0)) for side in ranges[:2]]
+        for bound in bounds:
+            if not bound.is_integer() or not -1 <= bound < _MOST_LEVELS:
+                raise ValueError(
+                    f"categorical_features has column {feature}, but {bound:g} is no level number; "
+                    "rows that are read by blocks need whole numbers from 0 to "
+                    f"{_MOST_LEVELS - 1:,}, such as the codes of a categorical column."
+                )
+        levels[feature] = list(range(int(bounds[1]) + 1))
+    return levels
+
+
+def check_level_numbers(levels: Sequence[Levels]) -> None:
+    """Complain of levels that rows which are read by blocks cannot hold: they have numbers."""
+    for own in levels:
+        if own is not None and own != list(range(len(own))):
+            raise ValueError(
+                f"Rows that are read by blocks hold level numbers, but the model has levels such "
+                f"as {own[0]!r}; predict a frame, or learn from level numbers."
+            )
+
+
+def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
+    """Return how many levels each column has, 0 for numbers; None if there are no categories.
+
+    Examples
+    --------
+    >>> counts_of([None, ["Bonn", "Rome"]])
+    array([0, 2])
+    """
+    if isinstance(levels, NoLevels) or all(own is None for own in levels):
+        return None
+    # A category of missing values alone has no level, but is no number.
+    return np.array([0 if own is None else max(len(own), 1) for own in levels])

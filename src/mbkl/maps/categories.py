@@ -1,0 +1,257 @@
+"""Categories: a group for each categorical column, with a cell for each of its levels.
+
+Columns hold level numbers. Their cells are numbered 0 where a value is missing, 1 + level, and
+one beyond the last where a level is new: the intervals between the thresholds -inf, 0.5, 1.5, ...,
+so that codes are made as those of stumps are, wherever the rows may be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from mbkl.cells.tables import FreeCells
+from mbkl.engine.arrays import offsets_of
+from mbkl.engine.codes import Codes
+from mbkl.engine.rows import Rows
+from mbkl.engine.twins import level_cells
+from mbkl.maps.binning import BinEdges
+
+# Random sets of levels that the stumps of a column draw from.
+_SETS_OF_A_COLUMN = 256
+
+
+@dataclass(frozen=True)
+class CategoryMaps:
+    """Groups of levels, each a map of many values.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_groups,)
+        Input column of each group.
+    n_levels : ndarray of shape (n_groups,)
+    """
+
+    features: NDArray[np.intp]
+    n_levels: NDArray[np.int64]
+
+    # A category is no stump and no fern.
+    stump_features: ClassVar[NDArray] = np.empty(0, np.intp)
+    stump_thresholds: ClassVar[NDArray] = np.empty(0)
+    ferns: ClassVar[list] = []
+    is_ordered: ClassVar[bool] = True
+
+    @property
+    def n_maps(self) -> int:
+        return self.features.size
+
+    @property
+    def n_groups(self) -> int:
+        return self.features.size
+
+    @cached_property
+    def edges(self) -> BinEdges:
+        """Thresholds between level numbers."""
+        thresholds = [level_edges(n) for n in self.n_levels.tolist()]
+        return BinEdges(np.concatenate([np.empty(0), *thresholds]), offsets_of(self.n_levels + 1))
+
+    @property
+    def cells(self) -> FreeCells:
+        return FreeCells(self.edges.cell_offsets)
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        """Input column of each group."""
+        return self.features
+
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return n_rows * self.n_groups
+
+    def codes(self, rows: Rows) -> Codes:
+        """Return the cell of each group that each row falls in."""
+        return rows.bin(self.features, self.edges)
+
+    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        return rows.score(self.features, self.edges, tables)
+
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return weights of the columns before any are learned; see `StumpMaps.prior`."""
+        return np.ones(self.n_maps) if rates is None else rates[self.features]
+
+    def column_names(self, inputs, levels) -> list[str]:
+        """Return a name for each cell of each column."""
+        names = []
+        for feature in self.features.tolist():
+            own = [f"= {level}" for level in levels[feature]]
+            names += [f"{inputs[feature]} {cell}" for cell in ("missing", *own, "new")]
+        return names
+
+    def select(self, kept: NDArray[np.bool_]) -> CategoryMaps:
+        """Return some of the columns."""
+        return CategoryMaps(self.features[kept], self.n_levels[kept])
+
+
+def level_edges(n_levels: int) -> NDArray[np.float64]:
+    """Return thresholds that part missing values, levels and new ones.
+
+    Examples
+    --------
+    >>> level_edges(2).tolist()
+    [-inf, 0.5, 1.5]
+    """
+    return np.append(-np.inf, np.arange(n_levels) + 0.5)
+
+
+@dataclass(frozen=True)
+class LevelSets:
+    """What stumps of ferns ask about categories: whether the level is in a set.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_stumps,)
+        Set of each stump; -1 for one with a threshold.
+    members : ndarray of shape (n_members,)
+        For each cell of a column whether it is in the set, one set after the other.
+    offsets : ndarray of shape (n_sets + 1,)
+        Members of set k are offsets[k] to offsets[k + 1] - 1.
+    n_levels : ndarray of shape (n_features,)
+        Levels of each column, 0 for numbers.
+    """
+
+    numbers: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    offsets: NDArray[np.int64]
+    n_levels: NDArray[np.int64]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where in the members the set of each stump begins; -1 for one with a threshold."""
+        return np.where(self.numbers >= 0, self.offsets[self.numbers], -1)
+
+    def answer(self, X: NDArray, features: NDArray[np.intp], yes: NDArray[np.bool_]) -> None:
+        """Write the answers of rows to the stumps that have sets.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        features : ndarray of shape (n_stumps,)
+        yes : ndarray of shape (n_rows, n_stumps)
+        """
+        asking = np.flatnonzero(self.numbers >= 0)
+        own = features[asking]
+        cells = level_cells(X[:, own], self.n_levels[own])
+        yes[:, asking] = self.members[self.offsets[self.numbers[asking]] + cells]
+
+    def select(self, kept: NDArray[np.bool_]) -> LevelSets | None:
+        """Return the sets of some stumps; None if they have none."""
+        numbers = self.numbers[kept]
+        has_set = numbers >= 0
+        used, numbers[has_set] = np.unique(numbers[has_set], return_inverse=True)
+        sizes = np.diff(self.offsets)[used]
+        chosen = [slice(*self.offsets[number : number + 2].tolist()) for number in used]
+        members = np.concatenate([np.empty(0, bool), *(self.members[own] for own in chosen)])
+        return LevelSets(numbers, members, offsets_of(sizes), self.n_levels) if used.size else None
+
+    def of_columns(self, columns: NDArray[np.intp]) -> LevelSets:
+        """Return the sets for rows with some of the columns."""
+        return replace(self, n_levels=self.n_levels[columns])
+
+
+def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> LevelSets | None:
+    """Return random halves of the levels for stumps on categories.
+
+    A column has a number of sets that its stumps draw from: as good as one for each, and small
+    where there are thousands of levels.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_stumps,)
+    shares : ndarray of shape (n_stumps,)
+        From 0 to 1: which of the sets a stump draws.
+    n_levels : ndarray of shape (n_features,) or None
+    seed : int
+    """
+    if n_levels is None:
+        return None
+    generator = np.random.Generator(np.random.Philox([seed, 3]))
+    categories = np.flatnonzero(n_levels)
+    sizes = np.repeat(n_levels[categories] + 2, _SETS_OF_A_COLUMN)
+    offsets = offsets_of(sizes)
+    members = generator.integers(2, size=int(offsets[-1]), dtype=np.uint8).astype(bool)
+    drawn = np.searchsorted(categories, features) * _SETS_OF_A_COLUMN
+    drawn += (shares * _SETS_OF_A_COLUMN).astype(np.int64)
+    numbers = np.where(n_levels[features] > 0, drawn, -1)
+    whole = LevelSets(numbers, members, offsets, n_levels)
+    return whole.select(np.ones(numbers.size, dtype=bool))
+
+
+class Categories(BaseEstimator):
+    """Family of the levels of categorical columns: two rows agree where they share the level.
+
+    It is what infinitely many random stumps on categories add up to, each of which asks
+    whether the level is in a random half. Where columns are categories it comes beside
+    `Stumps` by itself.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.maps import Categories
+    >>> frame = pd.DataFrame({"town": ["Rome", "Bonn", "Oslo", "Rome"] * 5})
+    >>> model = MBKLClassifier(maps=Categories()).fit(frame, ["hot", "cold", "cold", "hot"] * 5)
+    >>> model.predict(pd.DataFrame({"town": ["Oslo", "Rome"]}))
+    array(['cold', 'hot'], dtype='<U4')
+    """
+
+    # See `Stumps`.
+    copies_of_codes, cells_of_a_map = 2.8, 200
+    few_rows, reads_blocks = 0, True
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, of a byte or two."""
+        return n_features
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the largest number of maps: one for each column."""
+        return shape[1]
+
+    def fit_codes(
+        self,
+        rows: Rows,
+        weights: NDArray[np.float64],
+        n_maps: int,
+        seed: int,
+        n_levels: NDArray[np.int64] | None = None,
+    ) -> tuple[CategoryMaps, Codes]:
+        """Code the categories of the rows.
+
+        Parameters
+        ----------
+        rows : Rows
+        weights, n_maps, seed
+            Not used: nothing is drawn.
+        n_levels : ndarray of shape (n_features,) or None
+            Levels of each column, 0 for numbers.
+
+        Returns
+        -------
+        maps : CategoryMaps
+            Those columns that part any rows.
+        codes : Codes
+        """
+        counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
+        features = np.flatnonzero(counts)
+        maps = CategoryMaps(features, counts[features])
+        codes = maps.codes(rows)
+        seen = (codes.counts() > 0).astype(np.int64)
+        varies = np.add.reduceat(seen, codes.offsets[:-1]) > 1 if features.size else features > 0
+        if varies.all():
+            return maps, codes
+        return maps.select(varies), codes.keep_groups(np.flatnonzero(varies))

@@ -1,0 +1,285 @@
+"""Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.arrays import to_host
+from mbkl.engine.device import DeviceCodes
+from mbkl.engine.torch_keys import draw
+from mbkl.engine.torch_loops import Bins
+from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Level, growing_rows
+from mbkl.maps.objectives import Objective
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
+_MOST_CHOOSERS = 6
+
+
+@dataclass(frozen=True)
+class DeviceSample:
+    """Rows on which the stumps of a fern are chosen, see `GrowthSample`.
+
+    Parameters
+    ----------
+    codes : tensor of shape (n_features, n_rows)
+    residuals : tensor of shape (n_rows, n_columns)
+    device : Device
+    """
+
+    codes: Tensor
+    residuals: Tensor
+    device: Any
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.residuals)
+
+    def choose(
+        self,
+        n_codes: NDArray[np.int64],
+        levels: list[Level],
+        ridge: float,
+        is_category: NDArray[np.bool_],
+        generator,
+    ) -> Chosen:
+        """Return the stump of each level, none a category; all are chosen before any comes back."""
+        assert not is_category.any()
+        asked, shifts, moves = (np.stack(each) for each in list(zip(*levels, strict=True))[:3])
+        own = n_codes[asked]
+        lengths = ((own - 1 + moves) >> shifts) + 1
+        numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
+        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        widths = [(1 << max(level.n_bins - 1, 0).bit_length()) + 1 for level in levels]
+        chooser = self._chooser(asked.shape[1], tuple(widths))
+        found = to_host(chooser.choose(self, numbers, ridge))
+        features, cuts = found[:, :2].T.astype(np.int64)
+        nothing = np.zeros((len(cuts), 0), dtype=bool)
+        return Chosen(features, cuts, nothing, np.zeros(len(cuts), dtype=bool), found[:, 2:])
+
+    def _chooser(self, n_asked: int, widths: tuple[int, ...]) -> _Chooser:
+        """Return what chooses the stumps of samples of about this size."""
+        unit = 1 << max(self.n_rows.bit_length() - 3, 0)
+        capacity = -(-self.n_rows // unit) * unit
+        key = (capacity, self.codes.shape[0], self.residuals.shape[1], n_asked, widths)
+        choosers = self.device.choosers
+        if key not in choosers:
+            if len(choosers) == _MOST_CHOOSERS:  # the oldest goes, for its memory
+                del choosers[next(iter(choosers))]
+            choosers[key] = _Chooser(self, capacity, n_asked, widths)
+        return choosers[key]
+
+
+class _Chooser:
+    """Room for samples of a size, and the kernels that choose their stumps level by level.
+
+    These are small and many, so that they are recorded.
+
+    Parameters
+    ----------
+    sample : DeviceSample
+    capacity : int
+        Largest number of rows.
+    n_asked : int
+        Features that each level asks.
+    widths : tuple of int
+        Largest number of bins of each level.
+    """
+
+    def __init__(
+        self, sample: DeviceSample, capacity: int, n_asked: int, widths: tuple[int, ...]
+    ) -> None:
+        self._device, self._widths = sample.device, widths
+        (n_features, _), (_, n_columns) = sample.codes.shape, sample.residuals.shape
+        self._codes = sample.codes.new_zeros((n_features, capacity))
+        self._residuals = sample.residuals.new_empty((capacity, n_columns))
+        self._numbers = self._residuals.new_empty((len(widths), 5, n_asked))
+        self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
+        self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
+        self._recorded = self._device.repeated(self._run, self._device.can_record)
+
+    def choose(self, sample: DeviceSample, numbers: NDArray[np.int64], ridge: float) -> Tensor:
+        """Return feature, cut and what the features that are asked would collect, by level."""
+        self._codes[:, : sample.n_rows] = sample.codes
+        self._residuals[: sample.n_rows] = sample.residuals
+        self._residuals[sample.n_rows :] = 0  # rows that add nothing
+        self._numbers.copy_(self._device.place(numbers))
+        self._ridge.fill_(ridge)
+        return self._recorded()
+
+    def _run(self) -> Tensor:
+        torch, loops, found = self._device.torch, self._device.loops, []
+        self._cells.zero_()
+        for level, width in enumerate(self._widths):
+            bins = Bins(self._numbers[level], width)
+            gains = loops.level_gains(
+                self._codes, self._cells, 1 << level, self._residuals, bins, self._ridge
+            )
+            stump = loops.divide_cells(self._codes, gains.argmax(), bins, self._cells)
+            found.append(torch.cat([stump.double(), gains.amax(dim=1)]))
+        return torch.stack(found)
+
+
+class DeviceGrowingRows:
+    """What `GrowingRows` are, on a device.
+
+    Parameters
+    ----------
+    codes : DeviceCodes
+    objective : Objective
+    y, weights : ndarray of shape (n_rows,)
+    keys : tensor of shape (n_rows,)
+    seed : int
+    """
+
+    def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
+        self._device, self._torch = codes.device, codes.device.torch
+        self._values, self._objective, self._seed = codes.values, objective, seed
+        self._y, self._keys = codes.place(y).long(), codes.place(keys)
+        self._weights = codes.place(weights, self._torch.float32)
+        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
+        self._heaviest = self._by_block(self._weights)
+        self._even = bool((self._weights == self._weights[:1]).all())
+        self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self._torch.bool))
+
+    def hold_out(self, share: float) -> int:
+        """Let about such a share of the rows take no part; return how many these are."""
+        self._choose_held_out(draw(self._keys, 2 * self._seed + 1) < int(share * 2**32))
+        return self._held_out_rows.numel()
+
+    def start(self) -> NDArray[np.float32]:
+        """Return the best constant for the rows that take part."""
+        weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
+        return self._objective.start(self._y, weights)
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        """Set all scores to a constant."""
+        self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
+        self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
+        self._units = self._scores.new_empty(2)
+        can_record = self._device.can_record and getattr(self._objective, "sends_nothing", False)
+        self._recorded = self._device.repeated(self._residuals_anew, can_record)
+
+    def refresh(self, units: tuple, table: Tensor | None) -> NDArray[np.float64]:
+        """Add the table of the fern filled last to the scores; compute the residuals anew."""
+        if table is not None:
+            both = self._torch.cat([table, table])
+            self._scores += both.index_select(0, self._cells)
+        self._units.copy_(self._device.place(np.array(units)))
+        # One copy to the host brings the loss too, which is asked for next.
+        *found, loss = to_host(self._recorded()).tolist()
+        self._loss = loss * UNIT_OF_LOSS
+        return np.array(found)
+
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> Tensor:
+        """Return the sums of gradients and curvatures in the cells of a fern."""
+        stumps = self._device.place(np.stack([features, cuts]).astype(np.int32))
+        loops = self._device.loops
+        return loops.fern_sums(self._values, stumps, self._leading, self._packed, self._cells)
+
+    def table(
+        self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
+    ) -> tuple[Tensor, NDArray[np.float64]]:
+        """Return the table of a fern, there, and what its levels gain on rows of no part."""
+        sums = self.fill(features, cuts, members)
+        step, gains = self._device.loops.newton_steps(sums, units, ridge)
+        return (rate * step).float(), to_host(gains)
+
+    def held_out_loss(self) -> float:
+        """Return the sum of the losses of the rows that take no part."""
+        return self._loss
+
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        """Return scores and y of rows that take no part, which classes have no use for."""
+        nothing = self._held_out_rows[:0]
+        return to_host(self._scores[nothing]), to_host(self._y[nothing])
+
+    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
+        """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._found = self._residuals(rows, columns)
+        squares = (gradient * gradient + curvature * curvature).sum(dim=1)
+        self._magnitudes = squares.double().sqrt().long() + 1
+        return np.array([rows.numel(), int(self._magnitudes.sum())])
+
+    def sample(
+        self, number: int, n_shares: int, features, columns, chance: float | None
+    ) -> DeviceSample:
+        """Draw rows of a share in proportion to their residuals, and weigh these accordingly."""
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._found
+        if chance is not None:
+            own = self._magnitudes * chance
+            draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
+            drawn = (draws < own * 2**32).nonzero()[:, 0]
+            rows, own = rows[drawn], own[drawn, None].clamp(max=1.0)
+            gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
+        gradient = (gradient / SAMPLE_UNIT).round().long()
+        residuals = (gradient << 32) + (curvature / SAMPLE_UNIT).round().long()
+        codes = self._values
+        if len(features) < len(codes):
+            codes = codes[self._device.place(features)]
+        return DeviceSample(codes.index_select(1, rows), residuals, self._device)
+
+    def _choose_held_out(self, mask: Tensor) -> None:
+        self._leading = mask.to(self._torch.uint8)
+        self._held_out_rows = mask.nonzero()[:, 0]
+        self._training_rows = (~mask).nonzero()[:, 0]
+        self._shares: tuple[Any, Any] = (None, [])
+
+    def _largest(self, values: Tensor) -> Tensor:
+        """Return the bound of values times weights that the CPU finds, block by block of rows."""
+        if self._even:
+            return values.max().double() * self._heaviest[0]
+        return (self._by_block(values.amax(dim=1)) * self._heaviest).max()
+
+    def _by_block(self, values: Tensor) -> Tensor:
+        """Return the largest of each block of rows."""
+        whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
+        return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
+
+    def _residuals_anew(self) -> Tensor:
+        """Compute the residuals; return bounds of both kinds, and the loss of held-out rows."""
+        gradient, curvature = self._objective.derivatives(self._scores, self._y)
+        weights, (gradient_unit, curvature_unit) = self._weights[:, None], self._units
+        largest = [self._largest(gradient.abs()), self._largest(curvature)]
+        g = (gradient * weights * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
+        h = (curvature * weights * curvature_unit).round_().clamp_(max=MOST_PACKED)
+        self._packed.copy_((g.int() << 16) + h.int())
+        return self._torch.stack([*largest, self._sum_of_losses()])
+
+    def _sum_of_losses(self) -> Tensor:
+        """Return the sum of the losses of the rows that take no part, in small units."""
+        rows = self._held_out_rows
+        losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
+        return (losses.double() / UNIT_OF_LOSS).round().sum()
+
+    def _residuals(self, rows: Tensor, columns) -> tuple[Tensor, Tensor]:
+        packed = self._packed[rows]
+        if len(columns) < packed.shape[1]:
+            packed = packed[:, self._device.place(columns)]
+        return (packed >> 16).long(), (packed & 0xFFFF).long()
+
+    def _share(self, number: int, n_shares: int) -> Tensor:
+        """Return the rows of a share; each row is in one share of an epoch."""
+        rows = self._training_rows
+        if n_shares == 1:
+            return rows
+        epoch, share = divmod(number, n_shares)
+        if self._shares[0] != (epoch, n_shares):
+            draws = draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
+            shares, order = ((draws * n_shares) >> 32).sort(stable=True)
+            sizes = self._torch.bincount(shares, minlength=n_shares).tolist()
+            self._shares = ((epoch, n_shares), rows[order].split(sizes))
+        return self._shares[1][share]
+
+
+growing_rows.register(DeviceCodes, DeviceGrowingRows)

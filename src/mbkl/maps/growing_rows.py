@@ -1,0 +1,362 @@
+"""The rows that ferns grow on: where their scores stand, and the residuals that are left.
+
+What goes in and comes out of each step is small: a fern goes in, and sums over its cells or a
+sample of the rows come out. So the rows may be here with codes in memory or in files, on a
+device, or in parts on the workers of a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.rows import GOLDEN, scramble
+from mbkl.engine.twins import Twins
+from mbkl.maps.level_order import N_CODES, OrderedLevels
+from mbkl.maps.newton_steps import newton_steps
+from mbkl.maps.objectives import Objective
+
+# Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
+SAMPLE_UNIT = 4
+# Losses of held-out rows are added up in steps of this.
+UNIT_OF_LOSS = 2.0**-20
+
+
+class Level(NamedTuple):
+    """Which features are asked for the stump of a level, and how coarse their codes are.
+
+    Parameters
+    ----------
+    asked : ndarray of shape (n_asked,)
+    shifts, moves : ndarray of shape (n_asked,)
+        See `Twins.level_gains`.
+    n_bins : int
+        Largest number of codes that are left, but for what they are moved by.
+    """
+
+    asked: NDArray[np.intp]
+    shifts: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    n_bins: int
+
+
+class Chosen(NamedTuple):
+    """The stumps of a fern.
+
+    Parameters
+    ----------
+    features, cuts, members : ndarray
+        See `Twins.fern_cells`.
+    usual : ndarray of shape (depth,)
+        On which side most rows are: levels that were not seen go with them.
+    gains : ndarray of shape (depth, n_asked)
+        What the best stump of each feature that was asked would collect.
+    """
+
+    features: NDArray[np.intp]
+    cuts: NDArray[np.int64]
+    members: NDArray[np.bool_]
+    usual: NDArray[np.bool_]
+    gains: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GrowthSample:
+    """Rows on which the stumps of a fern are chosen.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_rows)
+    residuals : ndarray of shape (n_rows, n_columns)
+        Gradients above, curvatures below, in 64 bits.
+    loops : Twins or Compiled
+        What computes with these.
+    """
+
+    codes: Any
+    residuals: Any
+    loops: Twins
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.residuals)
+
+    def choose(
+        self,
+        n_codes: NDArray[np.int64],
+        levels: list[Level],
+        ridge: float,
+        is_category: NDArray[np.bool_],
+        generator,
+    ) -> Chosen:
+        """Return the stump of each level: those that collect most gradient.
+
+        Parameters
+        ----------
+        n_codes : ndarray of shape (n_features,)
+        levels : list of Level
+        ridge : float
+        is_category : ndarray of shape (n_features,)
+        generator : Generator
+        """
+        codes, residuals, loops = self.codes, self.residuals, self.loops
+        order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
+        categories = np.flatnonzero(is_category)
+        in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
+        ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
+        stumps, collected = [], []
+        for asked, shifts, moves, _ in levels:
+            if categories.size:
+                ranks[categories] = in_order.ranks(order, residuals, starts, generator)
+                codes = in_order.put_in_order(ranks[categories])
+            bins = (n_codes[asked], shifts, moves)
+            gains = loops.level_gains(codes[asked], order, residuals, starts, *bins, ridge)
+            collected.append(gains.max(axis=1))
+            place, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            best = int(asked[place])
+            # A cut above the last code divides nothing.
+            cut = int(min(((cut + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2))
+            is_usual = 2 * np.count_nonzero(codes[best] > cut) > self.n_rows
+            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
+            order, residuals, starts = loops.divide_cells(
+                codes[best], cut, order, residuals, starts
+            )
+        features, cuts, members, usual = (np.array(each) for each in zip(*stumps, strict=True))
+        return Chosen(features, cuts, members, usual, np.array(collected))
+
+
+class GrowingRows:
+    """Rows here, or those of one worker.
+
+    Parameters
+    ----------
+    codes : Codes
+        Of one byte.
+    objective : Objective
+    y : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+        Their mean is one.
+    keys : ndarray of shape (n_rows,)
+        What is random about a row depends on its key alone.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        codes: Codes,
+        objective: Objective,
+        y: NDArray,
+        weights: NDArray[np.float64],
+        keys: NDArray[np.uint64],
+        seed: int,
+    ) -> None:
+        self._codes, self._loops, self._objective = codes, codes.loops, objective
+        self._y, self._weights, self._keys = y, weights.astype(np.float32), keys
+        self._seed = seed
+        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        self._held_out = np.zeros(self.n_rows, dtype=bool)
+        self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
+        self._cells = np.empty(self.n_rows, dtype=np.uint16)
+        self._levels: Any = None
+
+    def hold_out(self, share: float) -> int:
+        """Let about such a share of the rows take no part; return how many these are."""
+        self._held_out = draw(self._keys, 2 * self._seed + 1) < np.uint64(share * 2**32)
+        self._shares = (None, [])
+        return int(self._held_out.sum())
+
+    def start(self) -> NDArray[np.float32]:
+        """Return the best constant for the rows that take part."""
+        return self._objective.start(self._y, self.training_weights())
+
+    def training_weights(self) -> NDArray[np.float64]:
+        """Return the weights, zero for rows that take no part."""
+        return np.where(self._held_out, 0.0, self._weights)
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        """Set all scores to a constant."""
+        self._leading = self._held_out.astype(np.uint8)
+        self._scores = np.tile(intercept, (self.n_rows, 1))
+        self._packed = np.empty(self._scores.shape, dtype=np.int32)
+
+    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
+        """Add the table of the fern filled last to the scores; compute the residuals anew.
+
+        Parameters
+        ----------
+        units : (float32, float32)
+            Steps of one, of gradients and curvatures.
+        table : ndarray of shape (n_cells, n_columns) or None
+
+        Returns
+        -------
+        largest : ndarray of shape (2,)
+            Bounds of gradients and curvatures times weights.
+        """
+        both = None if table is None else np.concatenate([table, table])
+
+        def refresh(start: int, stop: int) -> tuple[float, float]:
+            rows = slice(start, stop)
+            scores, weights = self._scores[rows], self._weights[rows]
+            if both is not None:
+                self._loops.add_table(self._cells[rows], both, scores)
+            gradient, curvature = self._objective.derivatives(scores, self._y[rows])
+            self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
+            heaviest = float(weights.max(initial=0.0))
+            return (
+                float(np.abs(gradient).max(initial=0.0)) * heaviest,
+                float(curvature.max(initial=0.0)) * heaviest,
+            )
+
+        found = self._loops.over_blocks(refresh, self.n_rows)
+        return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
+
+    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
+        """Return the sums of gradients and curvatures in the cells of a fern.
+
+        Parameters
+        ----------
+        features, cuts, members : ndarray
+            See `Twins.fern_cells`.
+
+        Returns
+        -------
+        sums : ndarray of shape (2 * n_cells, n_columns, 2)
+            Of the rows that take part, then of those that do not.
+        """
+        self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
+        n_cells = 2 ** (len(features) + 1)
+        return self._loops.histogram_packed(self._cells, self._packed, n_cells)
+
+    def table(
+        self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return the table of a fern, and what its levels gain on rows that take no part.
+
+        Parameters
+        ----------
+        features, cuts, members : ndarray
+            See `Twins.fern_cells`.
+        units : ndarray of shape (2,)
+            See `refresh`.
+        ridge : float
+            Added to the curvature of each cell.
+        rate : float
+            Share of a Newton step.
+        """
+        return table_of(self.fill(features, cuts, members), units, ridge, rate)
+
+    def watch(self, levels: Codes) -> int:
+        """Take codes of categories with more levels than a byte has; return how many these are."""
+        # Cells of rows that take part, and of those that do not, are numbered in two bytes.
+        most = int(np.diff(levels.offsets).max(initial=0))
+        is_here = isinstance(levels, DenseCodes) and 2 * most <= 2**16
+        self._levels = levels if is_here else None
+        return levels.n_groups if is_here else 0
+
+    def fill_levels(self, group: int) -> NDArray[np.int64]:
+        """Return the sums in the cells of a category; see `fill`."""
+        levels = self._levels
+        first, last = levels.offsets[group : group + 2]
+        n_cells = int(last - first)
+        self._cells[:] = levels.values[group]
+        self._cells += np.uint16(n_cells) * self._leading
+        return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
+
+    def held_out_loss(self) -> float:
+        """Return the sum of the losses of the rows that take no part."""
+        rows = np.flatnonzero(self._held_out)
+        losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
+        # Integers: their sum does not depend on the order of the rows.
+        integers = np.rint(losses.astype(np.float64) / UNIT_OF_LOSS).astype(np.int64)
+        return float(integers.sum()) * UNIT_OF_LOSS
+
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        """Return scores and y of the rows that take no part, where y are numbers."""
+        rows = np.flatnonzero(self._held_out if self._objective.is_numeric else [])
+        return self._scores[rows], self._y[rows]
+
+    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
+        """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._residuals(rows, columns)
+        self._magnitudes = _magnitudes(gradient, curvature)
+        return np.array([rows.size, self._magnitudes.sum()])
+
+    def sample(
+        self,
+        number: int,
+        n_shares: int,
+        features: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        chance: float | None,
+    ) -> GrowthSample:
+        """Draw rows of a share in proportion to their residuals, and weigh these accordingly.
+
+        Parameters
+        ----------
+        number, n_shares : int
+            The rows that take part are divided in shares, by chance and anew in each epoch.
+        features, columns : ndarray
+            Which codes and residuals to return.
+        chance : float or None
+            That of a residual of magnitude one; None takes all rows.
+        """
+        rows = self._share(number, n_shares)
+        gradient, curvature = self._residuals(rows, columns)
+        if chance is not None:
+            own = self._magnitudes * chance
+            draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
+            drawn = np.flatnonzero(draws < own * 2**32)
+            rows, own = rows[drawn], np.minimum(own[drawn, None], 1.0)
+            gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
+        gradient = np.rint(gradient / SAMPLE_UNIT).astype(np.int64)
+        residuals = (gradient << 32) + np.rint(curvature / SAMPLE_UNIT).astype(np.int64)
+        return GrowthSample(self._codes.take_some(features, rows), residuals, self._loops)
+
+    def _residuals(self, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        packed = self._packed[rows][:, columns].astype(np.int64)
+        return packed >> 16, packed & 0xFFFF
+
+    def _share(self, number: int, n_shares: int) -> NDArray[np.intp]:
+        """Return the rows of a share; each row is in one share of an epoch."""
+        epoch, share = divmod(number, n_shares)
+        if n_shares == 1:
+            epoch = 0
+        if self._shares[0] != (epoch, n_shares):
+            rows = np.flatnonzero(~self._held_out)
+            draws = draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
+            shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
+            ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
+            by_share = np.split(rows[np.argsort(shares, kind="stable")], ends)
+            self._shares = ((epoch, n_shares), by_share)
+        return self._shares[1][share]
+
+
+@singledispatch
+def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int) -> Any:
+    """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
+    return GrowingRows(codes, objective, y, weights, keys, seed)
+
+
+def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[np.float64]]:
+    """Return the table that sums of all rows give, see `GrowingRows.table`."""
+    taking_part, held_out = np.split(sums / units, 2)
+    step, gains = newton_steps(taking_part, held_out, ridge)
+    return (rate * step).astype(np.float32), gains
+
+
+def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """Return a number below 2^32 for each row, of its key and the salt alone."""
+    with np.errstate(over="ignore"):
+        return scramble(keys + np.uint64(salt) * GOLDEN) >> np.uint64(32)
+
+
+def _magnitudes(gradient, curvature) -> NDArray[np.int64]:
+    """Return the size of the residuals of each row; at least one."""
+    return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1

@@ -1,0 +1,169 @@
+"""Numbers as targets, on a scale of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mbkl.engine.arrays import Values, exact_sum, group_totals, look_up, to_fixed_point
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the levels of y stand for, where y is no class: y is the place of a number among all.
+
+    Like a class, that place is whole, depends neither on the order of the rows nor on the unit of
+    the numbers, and is the same for equal rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_levels, n_columns)
+        The numbers of each level, so that the loss of the best constant is of the order of one.
+    loss : {"squared_error", "absolute_error", "quantile", "poisson"}
+    quantile : float
+    shift, unit : ndarray of shape (n_columns,)
+        The numbers as they were given are shift + unit * values.
+    """
+
+    values: Array
+    loss: str
+    quantile: float
+    shift: Array
+    unit: Array
+
+    @classmethod
+    def of(
+        cls, y: NDArray, weights: Array, loss: str, quantile: float = 0.5
+    ) -> tuple[Numbers, NDArray[np.intp]]:
+        """Return the numbers, and the level of each row.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,) or (n_rows, n_columns)
+        weights : ndarray of shape (n_rows,)
+        loss, quantile
+            See the class.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> numbers, levels = Numbers.of(np.array([3.0, 1.0, 3.0]), np.ones(3), "absolute_error")
+        >>> numbers.values.ravel(), levels, numbers.shift, numbers.unit
+        (array([-3.,  0.]), array([1, 0, 1]), array([3.]), array([0.66666667]))
+        """
+        columns = y.reshape(len(y), -1).astype(np.float64)
+        if columns.shape[1] == 1:
+            levels, place = np.unique(columns, return_inverse=True)
+            levels = levels[:, None]
+        else:
+            levels, place = np.unique(columns, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        return cls.of_levels(levels, place, weights, loss, quantile), place
+
+    @classmethod
+    def of_levels(
+        cls, levels: Array, y: Values, weights: Values, loss: str, quantile: float = 0.5
+    ) -> Numbers:
+        """Return the numbers of which the level of each row is known.
+
+        Parameters
+        ----------
+        levels : ndarray of shape (n_levels, n_columns)
+            All different ones, in order.
+        y, weights : arrays of shape (n_rows,)
+            Here, or in parts on the workers of a cluster.
+        loss, quantile
+            See the class.
+        """
+        numbers = cls(levels, loss, quantile, np.zeros(levels.shape[1]), np.ones(levels.shape[1]))
+        return numbers._standardised(y, weights)
+
+    def _standardised(self, y: Values, weights: Values) -> Numbers:
+        # Powers of two keep numbers of any size within range, and their bits.
+        _, exponent = np.frexp(np.abs(self.values).max(axis=0))
+        levels = np.ldexp(self.values, -exponent)
+        rows, total = look_up(levels, y), exact_sum(weights[:, None])
+        is_constant = levels.min(axis=0) == levels.max(axis=0)
+        if self.loss == "poisson":
+            mean = exact_sum(weights[:, None] * rows) / total
+            shift, unit = np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
+        elif self.loss == "squared_error":
+            shift = exact_sum(weights[:, None] * rows) / total
+            shift = np.where(is_constant, levels[0], shift)
+            unit = np.sqrt(exact_sum(weights[:, None] * (rows - shift) ** 2) / total)
+        else:
+            shift = quantiles_of_levels(levels, y, weights, 0.5)
+            unit = exact_sum(weights[:, None] * abs(rows - shift)) / total
+        unit = np.where(unit > 0, unit, 1.0)
+        values = (levels - shift) / unit
+        with np.errstate(under="ignore"):
+            shift, unit = np.ldexp(shift, exponent), np.ldexp(unit, exponent)
+        return Numbers(values, self.loss, self.quantile, shift, unit)
+
+    def of_rows(self, y: Values) -> Values:
+        """Return the numbers of rows with these levels."""
+        return look_up(self.values, y)
+
+    def quantiles(self, y: Values, weights: Values) -> Array:
+        """Return what the loss would predict for all rows alike, if it is one of quantiles."""
+        return quantiles_of_levels(self.values, y, weights, self.level)
+
+    @property
+    def n_columns(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def level(self) -> float:
+        """The quantile that the loss stands for."""
+        return self.quantile if self.loss == "quantile" else 0.5
+
+    def given(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return weights and intercepts for the numbers as they were given.
+
+        Counts have scores that are logarithms.
+        """
+        if self.loss == "poisson":
+            return weights, intercept + np.log(self.unit)
+        return weights * self.unit, intercept * self.unit + self.shift
+
+
+def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
+    """Return for each level the smallest number of each column that so much weight is up to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns, weights = np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0])
+    >>> weighted_quantiles(columns, weights, np.array([0.5, 0.6])).ravel()
+    array([2., 9.])
+    """
+    return _quantiles(columns, to_fixed_point(weights[:, None])[0][:, 0], levels)
+
+
+def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float) -> Array:
+    """Return the same of rows of which only the level is known, wherever they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantiles_of_levels(np.array([[1.0], [9.0]]), np.array([0, 1, 1]), np.ones(3), 0.5)
+    array([9.])
+    """
+    integers, _ = to_fixed_point(weights[:, None])
+    mass = group_totals(integers[:, 0], y, len(levels))
+    return _quantiles(levels, mass, np.array([level]))[0]
+
+
+def _quantiles(columns: Array, mass: NDArray[np.int64], levels: Array) -> Array:
+    found = np.empty((levels.size, columns.shape[1]))
+    for position, column in enumerate(columns.T):
+        order = np.argsort(column, kind="stable")
+        up_to = np.cumsum(mass[order])
+        # A level that is met but for rounding is met.
+        places = np.searchsorted(up_to, (levels - 1e-12) * float(up_to[-1]), side="left")
+        found[:, position] = column[order[np.minimum(places, column.size - 1)]]
+    return found

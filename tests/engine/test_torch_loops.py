@@ -1,0 +1,132 @@
+"""Loops over ferns in Torch and in Triton, beside their twins in NumPy."""
+
+import importlib.util
+import os
+
+import numpy as np
+import pytest
+
+from mbkl.engine import torch_loops
+from mbkl.engine.device import Device, place_ferns
+from mbkl.engine.rows import ArrayRows
+from mbkl.engine.torch_loops import Bins
+from mbkl.engine.twins import TWINS
+from mbkl.maps import Ferns
+from mbkl.maps.newton_steps import newton_steps
+
+torch = pytest.importorskip("torch", reason="Torch is not installed.")
+
+# Triton runs on a GPU, or anywhere when it interprets.
+HAS_TRITON = importlib.util.find_spec("triton") is not None and (
+    torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1"
+)
+PLACE = "cuda" if torch.cuda.is_available() else "cpu"
+N_CODES = np.array([256, 100, 3, 256, 17])
+
+
+@pytest.fixture(params=["torch", "triton"])
+def loops(request):
+    if request.param == "torch":
+        return torch_loops
+    if not HAS_TRITON:
+        pytest.skip("There is no Triton, or no GPU for it; TRITON_INTERPRET=1 needs none.")
+    from mbkl.engine import triton_loops
+
+    return triton_loops
+
+
+def place(array):
+    return torch.as_tensor(array, device=PLACE)
+
+
+def codes_of(n_rows, seed=0):
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, N_CODES[:, None], size=(5, n_rows)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_sums_in_the_cells_of_a_fern(loops, n_columns):
+    n_rows, generator = 700, np.random.default_rng(1)
+    codes, leading = codes_of(n_rows), (generator.random(n_rows) < 0.1).astype(np.uint8)
+    gradient = generator.integers(-(2**15) + 1, 2**15, size=(n_rows, n_columns), dtype=np.int32)
+    curvature = generator.integers(2**15, size=(n_rows, n_columns), dtype=np.int32)
+    packed = (gradient << 16) + curvature
+    stumps = np.array([[0, 1, 4], [100, 50, 9]], dtype=np.int32)
+    cells = np.empty(n_rows, dtype=np.uint16)
+    TWINS.fern_cells(codes, *stumps, np.zeros((3, 256), dtype=bool), leading, cells)
+    own_cells = place(np.empty(n_rows, dtype=np.int32))
+    arguments = [place(each) for each in (codes, stumps, leading, packed)]
+    found = loops.fern_sums(*arguments, own_cells)
+    np.testing.assert_array_equal(own_cells.cpu().numpy(), cells)
+    np.testing.assert_array_equal(found.cpu(), TWINS.histogram_packed(cells, packed, 16))
+
+
+@pytest.mark.parametrize("at_once", [100, 32_000_000])
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("shift", [0, 3])
+def test_gains_of_levels_and_the_cells_they_divide(loops, shift, n_columns, at_once, monkeypatch):
+    monkeypatch.setattr(torch_loops, "_AT_ONCE", at_once)
+    n_rows, generator = 400, np.random.default_rng(2)
+    codes, cell = codes_of(n_rows), np.sort(generator.integers(4, size=n_rows))
+    gradient = generator.integers(-1000, 1000, size=(n_rows, n_columns))
+    residuals = (gradient << 32) + generator.integers(1000, size=(n_rows, n_columns))
+    shifts = np.where(N_CODES > 50, shift, 0)
+    moves = generator.integers(0, 2**shifts)
+    starts = np.searchsorted(cell, np.arange(5))
+    order = np.arange(n_rows)
+    expected = TWINS.level_gains(codes, order, residuals, starts, N_CODES, shifts, moves, 3.3)
+    lengths = ((N_CODES - 1 + moves) >> shifts) + 1
+    asked = np.array([4, 0, 1, 3])
+    numbers = np.stack([np.arange(5), N_CODES, lengths, shifts, moves])[:, asked]
+    bins = Bins(place(numbers.copy("C")), int(lengths.max()))
+    cells, ridge = place(cell.astype(np.int32)), place(np.float64(3.3))
+    found = loops.level_gains(place(codes), cells, 4, place(residuals), bins, ridge)
+    expected = expected[asked, : bins.width]
+    np.testing.assert_allclose(found.cpu(), expected, rtol=1e-12)
+    feature, cut = loops.divide_cells(place(codes), found.argmax(), bins, cells).tolist()
+    best, code = divmod(int(expected.argmax()), bins.width)
+    best = asked[best]
+    wanted = min(((code + 1) << shifts[best]) - moves[best] - 1, N_CODES[best] - 2)
+    assert (feature, cut) == (best, wanted)
+    np.testing.assert_array_equal(cells.cpu(), 2 * cell + (codes[best] > cut))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_newton_steps(loops, depth, n_columns):
+    sums = np.random.default_rng(0).integers(0, 1000, size=(2 << depth, n_columns, 2))
+    sums[..., 0] -= 500
+    sums[1] = 0
+    units = np.array([16.0, 0.5])
+    steps, gains = newton_steps(*np.split(sums / units, 2), 0.7)
+    found, gained = loops.newton_steps(place(sums), units, 0.7)
+    np.testing.assert_allclose(found.cpu(), steps, rtol=1e-12)
+    np.testing.assert_allclose(gained.cpu(), gains, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        Ferns(depth=3),
+        Ferns(depth=12, max_cells=16),
+        Ferns(depth=9, distribution="fixed", max_cells=65_536),
+        Ferns(depth=64, distribution="fixed", max_cells=256),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("n_columns", [1, 3, 40])
+def test_ferns_on_rows(loops, family, n_columns, monkeypatch):
+    monkeypatch.setattr(torch_loops, "_AT_ONCE", 3_000)
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 5))
+    X[generator.random(X.shape) < 0.1] = np.nan
+    maps, codes = family.fit_codes(ArrayRows(X), np.ones(200), 30, 0)
+    tables = generator.normal(size=(maps.cells.n_cells, n_columns))
+    device = Device(PLACE)
+    placed = place_ferns(maps, device)
+    values = device.empty_codes(maps.n_maps, 200, maps.numbers.dtype)
+    loops.fern_codes(place(X), placed, values)
+    np.testing.assert_array_equal(values.cpu(), codes.values)
+    scores = torch.zeros((200, n_columns), dtype=torch.float64, device=PLACE)
+    loops.fern_scores(place(X), placed, place(tables), scores)
+    np.testing.assert_allclose(scores.cpu(), maps.score(ArrayRows(X), tables), atol=1e-12)

@@ -1,0 +1,144 @@
+"""Growth on a device: the rows, draws and sums of growth on the CPU, and nearly its scores."""
+
+import numpy as np
+import pytest
+
+from mbkl.engine.device import Device, DeviceCodes, DeviceRows
+from mbkl.engine.rows import ArrayRows
+from mbkl.maps import GrownFerns
+from mbkl.maps.device_growth import DeviceGrowingRows
+from mbkl.maps.fine_stumps import fine_stumps
+from mbkl.maps.growing_rows import GrowingRows, growing_rows
+from mbkl.maps.growth import _level
+from mbkl.maps.objectives import HingeLoss, LogLoss
+
+torch = pytest.importorskip("torch", reason="Torch is not installed.")
+
+
+def sample(n_rows=400, n_classes=2, missing=0.1, seed=0):
+    generator = np.random.default_rng(seed)
+    X = np.round(generator.normal(size=(n_rows, 5)) * 64) / 64
+    y = 1 * (X[:, 0] * X[:, 1] > 0) + generator.integers(max(n_classes - 1, 1), size=n_rows)
+    X[generator.random(X.shape) < missing] = np.nan
+    weights = generator.integers(1, 4, size=n_rows).astype(float)
+    return X, y, weights
+
+
+def pair(objective, n_classes, seed=3):
+    """Return the same growing rows here and on a device."""
+    X, y, weights = sample(n_classes=n_classes)
+    found = []
+    for rows in (ArrayRows(X), DeviceRows(X, Device("cpu"))):
+        _, codes = fine_stumps(rows, weights, seed)
+        keys = rows.keys_apart(y, weights, seed)
+        found.append(growing_rows(codes, objective, y, weights / weights.mean(), keys, seed))
+    return found
+
+
+OBJECTIVES = [(LogLoss(2), 2), (LogLoss(4), 4), (HingeLoss(2), 2), (HingeLoss(12), 12)]
+
+
+def test_codes_decide_where_rows_grow():
+    here, there = pair(LogLoss(2), 2)
+    assert isinstance(here, GrowingRows)
+    assert isinstance(there, DeviceGrowingRows)
+    assert growing_rows.dispatch(DeviceCodes) is DeviceGrowingRows
+
+
+@pytest.mark.parametrize(("objective", "n_classes"), OBJECTIVES, ids=repr)
+def test_every_step_is_that_of_the_cpu(objective, n_classes):
+    here, there = pair(objective, n_classes)
+    assert there.hold_out(0.2) == here.hold_out(0.2) > 0
+    np.testing.assert_array_equal(there._leading.numpy(), here._held_out)
+    intercept = here.start()
+    np.testing.assert_allclose(there.start(), intercept, rtol=1e-6)
+    for rows in (here, there):
+        rows.begin(intercept)
+    units = (np.float32(2**12), np.float32(2**11))
+    np.testing.assert_allclose(there.refresh(units, None), here.refresh(units, None), rtol=1e-6)
+    assert there.held_out_loss() == pytest.approx(here.held_out_loss(), rel=1e-6)
+    stumps = np.array([0, 2, 1]), np.array([40, 100, 7]), np.zeros((3, 256), dtype=bool)
+    np.testing.assert_allclose(there.fill(*stumps), here.fill(*stumps), atol=len(here._y))
+    np.testing.assert_array_equal(there._cells.numpy(), here._cells)
+    filling = (*stumps, np.array(units, dtype=float), 2.0, 0.1)
+    for found, expected in zip(there.table(*filling), here.table(*filling), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+    table = np.random.default_rng(0).normal(size=(8, objective.n_columns)).astype(np.float32)
+    placed = torch.as_tensor(table)
+    np.testing.assert_allclose(there.refresh(units, placed), here.refresh(units, table), rtol=1e-5)
+    np.testing.assert_array_equal(there._scores.numpy(), here._scores)
+    assert there.held_out_loss() == pytest.approx(here.held_out_loss(), rel=1e-5)
+
+
+@pytest.mark.parametrize("n_shares", [1, 3])
+@pytest.mark.parametrize("chance", [None, 1e-4])
+def test_samples_and_what_is_chosen_on_them(n_shares, chance):
+    here, there = pair(LogLoss(4), 4)
+    for rows in (here, there):
+        rows.hold_out(0.1)
+        rows.begin(np.zeros(4, np.float32))
+        rows.refresh((np.float32(2**12), np.float32(2**12)), None)
+    # Sigmoids and exponentials differ in their last bits.
+    there._packed = torch.as_tensor(here._packed)
+    features, columns = np.array([0, 1, 3]), np.array([0, 2])
+    n_codes = np.diff(here.offsets)[features]
+    for number in (0, 1, 4):
+        size = here.size_of_share(number, n_shares, columns)
+        np.testing.assert_array_equal(there.size_of_share(number, n_shares, columns), size)
+        arguments = (number, n_shares, features, columns, chance)
+        own, other = here.sample(*arguments), there.sample(*arguments)
+        assert own.n_rows == other.n_rows > 0
+        np.testing.assert_array_equal(other.codes.numpy(), own.codes)
+        np.testing.assert_array_equal(other.residuals.numpy(), own.residuals)
+        generator = np.random.default_rng(0)
+        for asked in (np.arange(3), np.array([0, 2])):
+            some = [_level(asked, n_codes, own.n_rows >> level, generator) for level in range(5)]
+            rest = (some, 0.7, np.zeros(3, dtype=bool), generator)
+            found, expected = (each.choose(n_codes, *rest) for each in (other, own))
+            np.testing.assert_array_equal(found.features, expected.features)
+            np.testing.assert_array_equal(found.cuts, expected.cuts)
+            # Cells of single rows, which the CPU leaves out, collect the same from all features.
+            gains = (each.gains - each.gains[:, :1] for each in (found, expected))
+            np.testing.assert_allclose(*gains, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 12])
+@pytest.mark.parametrize("validation_share", [0.0, 0.1])
+def test_scores_are_near_those_of_the_cpu(n_classes, validation_share):
+    X, y, weights = sample(500, n_classes)
+    family = GrownFerns(depth=4, validation_share=validation_share)
+    scores = []
+    for rows in (ArrayRows(X), DeviceRows(X, Device("cpu"))):
+        maps = family.grow(rows, y, int(y.max()) + 1, weights, 8, 0)
+        scores.append(maps.intercept + maps.score(rows, maps.path))
+    np.testing.assert_allclose(*scores, atol=0.02)
+    assert np.median(np.abs(scores[0] - scores[1])) < 1e-4
+
+
+@pytest.mark.parametrize("objective", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
+    """What a recording starts is what was run before it, on the same tensors."""
+    X, y, weights = sample(500, n_classes)
+    family = GrownFerns(depth=4, objective=objective)
+    rows = DeviceRows(X, Device("cpu"))
+    arguments = (y, int(y.max()) + 1, weights, 12, 0)
+    expected = family.grow(rows, *arguments)
+    n_recorded, n_replayed = [], []
+
+    def record(self, run):
+        n_recorded.append(1)
+        result = torch.zeros_like(run())
+
+        def replay():
+            n_replayed.append(1)
+            result.copy_(run())
+
+        return replay, result
+
+    monkeypatch.setattr(Device, "can_record", True)
+    monkeypatch.setattr(Device, "record", record)
+    found = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    assert len(n_replayed) > 3 * len(n_recorded) > 0
+    np.testing.assert_array_equal(found.thresholds, expected.thresholds)
+    np.testing.assert_array_equal(found.path, expected.path)

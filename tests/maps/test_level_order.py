@@ -1,0 +1,48 @@
+"""The order of levels in grown ferns."""
+
+import numpy as np
+
+from mbkl.engine.twins import TWINS
+from mbkl.maps import level_order
+from mbkl.maps.level_order import N_CODES, OrderedLevels
+
+
+class Always:
+    """A generator of which all levels are told apart."""
+
+    def random(self, shape):
+        return np.zeros(shape)
+
+
+def packed(gradient, curvature):
+    return (np.asarray(gradient, np.int64) << 32) + np.asarray(curvature, np.int64)
+
+
+def test_levels_are_in_the_order_of_their_residuals():
+    codes = np.array([[0, 1, 2, 0, 1, 2], [5, 5, 5, 5, 5, 5]], dtype=np.uint8)
+    residuals = packed([[-50], [90], [10], [-50], [90], [10]], np.full((6, 1), 10))
+    levels = OrderedLevels(codes, np.array([0]), np.array([3, 6]), 1.0, TWINS)
+    ranks = levels.ranks(np.arange(6), residuals, np.array([0, 6]), Always())
+    assert ranks.shape == (1, N_CODES)
+    assert ranks[0, :3].tolist() == [0, 2, 1]  # and codes not in use come after them
+    ordered = levels.put_in_order(ranks)
+    np.testing.assert_array_equal(ordered[0], ranks[0, codes[0]])
+    np.testing.assert_array_equal(ordered[1], codes[1])
+
+
+def test_what_the_cells_explain_does_not_count():
+    codes = np.array([[0, 1, 0, 1]], dtype=np.uint8)
+    # All that differs between the levels, in sum, is the cell that their rows are in.
+    residuals = packed([[101], [100], [-101], [-100]], np.full((4, 1), 100))
+    levels = OrderedLevels(codes, np.array([0]), np.array([2]), 1e-9, TWINS)
+    starts = np.array([0, 2, 4])
+    gradient, _ = level_order._beyond_cells(residuals, starts, 1e-9)
+    assert np.abs(gradient).max() <= 1
+    assert levels.ranks(np.arange(4), residuals, starts, Always()).shape == (1, N_CODES)
+
+
+def test_several_scores_are_looked_at_along_their_leading_direction():
+    steps = np.array([[1.0, 1.1], [-2.0, -1.9], [0.2, -0.2]])
+    along = level_order._along(steps, np.ones((3, 2)))
+    assert np.argsort(along).tolist() == [1, 2, 0]
+    assert level_order._along(np.zeros((3, 2)), np.ones((3, 2))).tolist() == [0, 0, 0]

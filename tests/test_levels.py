@@ -1,0 +1,178 @@
+"""Levels of frames as numbers."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from mbkl.levels import chosen_columns, counts_of, learn_levels, numbers_as_levels, to_numbers
+
+
+def learned(X, wanted="from_dtype"):
+    return learn_levels(X, wanted, list(X.columns))
+
+
+FRAME = pd.DataFrame(
+    {
+        "age": [31, 52, 8],
+        "town": ["Rome", None, "Bonn"],
+        "member": [True, False, True],
+        "maybe": pd.array([True, None, False], dtype="boolean"),
+        "size": pd.Categorical(["S", "L", None], categories=["S", "M", "L"], ordered=True),
+        "rooms": pd.array([1, None, 3], dtype="Int64"),
+        "grade": pd.Categorical([2.0, 1.0, 2.0]),
+    }
+)
+LEVELS = [None, ["Bonn", "Rome"], [False, True], [False, True], ["S", "L"], None, [1, 2]]
+NUMBERS = [
+    [31, 1, 1, 1, 0, 1, 1],
+    [52, np.nan, 0, np.nan, 1, np.nan, 0],
+    [8, 0, 1, 0, np.nan, 3, 1],
+]
+
+
+def test_columns_of_pandas():
+    numbers, levels = learned(FRAME)
+    assert levels == LEVELS
+    np.testing.assert_array_equal(numbers, NUMBERS)
+
+
+def test_columns_of_polars():
+    frame = pl.from_pandas(FRAME.drop(columns="grade"))
+    numbers, levels = learned(frame.with_columns(pl.col("size").cast(pl.Enum(["S", "M", "L"]))))
+    assert levels == LEVELS[:-1]
+    np.testing.assert_array_equal(numbers, np.array(NUMBERS)[:, :-1])
+
+
+def test_categories_of_polars():
+    frame = pl.DataFrame({"a": pl.Series(["x", None, "y"], dtype=pl.Categorical)})
+    numbers, levels = learned(frame)
+    assert levels == [["x", "y"]]
+    np.testing.assert_array_equal(numbers, [[0], [np.nan], [1]])
+
+
+def test_missing_and_new_levels():
+    frame = pd.DataFrame({"town": ["Oslo", "", None, np.nan, "Rome"]})
+    numbers = to_numbers(frame, [["Bonn", "Rome"]])
+    np.testing.assert_array_equal(numbers, [[2], [np.nan], [np.nan], [np.nan], [1]])
+
+
+def test_plain_numbers_are_left_alone():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+    X = np.eye(2)
+    for given in (frame, X, pl.from_pandas(frame)):
+        assert learn_levels(given, "from_dtype", None) == (given, None) or given is X
+        assert to_numbers(given, [None, None]) is given
+    assert learn_levels(X, "from_dtype", None)[1] is None
+
+
+def test_numbers_become_levels_if_asked_for():
+    numbers, levels = learn_levels(np.array([[10.0, 0.1], [30.0, 0.2], [10.0, 0.1]]), [0, 1], None)
+    assert levels == [[10, 30], [float(np.float32(0.1)), float(np.float32(0.2))]]
+    np.testing.assert_array_equal(numbers, [[0, 0], [1, 1], [0, 0]])
+    # float32 and float64 have the same levels.
+    single = np.array([[30.0, 0.2]], dtype=np.float32)
+    np.testing.assert_array_equal(to_numbers(single, levels), [[1, 1]])
+
+
+def test_single_precision_stays():
+    frame = pd.DataFrame({"a": np.ones(2, np.float32), "b": ["x", "y"]})
+    assert learned(frame)[0].dtype == np.float32
+
+
+def test_a_column_of_missing_values_alone():
+    numbers, levels = learned(pd.DataFrame({"a": [None, None]}))
+    assert levels == [[]]
+    assert np.isnan(numbers).all()
+    assert counts_of(levels).tolist() == [1]
+
+
+def test_an_array_of_objects():
+    X = np.array([["a", 1.5], ["b", None]], dtype=object)
+    numbers, levels = learn_levels(X, [0], None)
+    assert levels == [["a", "b"], None]
+    np.testing.assert_array_equal(numbers, [[0, 1.5], [1, np.nan]])
+
+
+def test_objects_that_are_numbers():
+    frame = pd.DataFrame({"a": pd.Series([1, None, 2.5], dtype=object), "b": ["x", "y", "x"]})
+    assert learned(frame)[1] == [None, ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (["a", 1], TypeError, "column 'a' mixes types; make all its values text"),
+        ([datetime.date(2020, 1, 1)] * 2, ValueError, "holds date; turn it to text or numbers"),
+        (pd.to_datetime(["2020-01-01"] * 2), ValueError, "holds Timestamp.*TableEncoder"),
+    ],
+)
+def test_values_that_are_no_levels(values, error, message):
+    with pytest.raises(error, match=message):
+        learned(pd.DataFrame({"a": values}))
+
+
+def test_text_that_is_not_to_be_a_category():
+    with pytest.raises(ValueError, match="column 'town' holds text; name it in categorical_feat"):
+        learned(FRAME[["age", "town"]], None)
+    numbers, levels = learned(FRAME[["age", "member"]], None)
+    assert levels == [None, None]
+    np.testing.assert_array_equal(numbers[:, 1], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("levels", "values", "message"),
+    [
+        (["a", "b"], [1, 2], "holds number, but text in training; convert it to text"),
+        ([1, 2], ["1", "2"], "holds text, but number in training; convert it to number"),
+    ],
+)
+def test_another_kind_of_values_than_in_training(levels, values, message):
+    with pytest.raises(ValueError, match=message):
+        to_numbers(pd.DataFrame({"a": values}), [levels])
+
+
+def test_booleans_may_come_as_numbers():
+    numbers = to_numbers(pd.DataFrame({"a": [1.0, 0.0, np.nan]}), [[False, True]])
+    np.testing.assert_array_equal(numbers[:, 0], [1, 0, np.nan])
+
+
+@pytest.mark.parametrize("wanted", [["b"], [1], [False, True], np.array([1])])
+def test_names_indices_and_masks(wanted):
+    assert chosen_columns(wanted, 2, ["a", "b"]).tolist() == [False, True]
+    assert chosen_columns([], 2, None).tolist() == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "message"),
+    [
+        (["c"], ["a", "b"], "has 'c', which is no column of X; it has a, b"),
+        (["a"], None, "has names, but X has none"),
+        ([True], None, "a mask of 1 booleans, but X has 2 columns"),
+        ([2], None, "has the index 2, but X has the columns 0 to 1"),
+        ([-1], None, "has the index -1"),
+        ([0.5], None, "must be 'from_dtype', None, or a list"),
+        ([[0, 1]], None, "must be 'from_dtype', None, or a list"),
+    ],
+)
+def test_columns_that_do_not_exist(wanted, names, message):
+    with pytest.raises(ValueError, match=message):
+        chosen_columns(wanted, 2, names)
+
+
+def test_sparse_matrices_have_no_categories():
+    X = sparse.csr_array(np.eye(2))
+    assert learn_levels(X, "from_dtype", None)[0] is X
+    with pytest.raises(ValueError, match="needs a dense X or a frame"):
+        learn_levels(X, [0], None)
+
+
+@pytest.mark.parametrize("bound", [0.5, -2.0, 2e6])
+def test_level_numbers_of_rows_that_are_read_by_blocks(bound):
+    ranges = np.array([min(bound, 0.0)]), np.array([bound])
+    with pytest.raises(ValueError, match="no level number; rows that are read by blocks"):
+        numbers_as_levels(ranges, np.array([True]))
+    assert numbers_as_levels((np.array([np.nan]),) * 2, np.array([True])) == [[]]
