@@ -513,9 +513,12 @@ class OfNumbers(BinaryMapsEstimator):
     def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
         names = target_names(y)
         X, y, weights = super()._validate_rows(X, y, sample_weight)
+        self._name_targets(names, y)
+        return X, y, weights
+
+    def _name_targets(self, names: list[str], y) -> None:
         n_outputs = 1 if y.ndim == 1 else y.shape[1]
         self.target_names_ = names if len(names) == n_outputs else default_target_names(n_outputs)
-        return X, y, weights
 
     def _check_targets(self, y: np.ndarray) -> None:
         if self.loss == "poisson" and (y < 0).any():

@@ -16,7 +16,7 @@ from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
 from mbkl.dask.rows import RemoteRows
 from mbkl.engine import choose_loops
-from mbkl.estimator import TrainingRows, estimator, parameter
+from mbkl.estimator import TrainingRows, estimator, parameter, target_names
 from mbkl.extras import require
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.progress import Progress, with_callbacks
@@ -57,6 +57,8 @@ class OnCluster(KernelPredictor):
             raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
         _check_numbers(X)
+        if self._HAS_NUMBERS:
+            self._name_targets(target_names(y), y)
         crew = spread(self._client(), X, y, sample_weight, self._HAS_NUMBERS)
         try:
             self._fit_stores(crew)
