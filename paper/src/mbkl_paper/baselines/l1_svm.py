@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl_paper.baselines import loops
-
 Array = NDArray[np.float64]
 
 
@@ -64,6 +62,8 @@ def l1_svm(
     >>> weights.round(3)
     array([0.875, 0.   ])
     """
+    from mbkl_paper.baselines.loops import sweep_l1  # for those who use it: compiled
+
     generator = np.random.default_rng(seed)
     signs = np.asarray(labels, dtype=np.int8)
     rarer = max(min((signs > 0).sum(), (signs < 0).sum()), 1)
@@ -74,7 +74,7 @@ def l1_svm(
         n_iter += 1
         order = generator.permutation(active)
         stays = np.ones(len(order), dtype=np.bool_)
-        total, largest = loops.sweep_l1(columns, signs, order, C, slack, weights, room, stays)
+        total, largest = sweep_l1(columns, signs, order, C, slack, weights, room, stays)
         first = total if first is None else first
         active, slack = order[stays], largest / len(signs)
         if total <= tol * rarer / len(signs) * first:
