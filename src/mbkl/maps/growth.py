@@ -430,7 +430,8 @@ class Growth:
     def _rate(self) -> float:
         """Share of a Newton step that the next fern takes."""
         larger = np.interp(len(self.ferns) / self._n_ferns, self._LATE, (1.0, self._LARGER))
-        return self.family.rate * float(larger)
+        rate = self.objective.usual_rate if self.family.rate == "auto" else self.family.rate
+        return rate * float(larger)
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
