@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.dask.codes import RemoteCodes
 from mbkl.dask.rows import Node, RemoteRows
-from mbkl.maps.growing_rows import GrowthSample, growing_rows, table_of
+from mbkl.maps.growing_rows import Chosen, Draft, GrowthSample, growing_rows, table_of
 from mbkl.maps.objectives import Objective
 
 
@@ -66,7 +68,11 @@ class RemoteGrowingRows:
     def sample(self, *arguments) -> GrowthSample:
         found = self._crew.call("growing_sample", self._node.key, *arguments)
         codes, residuals = zip(*found, strict=True)
-        return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), self._loops)
+        loops = self._loops.alone
+        return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
+
+    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
+        return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
 
     def _all(self, method: str, *arguments) -> list:
         return self._crew.call("growing", self._node.key, method, *arguments)

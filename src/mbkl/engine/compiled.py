@@ -134,9 +134,25 @@ class Compiled(Twins):
         return scores
 
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
-        if self.n_threads == 1 or len(numbers) == 1:
+        n_others = min(self.n_threads, len(numbers)) - 1
+        if n_others < 1:
             return super().each(task, numbers)
-        return list(_pool(self.n_threads).map(task, numbers))
+        found: list[Any] = [None] * len(numbers)
+        waiting = iter(enumerate(numbers))
+
+        def work() -> None:
+            for place, number in waiting:
+                found[place] = task(number)
+
+        others = [_pool(self.n_threads).submit(work) for _ in range(n_others)]
+        work()
+        for other in others:
+            other.result()
+        return found
+
+    @property
+    def alone(self) -> Compiled:
+        return Compiled()
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((len(groups), len(rows)), dtype=values.dtype)

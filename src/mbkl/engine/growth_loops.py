@@ -189,7 +189,7 @@ def level_gains_one(
 @jit
 def divide_cells(codes, cut, order, residuals, starts, new_order, new_residuals, new_starts):
     """OUT the rows of every cell divided by a cut, those below it first, in their order."""
-    n_cells = starts.shape[0] - 1
+    n_cells, n_columns = starts.shape[0] - 1, residuals.shape[1]
     new_starts[2 * n_cells] = starts[n_cells]
     for cell in range(n_cells):
         first, last = starts[cell], starts[cell + 1]
@@ -202,6 +202,7 @@ def divide_cells(codes, cut, order, residuals, starts, new_order, new_residuals,
             above = codes[order[row]] > cut
             place = right if above else left
             new_order[place] = order[row]
-            new_residuals[place] = residuals[row]
+            for column in range(n_columns):
+                new_residuals[place, column] = residuals[row, column]
             right += above
             left += not above

@@ -208,6 +208,11 @@ class Twins:
         """Return what a task returns for each of some numbers."""
         return [task(number) for number in numbers]
 
+    @property
+    def alone(self) -> Twins:
+        """The same loops in one thread, for a task of `each`."""
+        return self
+
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows in some groups."""
         return values[np.ix_(groups, rows)]

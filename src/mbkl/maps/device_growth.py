@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from mbkl.engine.device import DeviceCodes
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
-from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Level, growing_rows
+from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Draft, Level, growing_rows
 from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
@@ -228,6 +229,9 @@ class DeviceGrowingRows:
         if len(features) < len(codes):
             codes = codes[self._device.place(features)]
         return DeviceSample(codes.index_select(1, rows), residuals, self._device)
+
+    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
+        return [draft.choose() for draft in drafts]
 
     def _choose_held_out(self, mask: Tensor) -> None:
         self._leading = mask.to(self._torch.uint8)

@@ -7,6 +7,7 @@ device, or in parts on the workers of a cluster.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, NamedTuple
@@ -128,6 +129,36 @@ class GrowthSample:
             )
         features, cuts, members, usual = (np.array(each) for each in zip(*stumps, strict=True))
         return Chosen(features, cuts, members, usual, np.array(collected))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A fern whose stumps are to be chosen.
+
+    Parameters
+    ----------
+    sample : GrowthSample
+    features : ndarray of shape (n_features,)
+        Which groups the codes of the sample are of.
+    n_codes : ndarray of shape (n_features,)
+    levels : list of Level
+    ridge : float
+    is_category : ndarray of shape (n_features,)
+    generator : Generator
+    """
+
+    sample: Any
+    features: NDArray[np.intp]
+    n_codes: NDArray[np.int64]
+    levels: list[Level]
+    ridge: float
+    is_category: NDArray[np.bool_]
+    generator: Any
+
+    def choose(self) -> Chosen:
+        """Return its stumps."""
+        sizes = (self.n_codes, self.levels, self.ridge)
+        return self.sample.choose(*sizes, self.is_category, self.generator)
 
 
 class GrowingRows:
@@ -317,7 +348,11 @@ class GrowingRows:
             gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
         gradient = np.rint(gradient / SAMPLE_UNIT).astype(np.int64)
         residuals = (gradient << 32) + np.rint(curvature / SAMPLE_UNIT).astype(np.int64)
-        return GrowthSample(self._codes.take_some(features, rows), residuals, self._loops)
+        return GrowthSample(self._codes.take_some(features, rows), residuals, self._loops.alone)
+
+    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
+        """Return the stumps of several ferns, chosen side by side."""
+        return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
 
     def _residuals(self, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         packed = self._packed[rows][:, columns].astype(np.int64)

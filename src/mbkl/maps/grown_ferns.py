@@ -41,12 +41,13 @@ class GrownFerns(BaseEstimator):
         with at least 6 and at most 14 levels.
     n_ferns : int or "auto", default="auto"
         Largest number of ferns; "auto" is 500, and 300 from 500,000 rows on.
-    rate : float, default=0.1
+    rate : float or "auto", default="auto"
         Share of a Newton step that each fern takes; up to three times as much if growth is still
-        going on after half of all ferns.
+        going on after half of all ferns. "auto" is 0.2 for two classes, and 0.1 elsewhere.
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
-        "auto" is eight for each cell, at least 16,000 and at most 130,000.
+        "auto" is eight for each cell, at least 16,000 and at most 130,000, and at most half of
+        the rows.
     ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
@@ -73,7 +74,7 @@ class GrownFerns(BaseEstimator):
         *,
         depth="auto",
         n_ferns="auto",
-        rate=0.1,
+        rate="auto",
         sample_rows="auto",
         ridge=5.0,
         objective="log_loss",
@@ -110,8 +111,9 @@ class GrownFerns(BaseEstimator):
             if value != "auto" and not isinstance(value, Integral):
                 raise ValueError(f"{name} must be a whole number, got {value!r}.")
         for name in ("rate", "ridge", "validation_share"):
-            if not isinstance(getattr(self, name), Real):
-                raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}.")
+            value = getattr(self, name)
+            if not isinstance(value, Real) and (name, value) != ("rate", "auto"):
+                raise ValueError(f"{name} must be a number, got {value!r}.")
         if self.depth != "auto" and not 1 <= self.depth <= 14:
             raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
         # The curvatures of more rows would not fit in 32 bits.
@@ -123,8 +125,8 @@ class GrownFerns(BaseEstimator):
             raise ValueError(f"n_ferns must be 'auto' or at least 1, got {self.n_ferns!r}.")
         if self.patience < 1:
             raise ValueError(f"patience must be at least 1, got {self.patience!r}.")
-        if not 0 < self.rate <= 1:
-            raise ValueError(f"rate must be above 0 and at most 1, got {self.rate!r}.")
+        if self.rate != "auto" and not 0 < self.rate <= 1:
+            raise ValueError(f"rate must be 'auto' or above 0 and at most 1, got {self.rate!r}.")
         if not self.ridge > 0:
             raise ValueError(f"ridge must be positive, got {self.ridge!r}.")
         if not 0 <= self.validation_share <= 0.5:

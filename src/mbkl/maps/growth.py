@@ -23,7 +23,7 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, GrowingRows, GrowthSample, Level
+from mbkl.maps.growing_rows import SAMPLE_UNIT, Chosen, Draft, GrowingRows, GrowthSample, Level
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 from mbkl.maps.wide_categories import WideCategory
@@ -147,14 +147,15 @@ class Promises:
     def __init__(self, n_features: int) -> None:
         self._shares = np.ones(n_features)
 
-    def draw(self, features: NDArray[np.intp], generator) -> NDArray[np.intp]:
-        """Return the places of some of these features."""
+    def draw(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
+        """Return the places of some of these features, for each level."""
         count = int(np.clip(len(features) // 2, *self._BOUNDS))
         if count >= len(features):
-            return np.arange(len(features))
-        chance = self._shares[features] + self._SMALLEST
-        chance /= chance.sum()
-        return np.sort(generator.choice(len(features), count, replace=False, p=chance))
+            return np.tile(np.arange(len(features)), (depth, 1))
+        # Who comes first in a race where all have a chance: that draws without replacement.
+        times = generator.standard_exponential((depth, len(features)))
+        times /= self._shares[features] + self._SMALLEST
+        return np.sort(np.argpartition(times, count, axis=1)[:, :count], axis=1)
 
     def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
         """Note what the best stump of each feature adds to what was gained without it."""
@@ -180,6 +181,7 @@ class Growth:
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
     _SAMPLE_BOUNDS = (16_000, 130_000)
     _MOST_VALIDATION_ROWS = 50_000
+    _SIDE_BY_SIDE = 4
     # Rows of a sample are drawn from so many times as many.
     _POOL = 4
     # Progress below this share of all progress is none.
@@ -213,6 +215,8 @@ class Growth:
         self.ferns: list[Fern | LevelStep] = []
         self._wide: list[WideCategory] = []
         self.losses: list[float] = []
+        self._waiting: list[Fern] = []
+        self._n_chosen = 0
         self._begin()
         self._ridge = family.ridge * objective.usual_curvature
 
@@ -232,7 +236,8 @@ class Growth:
         """Rows on which the stumps of the next fern are chosen."""
         if self.family.sample_rows != "auto":
             return int(self.family.sample_rows)
-        return int(np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS))
+        wanted = np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS)
+        return int(min(wanted, self._n_training // 2))
 
     @property
     def n_iter(self) -> int:
@@ -287,7 +292,7 @@ class Growth:
         turn = number % (len(self._wide) + 1)
         if turn and self._wide[turn - 1].gain > 0:
             return self._level_step(turn - 1)
-        return self._filled(self._grown(number), self.gains)
+        return self._filled(self._chosen(), self.gains)
 
     def _level_step(self, number: int) -> LevelStep:
         sums = self._rows.fill_levels(number) / self._units
@@ -348,26 +353,43 @@ class Growth:
                 self._wide[step.number].table += step.table
         return [wide for wide in self._wide if wide.table.any()]
 
-    def _grown(self, number: int) -> Fern:
-        """Choose the stumps of a fern, level by level."""
+    def _chosen(self) -> Fern:
+        """Return the next fern, without its table.
+
+        The stumps of several are chosen at once, side by side: what one fern adds to the scores
+        changes little for the next. Their tables are filled one after the other.
+        """
+        if not self._waiting:
+            numbers = range(self._n_chosen, self._n_chosen + self._SIDE_BY_SIDE)
+            self._n_chosen = numbers.stop
+            drafts = [self._draft(number) for number in numbers]
+            for draft, chosen in zip(drafts, self._rows.choose(drafts), strict=True):
+                self._note(draft, chosen)
+                stumps = (draft.features[chosen.features], *chosen[1:4])
+                self._waiting.append(Fern(*stumps, np.empty((0, 0), np.float32)))
+        return self._waiting.pop(0)
+
+    def _draft(self, number: int) -> Draft:
+        """Draw the rows and features of a fern."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
         features, columns = self._some_features(generator), self._some_columns(generator)
         sample, share = self._sampled(number, features, columns)
         # The sums of a sample are smaller than those of all rows: so is the ridge.
         ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
         n_codes = np.diff(self._rows.offsets)[features]
-        levels = []
-        for depth in range(self.gains.depth):
-            asked = self._promises.draw(features, generator)
-            levels.append(_level(asked, n_codes, sample.n_rows >> depth, generator))
+        asked = self._promises.draw(features, self.gains.depth, generator)
+        levels = [
+            _level(own, n_codes, sample.n_rows >> depth, generator)
+            for depth, own in enumerate(asked)
+        ]
         is_category = self._is_category[features]
-        chosen = sample.choose(n_codes, levels, ridge, is_category, generator)
+        return Draft(sample, features, n_codes, levels, ridge, is_category, generator)
+
+    def _note(self, draft: Draft, chosen: Chosen) -> None:
         gained = 0.0
-        for level, gains in zip(levels, chosen.gains, strict=True):
-            self._promises.note(features[level.asked], gains - gained)
+        for level, gains in zip(draft.levels, chosen.gains, strict=True):
+            self._promises.note(draft.features[level.asked], gains - gained)
             gained = gains.max()
-        stumps = (features[chosen.features], chosen.cuts, chosen.members, chosen.usual)
-        return Fern(*stumps, np.empty((0, 0), np.float32))
 
     def _some_features(self, generator) -> NDArray[np.intp]:
         n_features = self._rows.offsets.size - 1
@@ -408,7 +430,8 @@ class Growth:
     def _rate(self) -> float:
         """Share of a Newton step that the next fern takes."""
         larger = np.interp(len(self.ferns) / self._n_ferns, self._LATE, (1.0, self._LARGER))
-        return self.family.rate * float(larger)
+        rate = self.objective.usual_rate if self.family.rate == "auto" else self.family.rate
+        return rate * float(larger)
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
@@ -461,12 +484,12 @@ def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | 
 
 
 def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> Level:
-    """Return how far codes are shifted and moved: no more of them than a cell has rows.
+    """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
 
-    Where cells have few rows most cuts divide them alike; a random move brings every cut up
-    in some fern.
+    Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
+    up some rows; a random move brings every cut up in some fern.
     """
-    most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell, 1)), 4, 8))
+    most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell // 4, 1)), 4, 8))
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
     n_bins = min(int(n_codes.max()), most)
     return Level(asked, shifts, generator.integers(0, 2**shifts), n_bins)

@@ -5,6 +5,7 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     n_columns                 of the scores
     is_numeric                whether y are levels of numbers, not classes
     usual_curvature           of a row and column where all classes are as likely
+    usual_rate                share of a Newton step that suits it
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
@@ -34,6 +35,8 @@ from mbkl.maps.numbers import Numbers
 
 Single = NDArray[np.float32]
 
+SMALL_RATE = 0.1
+
 
 @dataclass(frozen=True)
 class LogLoss:
@@ -62,6 +65,11 @@ class LogLoss:
     @property
     def usual_curvature(self) -> float:
         return (1 - 1 / self.n_classes) / self.n_classes
+
+    @property
+    def usual_rate(self) -> float:
+        # Of two classes half of the ferns are as good (`python -m benchmarks.large sets`).
+        return 0.2 if self.n_classes == 2 else SMALL_RATE
 
     def start(self, y, weights):
         own = y[:, None] == numbers_below(self.n_classes, y)
@@ -116,7 +124,7 @@ class HingeLoss:
     def n_columns(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
 
-    usual_curvature = 2.0
+    usual_curvature, usual_rate = 2.0, SMALL_RATE
 
     def start(self, y, weights):
         labels = self._labels(y)
@@ -151,7 +159,7 @@ class _OfNumbers:
 
     is_numeric = True
     # Of a row at the best constant, about.
-    usual_curvature = 1.0
+    usual_curvature, usual_rate = 1.0, SMALL_RATE
 
     @property
     def n_columns(self) -> int:
