@@ -178,11 +178,9 @@ def _learning(page: Page, collection: Collection) -> None:
 def _kernels(page: Page, collection: Collection, name: str) -> None:
     problem = collection.problems[name]
     data, settings = problem.part(0), problem.settings
-    cell = collection.cells[name, MBKL.name][0]
     kernels = figures.compare(
         data.X_train,
         data.y_train,
-        {"C_kernel": cell.C_kernel or 1.0, "theta_shrinkage": cell.theta_shrinkage or 0.0},
         n_maps=settings.n_maps,
         negatives_per_positive=settings.negatives_per_positive,
         random_state=SEED,
@@ -194,7 +192,7 @@ def _kernels(page: Page, collection: Collection, name: str) -> None:
     notes = [
         "Contrast: by how many standard deviations of pairs of two classes the kernel is larger "
         f"for pairs of one class. Learning θ changes it from {ones:.2f} to {learned:.2f}, on the "
-        "rows that it learned from.",
+        "rows that it learned from; here θ is not moved towards equal weights.",
         "Rows are sorted by class; colours span the 1st to the 99.5th percentile off the diagonal.",
     ]
     page.add(notes=notes)
