@@ -10,7 +10,8 @@ from mbkl.maps.device_growth import DeviceGrowingRows
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
 from mbkl.maps.growth import _level
-from mbkl.maps.objectives import HingeLoss, LogLoss
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -35,7 +36,18 @@ def pair(objective, n_classes, seed=3):
     return found
 
 
+LOSSES_OF_NUMBERS = ["squared_error", "absolute_error", "quantile", "poisson"]
+
+
+def of_numbers(loss, n_columns=1):
+    """Return the objective of numbers with as many levels as the sample has classes."""
+    values = np.random.default_rng(0).poisson(2.0, size=(12, n_columns)) + np.arange(12)[:, None]
+    numbers, _ = Numbers.of(values.astype(float), np.ones(12), loss, 0.7)
+    return objective_of("", 12, numbers)
+
+
 OBJECTIVES = [(LogLoss(2), 2), (LogLoss(4), 4), (HingeLoss(2), 2), (HingeLoss(12), 12)]
+OBJECTIVES += [(of_numbers(loss, 1 + (loss == "poisson")), 12) for loss in LOSSES_OF_NUMBERS]
 
 
 def test_codes_decide_where_rows_grow():
@@ -45,7 +57,9 @@ def test_codes_decide_where_rows_grow():
     assert growing_rows.dispatch(DeviceCodes) is DeviceGrowingRows
 
 
-@pytest.mark.parametrize(("objective", "n_classes"), OBJECTIVES, ids=repr)
+@pytest.mark.parametrize(
+    ("objective", "n_classes"), OBJECTIVES, ids=lambda each: type(each).__name__
+)
 def test_every_step_is_that_of_the_cpu(objective, n_classes):
     here, there = pair(objective, n_classes)
     assert there.hold_out(0.2) == here.hold_out(0.2) > 0
@@ -68,6 +82,8 @@ def test_every_step_is_that_of_the_cpu(objective, n_classes):
     np.testing.assert_allclose(there.refresh(units, placed), here.refresh(units, table), rtol=1e-5)
     np.testing.assert_array_equal(there._scores.numpy(), here._scores)
     assert there.held_out_loss() == pytest.approx(here.held_out_loss(), rel=1e-5)
+    for found, expected in zip(there.held_out_scores(), here.held_out_scores(), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("n_shares", [1, 3])

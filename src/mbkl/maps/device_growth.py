@@ -142,7 +142,8 @@ class DeviceGrowingRows:
     def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
         self._device, self._torch = codes.device, codes.device.torch
         self._values, self._objective, self._seed = codes.values, objective, seed
-        self._y, self._keys = codes.place(y).long(), codes.place(keys)
+        self._levels, self._keys = y, codes.place(keys)
+        self._y = codes.place(objective.of_rows(y) if objective.is_numeric else y.astype(np.int64))
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
@@ -158,6 +159,8 @@ class DeviceGrowingRows:
     def start(self) -> NDArray[np.float32]:
         """Return the best constant for the rows that take part."""
         weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
+        if self._objective.is_numeric:
+            return self._objective.start(self._levels, to_host(weights))
         return self._objective.start(self._y, weights)
 
     def begin(self, intercept: NDArray[np.float32]) -> None:
@@ -165,8 +168,7 @@ class DeviceGrowingRows:
         self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
         self._units = self._scores.new_empty(2)
-        can_record = self._device.can_record and getattr(self._objective, "sends_nothing", False)
-        self._recorded = self._device.repeated(self._residuals_anew, can_record)
+        self._recorded = self._device.repeated(self._residuals_anew, self._device.can_record)
 
     def refresh(self, units: tuple, table: Tensor | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew."""
@@ -198,9 +200,9 @@ class DeviceGrowingRows:
         return self._loss
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        """Return scores and y of rows that take no part, which classes have no use for."""
-        nothing = self._held_out_rows[:0]
-        return to_host(self._scores[nothing]), to_host(self._y[nothing])
+        """Return scores and y of the rows that take no part, where y are numbers."""
+        rows = self._held_out_rows if self._objective.is_numeric else self._held_out_rows[:0]
+        return to_host(self._scores[rows]), self._levels[to_host(rows)]
 
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
