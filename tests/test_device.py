@@ -305,9 +305,7 @@ def test_numbers_grow_and_are_mixed_on_the_device(numbers, monkeypatch, limit):
         for device in ("cpu", "torch")
     )
     assert on_device.grown_share_ == on_cpu.grown_share_ > 0
-    found, expected = (
-        model.predict_interval(X, coverage=0.8) for model in (on_device, on_cpu)
-    )
+    found, expected = (model.predict_interval(X, coverage=0.8) for model in (on_device, on_cpu))
     np.testing.assert_allclose(found, expected, atol=0.05 * y.std())
 
 

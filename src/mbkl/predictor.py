@@ -66,7 +66,7 @@ class TablePredictor:
         device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
         # A model learned on a GPU predicts anywhere.
         is_there = device == "torch" or (device != "cpu" and has_gpu(device))
-        if is_there and not self.maps.has_sets:
+        if is_there:
             return DeviceRows(X, device_of(device))
         return rows_to_predict(X, self.maps, self.n_jobs)
 

@@ -525,7 +525,9 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
     """Return ferns on a device, where their numbers stay as long as they are here."""
     place = device.place
     depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
-    hashed = depths > n_bits
+    hashed, sets = depths > n_bits, ferns.sets
+    starts = np.full(ferns.features.size, -1) if sets is None else sets.starts
+    members = np.zeros(1, np.uint8) if sets is None else sets.members
     return PlacedFerns(
         place(ferns.features.astype(np.int64)),
         place(ferns.thresholds, device.torch.float32),
@@ -535,7 +537,10 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
         place(ferns.n_raw - 1),
         place(ferns.raw_offsets),
         device.keep(ferns.numbers, None if ferns.numbers.itemsize == 1 else device.torch.int32),
+        place(starts),
+        place(members, device.torch.uint8),
         place(ferns.cell_offsets),
+        None if sets is None else place(sets.n_levels),
         depths,
     )
 
