@@ -91,8 +91,7 @@ def _fern_sums(
         code = tl.load(values + group * stride + row, mask=inside, other=0).to(tl.int32)
         yes = code > cut
         if HAS_SETS:
-            place = members + level * 256 + code
-            member = tl.load(place, mask=inside & (cut < 0), other=0)
+            member = tl.load(members + level * 256 + code, mask=inside, other=0)
             yes = tl.where(cut < 0, member != 0, yes)
         cell = 2 * cell + yes.to(tl.int64)
     tl.store(cells + row, cell.to(tl.int32), mask=inside)
@@ -321,9 +320,9 @@ def _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
         yes = value > tl.load(thresholds + stump)
         if HAS_SETS:
             first = tl.load(set_starts + stump)
-            place = members + first + value.to(tl.int64)
-            member = tl.load(place, mask=inside & (first >= 0), other=0)
-            yes = tl.where(first >= 0, member != 0, yes)
+            own = tl.where(first < 0, 0.0, value).to(tl.int64)
+            member = tl.load(members + tl.maximum(first, 0) + own, mask=inside, other=0)
+            yes = tl.where(first < 0, yes, member != 0)
         outcome = 2 * outcome + yes.to(tl.int64)
     outcome = (outcome * tl.load(factors + fern)) >> tl.load(shifts + fern)
     outcome = outcome & tl.load(masks + fern)
