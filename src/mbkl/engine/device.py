@@ -47,6 +47,7 @@ _SHARE_OF_MEMORY = 0.3
 _UPLOAD_BYTES = 256_000_000
 # Arrays of models that predict, on devices.
 _kept: dict[tuple[int, str], Any] = {}
+_NO_MEMBERS = np.zeros(1, dtype=bool)
 # Codes of rows that are scored at once.
 _SCORED_CODES = 1_000_000_000
 
@@ -527,7 +528,7 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
     depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
     hashed, sets = depths > n_bits, ferns.sets
     starts = np.full(ferns.features.size, -1) if sets is None else sets.starts
-    members = np.zeros(1, np.uint8) if sets is None else sets.members
+    members = _NO_MEMBERS if sets is None else sets.members
     return PlacedFerns(
         place(ferns.features.astype(np.int64)),
         place(ferns.thresholds, device.torch.float32),
@@ -538,7 +539,7 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
         place(ferns.raw_offsets),
         device.keep(ferns.numbers, None if ferns.numbers.itemsize == 1 else device.torch.int32),
         place(starts),
-        place(members, device.torch.uint8),
+        device.keep(members, device.torch.uint8),
         place(ferns.cell_offsets),
         None if sets is None else place(sets.n_levels),
         depths,
