@@ -59,7 +59,9 @@ class TablePredictor:
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
         """
-        return self.maps.score(self._rows(X), self.tables) + self.intercept
+        scores = self.maps.score(self._rows(X), self.tables)
+        scores += self.intercept
+        return scores
 
     def _rows(self, X) -> Rows:
         n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups

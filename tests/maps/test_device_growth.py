@@ -158,3 +158,33 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
     assert len(n_replayed) > 3 * len(n_recorded) > 0
     np.testing.assert_array_equal(found.thresholds, expected.thresholds)
     np.testing.assert_array_equal(found.path, expected.path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_short_memory_means_smaller_blocks(monkeypatch, n_classes):
+    X, y, weights = sample(500, n_classes)
+    family = GrownFerns(depth=4)
+    arguments = (y, n_classes, weights, 8, 0)
+    expected = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    monkeypatch.setattr("mbkl.maps.device_growth.ROWS_PACKED", 64)
+    monkeypatch.setattr(Device, "free_memory", lambda self: 200_000.0)
+    seen = []
+    original = DeviceGrowingRows._residuals_of
+
+    def noted(self, rows):
+        seen.append(rows.stop - rows.start)
+        return original(self, rows)
+
+    monkeypatch.setattr(DeviceGrowingRows, "_residuals_of", noted)
+    found = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    assert (max(seen) < 500) == (n_classes == 12)
+    np.testing.assert_array_equal(found.thresholds, expected.thresholds)
+    np.testing.assert_array_equal(found.path, expected.path)
+
+
+@pytest.mark.parametrize(("free", "what"), [(100.0, "codes"), (10_000.0, "scores and residuals")])
+def test_no_memory_is_named(monkeypatch, free, what):
+    X, y, weights = sample(500, 2)
+    monkeypatch.setattr(Device, "free_memory", lambda self: free)
+    with pytest.raises(MemoryError, match=f"{what} .* GB left. Use device='cpu'"):
+        GrownFerns(depth=4).grow(DeviceRows(X, Device("cpu")), y, 2, weights, 8, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from mbkl.engine import torch_loops
 from mbkl.engine.arrays import numbers_below, to_host
 from mbkl.engine.device import DeviceCodes
+from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
@@ -21,6 +23,8 @@ from mbkl.maps.objectives import Objective
 if TYPE_CHECKING:
     from torch import Tensor
 
+# What the residual of a row and column takes while it is computed.
+_BYTES_OF_A_RESIDUAL = 64
 # Stands for codes of numbers, which keep their order.
 _IN_ORDER = np.uint8(2)
 # Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
@@ -270,6 +274,11 @@ class DeviceGrowingRows:
 
     def begin(self, intercept: NDArray[np.float32]) -> None:
         """Set all scores to a constant."""
+        bytes_of_a_row = _BYTES_OF_A_RESIDUAL * intercept.size
+        n_rows = self._device.at_once(self.n_rows, bytes_of_a_row)
+        self._at_once = -(-n_rows // ROWS_PACKED) * ROWS_PACKED
+        needed = 8 * intercept.size * self.n_rows + min(ROWS_PACKED, self.n_rows) * bytes_of_a_row
+        self._device.check_room(needed, "The scores and residuals of the rows")
         self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
         self._units = self._scores.new_empty(2)
@@ -280,7 +289,8 @@ class DeviceGrowingRows:
         if table is not None:
             table = self._device.place(table)
             both = self._torch.cat([table, table])
-            self._scores += both.index_select(0, self._cells)
+            for rows in self._blocks():
+                self._scores[rows] += both.index_select(0, self._cells[rows])
         self._units.copy_(self._device.place(np.array(units)))
         # One copy to the host brings the loss too, which is asked for next.
         *found, loss = to_host(self._recorded()).tolist()
@@ -305,7 +315,11 @@ class DeviceGrowingRows:
         """Return the sums in the cells of a category; see `fill`."""
         n_cells = int(np.diff(self._wide.offsets)[group])
         self._cells.copy_(self._wide.values[group]).add_(self._leading, alpha=n_cells)
-        return to_host(torch_loops.cell_sums(self._cells, self._packed, 2 * n_cells))
+        sums = sum(
+            torch_loops.cell_sums(self._cells[rows], self._packed[rows], 2 * n_cells)
+            for rows in self._blocks()
+        )
+        return to_host(sums)
 
     def table(
         self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
@@ -357,26 +371,37 @@ class DeviceGrowingRows:
         self._training_rows = (~mask).nonzero()[:, 0]
         self._shares: tuple[Any, Any] = (None, [])
 
-    def _largest(self, values: Tensor) -> Tensor:
+    def _blocks(self) -> Iterator[slice]:
+        """Yield blocks of rows that memory suffices for; nearly always one."""
+        return steps(self.n_rows, self._at_once)
+
+    def _largest(self, values: Tensor, heaviest: Tensor) -> Tensor:
         """Return the bound of values times weights that the CPU finds, block by block of rows."""
         if self._even:
-            return values.max().double() * self._heaviest[0]
-        return (self._by_block(values.amax(dim=1)) * self._heaviest).max()
+            return values.max().double() * heaviest[0]
+        return (self._by_block(values.amax(dim=1)) * heaviest).max()
 
     def _by_block(self, values: Tensor) -> Tensor:
         """Return the largest of each block of rows."""
-        whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
+        whole = self._torch.nn.functional.pad(values, (0, -len(values) % ROWS_PACKED))
         return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
 
     def _residuals_anew(self) -> Tensor:
         """Compute the residuals; return bounds of both kinds, and the loss of held-out rows."""
-        gradient, curvature = self._objective.derivatives(self._scores, self._y)
-        weights, (gradient_unit, curvature_unit) = self._weights[:, None], self._units
-        largest = [self._largest(gradient.abs()), self._largest(curvature)]
+        bounds = [self._residuals_of(rows) for rows in self._blocks()]
+        largest = bounds[0] if len(bounds) == 1 else self._torch.stack(bounds).amax(dim=0)
+        return self._torch.cat([largest, self._sum_of_losses()[None]])
+
+    def _residuals_of(self, rows: slice) -> Tensor:
+        """Compute the residuals of some rows; return bounds of both kinds."""
+        gradient, curvature = self._objective.derivatives(self._scores[rows], self._y[rows])
+        weights, (gradient_unit, curvature_unit) = self._weights[rows, None], self._units
+        heaviest = self._heaviest[rows.start // ROWS_PACKED : -(-rows.stop // ROWS_PACKED)]
+        largest = [self._largest(gradient.abs(), heaviest), self._largest(curvature, heaviest)]
         g = (gradient * weights * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
         h = (curvature * weights * curvature_unit).round_().clamp_(max=MOST_PACKED)
-        self._packed.copy_((g.int() << 16) + h.int())
-        return self._torch.stack([*largest, self._sum_of_losses()])
+        self._packed[rows] = (g.int() << 16) + h.int()
+        return self._torch.stack(largest)
 
     def _sum_of_losses(self) -> Tensor:
         """Return the sum of the losses of the rows that take no part, in small units."""
