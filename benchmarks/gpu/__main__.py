@@ -62,6 +62,7 @@ STAGES = (
     (device_growth.DeviceGrowingRows, "size_of_share", "magnitudes"),
     (device_growth.DeviceGrowingRows, "sample", "samples"),
     (device_growth.DeviceSample, "choose", "stumps"),
+    (Device, "record", "of these, and of residuals: recordings"),
     (Growth, "_filled", "tables"),
     (device_growth.DeviceGrowingRows, "fill", "of these: sums"),
     (device_growth.DeviceGrowingRows, "refresh", "residuals"),

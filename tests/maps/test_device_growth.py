@@ -6,7 +6,7 @@ import pytest
 from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
-from mbkl.maps.device_growth import DeviceGrowingRows
+from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
 from mbkl.maps.growth import _level
@@ -23,6 +23,10 @@ def sample(n_rows=400, n_classes=2, missing=0.1, seed=0):
     X[generator.random(X.shape) < missing] = np.nan
     weights = generator.integers(1, 4, size=n_rows).astype(float)
     return X, y, weights
+
+
+def place(array):
+    return torch.as_tensor(array)
 
 
 def pair(objective, n_classes, seed=3):
@@ -188,3 +192,25 @@ def test_no_memory_is_named(monkeypatch, free, what):
     monkeypatch.setattr(Device, "free_memory", lambda self: free)
     with pytest.raises(MemoryError, match=f"{what} .* GB left. Use device='cpu'"):
         GrownFerns(depth=4).grow(DeviceRows(X, Device("cpu")), y, 2, weights, 8, 0)
+
+
+def test_samples_of_about_the_same_size_share_kernels():
+    device, generator, n_codes = Device("cpu"), np.random.default_rng(0), np.full(2, 256)
+    for depth in (10, 11):
+        for n_rows in (16_200, 16_384, 16_500):
+            codes = place(generator.integers(256, size=(2, n_rows), dtype=np.uint8))
+            own = DeviceSample(codes, place(generator.integers(2**20, size=(n_rows, 1))), device)
+            levels = [_level(np.arange(2), n_codes, n_rows >> d, generator) for d in range(depth)]
+            own.choose(n_codes, levels, 1.0, np.zeros(2, dtype=bool), generator)
+    assert len(device.choosers) == 2
+
+
+def test_the_oldest_kernels_go(monkeypatch):
+    monkeypatch.setattr("mbkl.maps.device_growth._MOST_CHOOSERS", 2)
+    device, n_codes = Device("cpu"), np.full(1, 8)
+    for n_rows in (100, 1_000, 100, 9_000):
+        codes, residuals = torch.zeros((1, n_rows), dtype=torch.uint8), torch.zeros((n_rows, 1))
+        own = DeviceSample(codes, residuals.long(), device)
+        level = _level(np.arange(1), n_codes, n_rows, np.random.default_rng(0))
+        own.choose(n_codes, [level], 1.0, np.zeros(1, dtype=bool), None)
+    assert [key[0] > 200 for key in device.choosers] == [False, True]

@@ -16,7 +16,14 @@ from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
-from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Level, growing_rows
+from mbkl.maps.growing_rows import (
+    SAMPLE_UNIT,
+    UNIT_OF_LOSS,
+    Chosen,
+    Level,
+    bins_of_a_cell,
+    growing_rows,
+)
 from mbkl.maps.level_order import N_CODES, N_POWERS, TOLD_APART
 from mbkl.maps.objectives import Objective
 
@@ -28,7 +35,10 @@ _BYTES_OF_A_RESIDUAL = 64
 # Stands for codes of numbers, which keep their order.
 _IN_ORDER = np.uint8(2)
 # Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
-_MOST_CHOOSERS = 6
+_MOST_CHOOSERS = 12
+# Samples are drawn by chance: there is room for so many times as many rows, so that nearly all
+# samples of a depth share their kernels.
+_HEADROOM = 1.06
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,10 @@ class DeviceSample:
         generator,
     ) -> Chosen:
         """Return the stump of each level; all are chosen before any comes back."""
-        asked, shifts, moves = (np.stack(each) for each in list(zip(*levels, strict=True))[:3])
+        asked, shifts, moves = (np.stack(each) for each in zip(*levels, strict=True))
         own = n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1
         numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
-        # Few different widths: a power of two, and one bin more for what codes are moved by.
-        widths = [(1 << max(level.n_bins - 1, 0).bit_length()) + 1 for level in levels]
         categories = np.flatnonzero(is_category)
         told_apart = None
         if categories.size:
@@ -73,7 +81,7 @@ class DeviceSample:
                 generator.random((len(levels), categories.size, N_CODES)) < TOLD_APART
             )
             told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
-        chooser = self._chooser(asked.shape[1], tuple(widths), told_apart is not None)
+        chooser = self._chooser(*asked.shape, int(n_codes.max()), told_apart is not None)
         found = to_host(chooser.choose(self, numbers, ridge, told_apart))
         features, cuts = found[:, :2].T.astype(np.int64)
         gains, ranks = np.split(found[:, 2:], [asked.shape[1]], axis=1)
@@ -81,18 +89,25 @@ class DeviceSample:
         members = ranks[:, 1:] > cuts[:, None]
         return Chosen(features, np.where(is_category[features], -1, cuts), members, usual, gains)
 
-    def _chooser(self, n_asked: int, widths: tuple[int, ...], has_categories: bool) -> _Chooser:
+    def _chooser(self, n_levels: int, n_asked: int, most_codes: int, has_categories: bool):
         """Return what chooses the stumps of samples of about this size."""
-        unit = 1 << max(self.n_rows.bit_length() - 3, 0)
-        capacity = -(-self.n_rows // unit) * unit
+        n_rows = int(_HEADROOM * self.n_rows)
+        unit = 1 << max(n_rows.bit_length() - 4, 0)
+        capacity = -(-n_rows // unit) * unit
+        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        most = [bins_of_a_cell(capacity >> level) for level in range(n_levels)]
+        widths = [(1 << (min(each, most_codes) - 1).bit_length()) + 1 for each in most]
         sizes = (capacity, self.codes.shape[0], self.residuals.shape[1])
-        key = (*sizes, n_asked, widths, has_categories)
+        key = (*sizes, n_asked, tuple(widths), has_categories)
         choosers = self.device.choosers
-        if key not in choosers:
-            if len(choosers) == _MOST_CHOOSERS:  # the oldest goes, for its memory
+        # The one that was not used for longest goes, for its memory.
+        chooser = choosers.pop(key, None)
+        if chooser is None:
+            if len(choosers) == _MOST_CHOOSERS:
                 del choosers[next(iter(choosers))]
-            choosers[key] = _Chooser(self, capacity, n_asked, widths, has_categories)
-        return choosers[key]
+            chooser = _Chooser(self, capacity, n_asked, tuple(widths), has_categories)
+        choosers[key] = chooser
+        return chooser
 
 
 class _Chooser:
@@ -252,7 +267,7 @@ class DeviceGrowingRows:
         self._device, self._torch = codes.device, codes.device.torch
         self._values, self._objective, self._seed = codes.values, objective, seed
         self._levels, self._keys = y, codes.place(keys)
-        self._y = codes.place(objective.of_rows(y) if objective.is_numeric else y.astype(np.int64))
+        self._y = codes.place(objective.of_rows(y))
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)

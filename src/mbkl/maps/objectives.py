@@ -8,9 +8,10 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
+    of_rows(y)                y as a device has it: classes, or the numbers of the levels
 
-They are computed where the scores are, and nothing is sent there meanwhile, so that a device can
-record them. There, y are the numbers that `of_rows` gives for the levels.
+Derivatives and losses are computed where the scores are, and nothing is sent there meanwhile, so
+that a device can record them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,29 @@ Single = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class LogLoss:
+class _OfClasses:
+    """What the losses of classes share.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    n_classes: int
+
+    is_numeric = False
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def of_rows(self, y) -> NDArray[np.int64]:
+        """Return the classes of rows, which Torch takes as an index."""
+        return y.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LogLoss(_OfClasses):
     """Log loss of two classes in one column, of more in one column each (softmax).
 
     Parameters
@@ -51,14 +74,6 @@ class LogLoss:
     >>> gradient.ravel().tolist()
     [0.5, -0.5]
     """
-
-    n_classes: int
-
-    is_numeric = False
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def usual_curvature(self) -> float:
@@ -101,21 +116,13 @@ def _largest(scores: Values) -> Values:
 
 
 @dataclass(frozen=True)
-class HingeLoss:
+class HingeLoss(_OfClasses):
     """Squared hinge of one class against the rest, a column each; two classes are one column.
 
     Parameters
     ----------
     n_classes : int
     """
-
-    n_classes: int
-
-    is_numeric = False
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
 
     usual_curvature = 2.0
 
