@@ -81,15 +81,18 @@ class DeviceSample:
                 generator.random((len(levels), categories.size, N_CODES)) < TOLD_APART
             )
             told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
-        chooser = self._chooser(*asked.shape, int(n_codes.max()), told_apart is not None)
+        n_levels, n_asked = asked.shape
+        chooser = self._chooser(n_levels, n_asked, int(n_codes.max()), told_apart is not None)
         found = to_host(chooser.choose(self, numbers, ridge, told_apart))
         features, cuts = found[:, :2].T.astype(np.int64)
-        gains, ranks = np.split(found[:, 2:], [asked.shape[1]], axis=1)
+        gains, ranks = np.split(found[:, 2:], [n_asked], axis=1)
         usual = 2 * ranks[:, :1].sum(axis=1) > self.n_rows
         members = ranks[:, 1:] > cuts[:, None]
         return Chosen(features, np.where(is_category[features], -1, cuts), members, usual, gains)
 
-    def _chooser(self, n_levels: int, n_asked: int, most_codes: int, has_categories: bool):
+    def _chooser(
+        self, n_levels: int, n_asked: int, most_codes: int, has_categories: bool
+    ) -> _Chooser:
         """Return what chooses the stumps of samples of about this size."""
         n_rows = int(_HEADROOM * self.n_rows)
         unit = 1 << max(n_rows.bit_length() - 4, 0)
