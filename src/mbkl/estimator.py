@@ -340,8 +340,6 @@ class BinaryMapsEstimator(BaseEstimator):
         loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
         is_limited = self.max_memory is not None or rows.in_files
         device = self._device_for(rows, plans, n_codes * data.n_problems * n_fits)
-        if self.n_levels is not None or (data.numbers is not None and plans[0].is_grown):
-            device = "cpu"  # devices know no sets of levels, and no growth for numbers
         if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
         if device == "cpu":

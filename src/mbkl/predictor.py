@@ -59,14 +59,16 @@ class TablePredictor:
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
         """
-        return self.maps.score(self._rows(X), self.tables) + self.intercept
+        scores = self.maps.score(self._rows(X), self.tables)
+        scores += self.intercept
+        return scores
 
     def _rows(self, X) -> Rows:
         n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups
         device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
         # A model learned on a GPU predicts anywhere.
         is_there = device == "torch" or (device != "cpu" and has_gpu(device))
-        if is_there and not self.maps.has_sets:
+        if is_there:
             return DeviceRows(X, device_of(device))
         return rows_to_predict(X, self.maps, self.n_jobs)
 

@@ -62,7 +62,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _mixes(self, data: TrainingRows) -> bool:
         """Say whether grown ferns may be mixed with drawn ones."""
-        return self._is_free and self.device == "cpu" and not data.rows.in_files
+        return self._is_free and not data.rows.in_files
 
     @property
     def _is_free(self) -> bool:

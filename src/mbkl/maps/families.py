@@ -61,11 +61,6 @@ class MapSet:
         """Whether the cells of all groups are in order: there are no ferns."""
         return all(maps.is_ordered for maps in self.families)
 
-    @property
-    def has_sets(self) -> bool:
-        """Whether ferns ask about sets of levels."""
-        return any(getattr(maps, "sets", None) is not None for maps in self.families)
-
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
         return sum(maps.n_codes(n_rows) for maps in self.families)

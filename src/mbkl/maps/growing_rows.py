@@ -36,14 +36,11 @@ class Level(NamedTuple):
     asked : ndarray of shape (n_asked,)
     shifts, moves : ndarray of shape (n_asked,)
         See `Twins.level_gains`.
-    n_bins : int
-        Largest number of codes that are left, but for what they are moved by.
     """
 
     asked: NDArray[np.intp]
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
-    n_bins: int
 
 
 class Chosen(NamedTuple):
@@ -111,7 +108,7 @@ class GrowthSample:
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
         stumps, collected = [], []
-        for asked, shifts, moves, _ in levels:
+        for asked, shifts, moves in levels:
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, generator)
                 codes = in_order.put_in_order(ranks[categories])
@@ -384,6 +381,17 @@ def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[n
     taking_part, held_out = np.split(sums / units, 2)
     step, gains = newton_steps(taking_part, held_out, ridge)
     return (rate * step).astype(np.float32), gains
+
+
+def bins_of_a_cell(n_rows: int) -> int:
+    """Return how many bins the codes of a feature are put in where cells have so many rows.
+
+    Examples
+    --------
+    >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
+    (16, 64, 256)
+    """
+    return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

@@ -23,7 +23,15 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, Chosen, Draft, GrowingRows, GrowthSample, Level
+from mbkl.maps.growing_rows import (
+    SAMPLE_UNIT,
+    Chosen,
+    Draft,
+    GrowingRows,
+    GrowthSample,
+    Level,
+    bins_of_a_cell,
+)
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 from mbkl.maps.wide_categories import WideCategory
@@ -489,10 +497,9 @@ def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> 
     Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
     up some rows; a random move brings every cut up in some fern.
     """
-    most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell // 4, 1)), 4, 8))
+    most = bins_of_a_cell(rows_of_a_cell)
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
-    n_bins = min(int(n_codes.max()), most)
-    return Level(asked, shifts, generator.integers(0, 2**shifts), n_bins)
+    return Level(asked, shifts, generator.integers(0, 2**shifts))
 
 
 def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

@@ -17,9 +17,9 @@ from mbkl.engine.twins import Twins
 N_CODES = 256
 # Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
 # in the order of all levels would fit their noise.
-_TOLD_APART = 0.3
+TOLD_APART = 0.3
 # Steps of the power method: the direction need not be exact.
-_STEPS = 10
+N_POWERS = 10
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class OrderedLevels:
         sums = self.loops.histogram(self.codes[self.categories], offsets, both)
         sums = sums.reshape(self.categories.size, N_CODES, 2, -1)
         steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
-        steps *= generator.random((self.categories.size, N_CODES, 1)) < _TOLD_APART
+        steps *= generator.random((self.categories.size, N_CODES, 1)) < TOLD_APART
         ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
         n_codes = self.n_codes[self.categories]
         for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
@@ -107,7 +107,7 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
     spread = (weighted[:, :, None] * steps[:, None]).sum(axis=0)
     direction = np.zeros(steps.shape[1])
     direction[np.argmax(np.diag(spread))] = 1.0
-    for _ in range(_STEPS):
+    for _ in range(N_POWERS):
         direction = (spread * direction).sum(axis=1)
         length = np.sqrt((direction**2).sum())
         if not length > 0:
