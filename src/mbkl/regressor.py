@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,12 +11,13 @@ from sklearn.base import RegressorMixin, _fit_context
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor
+from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
 from mbkl.learn.algorithm import Learner
+from mbkl.learn.around_mean import AroundMean
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
-from mbkl.learn.residuals import Residuals, best_cost, best_share, held_out
+from mbkl.learn.residuals import Residuals, best_cost, best_share, held_out, sure_shift
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
@@ -24,6 +25,9 @@ from mbkl.solvers.problem import Solution
 
 # Fewer rows cannot tell how much of either model is best.
 _FEWEST_ROWS_TO_MIX = 200
+_QUANTILES = ("absolute_error", "quantile")
+# Quantiles so near to 0.5 need no mean to begin with (measured on the development sets).
+_MIDDLE = 0.2
 
 
 @estimator
@@ -50,7 +54,20 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
         if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
             found = self._mix(data, rows, found, learner.progress)
-        self._set_residuals(Residuals.of(rows.numbers, found.y, found.scores, found.weights))
+        is_shifted = self._is_free
+        self._set_residuals(rows.numbers, found.y, found.scores, found.weights, is_shifted)
+
+    def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
+        learner = super()._draw(data, choice, progress, n_fits)
+        if choice is None or not self._is_tail or not self._mixes(data):
+            return learner
+        own = {each.name: getattr(learner, each.name) for each in fields(Learner)}
+        return AroundMean(**own, ridge_cost=cost_of_choice(choice, learner), n_rows=learner.merged.rows.n_rows)
+
+    @property
+    def _is_tail(self) -> bool:
+        """Whether the loss is that of a quantile far from the middle."""
+        return self.loss == "quantile" and abs(self.quantile - 0.5) > _MIDDLE
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         C = super()._suggested_cost(choice, learner)
@@ -129,9 +146,16 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
         self.grown_share_ = 1.0
-        self._set_residuals(Residuals.of(data.numbers, y, scores, np.ones(len(y))))
+        self._set_residuals(data.numbers, y, scores, np.ones(len(y)), is_shifted=True)
 
-    def _set_residuals(self, residuals: Residuals) -> None:
+    def _set_residuals(self, numbers, y, scores, weights, is_shifted: bool) -> None:
+        """Keep how far off held-out rows are; shift quantiles so that they are right for them."""
+        if is_shifted and len(y) and self.loss in _QUANTILES:
+            shift = sure_shift(numbers, y, scores, weights)
+            scores = scores + shift
+            self.intercept_ = self.intercept_ + numbers.unit * shift
+            self._set_predictor()
+        residuals = Residuals.of(numbers, y, scores, weights)
         self.residuals_, self.n_held_out_ = residuals.values, residuals.n_rows
 
     def predict(self, X):
