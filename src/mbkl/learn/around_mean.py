@@ -32,13 +32,11 @@ class AroundMean(Learner):
     ----------
     rows, prior, settings, progress
         See `Learner`.
-    ridge_cost : float
-        Cost of the ridge regression, for as many rows as `n_rows`.
-    n_rows : int
+    row_cost : float
+        Cost of a row in the ridge regression.
     """
 
-    ridge_cost: float = 1.0
-    n_rows: int = 1
+    row_cost: float = 1.0
 
     def learn_classifier(
         self, kernel: Kernel, C: float, start: Solution | None = None, **options
@@ -48,8 +46,7 @@ class AroundMean(Learner):
             return super().learn_classifier(kernel, C, start, **options)
         rows, numbers = self.rows, self.rows.numbers
         assert numbers is not None
-        # The cost of a row is the same for any number of them.
-        ridge_cost = self.ridge_cost * rows.n_rows / self.n_rows
+        ridge_cost = self.row_cost * rows.n_rows / REFERENCE_ROWS
         settings = replace(self.settings, loss="squared_error")
         means = Learner(rows, self.prior, settings, self.progress)
         mean = means.learn_classifier(kernel, ridge_cost)
@@ -67,9 +64,8 @@ class AroundMean(Learner):
 def can_leave_out(learner: Learner, kernel: Kernel) -> bool:
     """Say whether a closed form tells how each row is predicted by all others."""
     rows = learner.rows
-    return rows.n_rows > 1 and kernel.theta.any() and may_use_gram(
-        rows.n_rows, rows.operator.n_columns
-    )
+    is_small = rows.n_rows > 1 and may_use_gram(rows.n_rows, rows.operator.n_columns)
+    return is_small and bool(kernel.theta.any())
 
 
 def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:

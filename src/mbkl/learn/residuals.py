@@ -113,6 +113,17 @@ def sure_shift(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Ar
     return shift
 
 
+def distances(numbers: Numbers, y: NDArray[np.intp], scores: Array) -> Array:
+    """Return how far numbers are from predictions, in the unit of the targets.
+
+    Those of counts are divided by the square root of the prediction.
+    """
+    if numbers.loss != "poisson":
+        return (numbers.values[y] - scores) * numbers.unit
+    means = np.exp(np.minimum(scores, _LARGEST_SCORE))
+    return (numbers.values[y] - means) / np.sqrt(means) * np.sqrt(numbers.unit)
+
+
 def effective_rows(weights: Array) -> float:
     """Return how many rows of equal weight tell as much."""
     return exact_total(weights) ** 2 / exact_total(weights**2)
@@ -125,8 +136,8 @@ class Residuals:
     Parameters
     ----------
     values : ndarray of shape (n_values, n_columns)
-        Increasing quantiles of the residuals, at even levels, in the unit of the targets; those
-        of counts are divided by the square root of the prediction.
+        Increasing quantiles of the residuals, at even levels, divided by the spread where they
+        are.
     n_rows : float
         How many rows they are of.
     """
@@ -135,25 +146,19 @@ class Residuals:
     n_rows: float
 
     @classmethod
-    def of(cls, numbers: Numbers | None, y, scores: Array, weights: Array) -> Residuals:
+    def of(cls, away: Array, weights: Array) -> Residuals:
         """Return the residuals of rows.
 
         Parameters
         ----------
-        numbers : Numbers
-        y : ndarray of shape (n_rows,)
-        scores : ndarray of shape (n_rows, n_columns)
+        away : ndarray of shape (n_rows, n_columns)
+            See `distances`.
         weights : ndarray of shape (n_rows,)
         """
-        assert numbers is not None
-        if not len(y):
-            return cls(np.zeros((1, numbers.n_columns)), 0.0)
-        if numbers.loss == "poisson":
-            means = np.exp(np.minimum(scores, _LARGEST_SCORE))
-            away = (numbers.values[y] - means) / np.sqrt(means) * np.sqrt(numbers.unit)
-        else:
-            away = (numbers.values[y] - scores) * numbers.unit
-        levels = (np.arange(min(len(y), _MOST_VALUES)) + 1.0) / min(len(y), _MOST_VALUES)
+        if not len(away):
+            return cls(np.zeros((1, away.shape[1])), 0.0)
+        n_values = min(len(away), _MOST_VALUES)
+        levels = (np.arange(n_values) + 1.0) / n_values
         return cls(weighted_quantiles(away, weights, levels), effective_rows(weights))
 
     def bounds(self, coverage: float) -> tuple[Array, Array]:
