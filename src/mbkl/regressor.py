@@ -28,6 +28,8 @@ from mbkl.solvers.problem import Solution
 
 # Fewer rows cannot tell how much of either model is best.
 _FEWEST_ROWS_TO_MIX = 200
+# Of so many, a third is enough for that: growth takes half the time.
+_ENOUGH_ROWS_TO_MIX = 2_000
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with (measured on the development sets).
 _MIDDLE = 0.2
@@ -40,6 +42,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
     _HELD_OUT: ClassVar[tuple[str, type]] = ("held-out rows", HeldOut)
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
+
+    def _learn(self, learner: Learner, *costs, **options):
+        # Step 2 and the rows left out share a kernel matrix.
+        return super()._learn(learner.with_gram(), *costs, **options)
 
     def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
         return held_out(learner, kernel, C_kernel, C)
@@ -63,13 +69,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             found = self._shifted(rows.numbers, found)
         away = distances(rows.numbers, found.y, found.scores)
         spread = Spread.constant(away.shape[1])
-        is_whole = found.rows is not None and len(found.rows) == rows.n_rows
-        if rows.origins is not None and is_whole:
+        if rows.origins is not None and found.rows is not None:
             with learner.progress.stage("spread"):
-                ordered = np.empty_like(away)
-                ordered[found.rows] = away
-                spread, of_rows = learn_spread(learner, kernel, ordered)
-                away = away / of_rows[found.rows]
+                spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
+                away = away / of_rows
         self._set_residuals(spread, Residuals.of(away, found.weights))
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
@@ -129,7 +132,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         weights[origins] = rows.weights
         merged = replace(whole, weights=weights)
         folds = rows.folds(N_FOLDS)
-        for fold in np.unique(folds):
+        tried = np.unique(folds) if rows.n_rows < _ENOUGH_ROWS_TO_MIX else [0]
+        for fold in tried:
             outside = np.flatnonzero(folds == fold)
             outside = outside[np.argsort(origins[outside])]
             inside = np.sort(np.concatenate([rest, origins[folds != fold]]))
@@ -137,12 +141,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
                 return drawn
             part = self._grown(merged.some(inside), progress, f"growth, fold {fold}")
             grown[outside] = self._grown_scores(part, merged.some(origins[outside]))
-        share = best_share(rows, ordered, grown)
+        seen = np.flatnonzero(np.isin(folds, tried))
+        some = replace(rows, y=rows.y[seen], weights=rows.weights[seen])
+        share = best_share(some, ordered[seen], grown[seen])
         if share:
             every_row = np.sort(np.concatenate([rest, origins]))
             self._join(self._grown(merged.some(every_row), progress), share, whole)
-        scores = (1.0 - share) * ordered + share * grown
-        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
+        scores = ((1.0 - share) * ordered + share * grown)[seen]
+        return HeldOut(scores, some.y, some.weights, seen)
 
     def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
         """Mix the model with that of grown ferns."""

@@ -18,7 +18,7 @@ from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.maps.numbers import Numbers
 from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.choose import may_use_gram
-from mbkl.solvers.gram_newton import inverse_of
+from mbkl.solvers.gram_newton import left_out_residuals
 from mbkl.solvers.problem import Solution
 
 Array = NDArray[np.float64]
@@ -76,5 +76,4 @@ def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
     gram = rows.gram.matrix() if rows.gram else rows.operator.gram(learner.weights_of(kernel))
     targets = rows.numbers.values[rows.y]
     with one_blas_thread():
-        inverse = inverse_of(gram, 2.0 * costs)
-        return targets - (inverse @ targets) / np.diag(inverse)[:, None]
+        return targets - left_out_residuals(gram, 2.0 * costs, targets)
