@@ -4,6 +4,7 @@ python -m benchmarks.suite                         all methods and sets, then th
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
+python -m benchmarks.suite --rows 1000 --folds 2   fewer rows and folds, where time is short
 python -m benchmarks.suite --task regression       numbers as targets, or their --task quantiles
 
 Every result is kept as soon as it is there: a run that was stopped goes on where it was.
