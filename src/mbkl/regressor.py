@@ -69,7 +69,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             found = self._shifted(rows.numbers, found)
         away = distances(rows.numbers, found.y, found.scores)
         spread = Spread.constant(away.shape[1])
-        if rows.origins is not None and found.rows is not None:
+        if rows.n_rows <= limits.FEW_ROWS_GRAM and found.rows is not None:
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
