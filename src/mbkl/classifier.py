@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.learn.algorithm import Learner
+from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
     Calibration,
@@ -65,6 +65,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _look_at_held_out(
         self,
         learner: Learner,
+        kernel: Kernel,
         solution: Solution,
         held_out: Calibration,
         data: TrainingRows | None,

@@ -76,6 +76,9 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         learned["grown_share"] = float(model.grown_share_)
         learned["n_held_out"] = float(model.n_held_out_)
         arrays["residuals"] = model.residuals_
+        if model.spread_coef_.size:
+            arrays["spread_coefficients"] = model.spread_coef_.T
+            arrays["spread_intercept"] = model.spread_intercept_
     if kind.endswith("CV"):
         learned["C_kernel"] = float(model.C_kernel_)
         learned["theta_shrinkage"] = float(model.theta_shrinkage_)
@@ -152,12 +155,22 @@ def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
     model.grown_share_ = learned.not_negative("grown_share")
     model.n_held_out_ = learned.not_negative("n_held_out")
     _set_predictor(model, model.n_outputs_, learned, arrays)
+    model.spread_coef_ = np.zeros((model.n_outputs_, 0))
+    model.spread_intercept_ = np.zeros(model.n_outputs_)
+    if "spread_coefficients" in arrays:
+        _set_spread(model, arrays)
+
+
+def _set_spread(model, arrays: Arrays) -> None:
+    weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
+    if model._maps.first(len(weights)).n_weights != len(weights):
+        arrays.complain("spread_coefficients", "a number of weights that no maps have")
+    model.spread_coef_ = weights.T
+    model.spread_intercept_ = arrays.reals("spread_intercept", (model.n_outputs_,))
 
 
 def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
-    cells = [own.cells for own in model._maps.families]
-    n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
-    weights = arrays.reals("coefficients", (n_weights, n_columns))
+    weights = arrays.reals("coefficients", (model._maps.n_weights, n_columns))
     model.coef_ = weights.T
     model.intercept_ = arrays.reals("intercept", (n_columns,))
     model.objective_ = arrays.take("objective", "f", (2,))

@@ -98,6 +98,18 @@ class MapSet:
         pairs = zip(self.families, self.split(kept), strict=True)
         return MapSet(tuple(maps.select(own) for maps, own in pairs))
 
+    @property
+    def n_weights(self) -> int:
+        return int(self._weights_of_maps().sum())
+
+    def first(self, n_weights: int) -> MapSet:
+        """Return the first maps, up to so many weights."""
+        return self.select(np.cumsum(self._weights_of_maps()) <= n_weights)
+
+    def _weights_of_maps(self) -> NDArray[np.float64]:
+        cells = [maps.cells for maps in self.families]
+        return np.concatenate([own.collect(np.ones(own.n_cells))[own.is_map] for own in cells])
+
     def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the tables of each family.
 
