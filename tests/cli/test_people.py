@@ -196,3 +196,18 @@ def test_real_files(mbkl, name, target, drop, words):
 def test_a_real_target_that_is_a_number(mbkl):
     found = mbkl("evaluate", FILES / "birthwt.csv", "-t", "bwt", "--folds", "2")
     assert "R2" in found.out
+
+
+def test_columns_with_names_of_python(mbkl):
+    frame = pd.DataFrame({"self": range(40), "class": ["u", "v"] * 20, "y": [0] * 20 + [1] * 20})
+    frame.to_csv("a.csv", index=False)
+    mbkl("fit", "a.csv", "-t", "y", *SMALL)
+    assert len(mbkl.json("predict", "a.mbkl", "a.csv")["label"]) == 40
+
+
+def test_a_column_without_a_name_that_is_empty_in_new_rows(mbkl):
+    rows = "".join(f"{'*' if age > 30 else ''},{age},{int(age > 20)}\n" for age in range(40))
+    Path("a.csv").write_text(",age,y\n" + rows)
+    Path("new.csv").write_text(",age\n,5\n,25\n")
+    mbkl("fit", "a.csv", "-t", "y", *SMALL)
+    assert mbkl.json("predict", "a.mbkl", "new.csv")["label"] == [0, 1]

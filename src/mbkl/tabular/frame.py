@@ -124,10 +124,10 @@ class Frame:
                 labels = np.char.lower(labels)
         unknown = np.setdiff1d(labels, classes)
         if unknown.size:
-            known = ", ".join(map(str, classes))
+            known = ", ".join(map(str, classes[:20])) + (", ..." if classes.size > 20 else "")
             raise FrameError(
                 f"{self.path}, column '{self.target}': label '{unknown[0]}' is none of those "
-                f"learned: {known}."
+                f"learned: {known}. Correct it, leave its rows out, or learn from some of them."
             )
         return replace(self, labels=labels)
 
