@@ -1,6 +1,5 @@
 """Files as people have them, through every command."""
 
-import gzip
 import os
 from pathlib import Path
 
@@ -161,35 +160,6 @@ def test_odd_files_give_no_traceback(mbkl, capsys, command, name):
     assert "unexpected" not in errors
     if code:
         assert "odd.csv" in errors.splitlines()[-1]
-
-
-@pytest.mark.skipif(not FILES.exists(), reason="MBKL_DATA names no folder with these files")
-@pytest.mark.parametrize(
-    ("name", "target", "drop", "words"),
-    [
-        ("birthwt.csv", "low", ["bwt"], "'Unnamed: 0' is left out"),
-        ("titanic.csv", "survived", [], "'Unnamed: 0' is left out"),
-        ("german.data", "-1", [], "The first line holds numbers"),
-        ("compas.csv.gz", "two_year_recid", [], "named 'decile_score.1', 'priors_count.1'"),
-        ("baseball.csv.gz", "lg", [], "rows without a label"),
-        ("diamonds.csv.gz", "cut", [], "'Unnamed: 0' is left out"),
-        ("airports.csv", "state", [], "rows than there are folds"),
-        ("weather.csv", "weather", [], ""),
-        ("adult-test.csv.gz", "income", [], ""),
-    ],
-)
-def test_real_files(mbkl, name, target, drop, words):
-    content = (FILES / name).read_bytes()
-    text = gzip.decompress(content) if name.endswith("gz") else content
-    head, *lines = text.splitlines(keepends=True)
-    chosen = np.random.default_rng(0).permutation(len(lines))[:400]
-    name = name.removesuffix(".gz")
-    Path(name).write_bytes(head + b"".join(lines[row] for row in chosen))
-    arguments = [name, "-t", target, *(word for one in drop for word in ("--drop", one)), *SMALL]
-    result = mbkl("evaluate", *arguments, "--folds", "2")
-    assert words in result.err
-    accuracy = float(result.out.split("accuracy")[1].split()[0])
-    assert accuracy < 0.9 or name in ("compas.csv", "airports.csv")
 
 
 @pytest.mark.skipif(not FILES.exists(), reason="MBKL_DATA names no folder with these files")

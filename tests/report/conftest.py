@@ -122,7 +122,8 @@ class Browser:
             for event in self.events
             if event.get("method") == "Network.requestWillBeSent"
         ]
-        return found + [url for url in requests if not url.startswith("file:")]
+        # The browser draws some controls, such as those of dates, with pictures of its own.
+        return found + [url for url in requests if not url.startswith(("file:", "data:"))]
 
     def picture(self) -> bytes:
         """Return the whole page as PNG."""

@@ -407,9 +407,9 @@ def main_effects(
     jumps = [means[inside + 1] - means[inside]]
     categories = np.flatnonzero(~is_number)
     n_cells = tables.n_cells[categories]
-    own = np.repeat(categories, n_cells)
-    by_cell = means[steps.first[own] + steps.cells]
-    jumps.append(np.diff(by_cell, axis=0)[np.diff(own) == 0])
+    category = np.repeat(categories, n_cells)
+    by_cell = means[steps.first[category] + steps.cells]
+    jumps.append(np.diff(by_cell, axis=0)[np.diff(category) == 0])
     n_edges = n_cells - 1
     features.append(np.repeat(tables.features[tables.starts[categories]], n_edges))
     # The edges of a category are the first of those of the one with the most levels.
