@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier
@@ -36,6 +37,23 @@ def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     plain = fern_shares.share_numpy(*game)
     assert np.abs(plain).max() > 1e-3
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
+
+
+def test_levels_of_a_category_have_no_order():
+    """Two levels may give as many yeses to a fern, and still be different."""
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"town": generator.choice(list("abcdefgh"), 200), "age": generator.normal(size=200)}
+    )
+    y = frame["town"].isin(["a", "d"]) ^ (frame["age"] > 0)
+    model = MBKLClassifier(maps=Ferns(depth=6), n_maps=20, random_state=0).fit(frame, y)
+    games = FernTables(model.predictor_.maps.families[0], model.predictor_.tables[0])
+    assert (games.sizes[games.n_cells > 0] > 1).any()
+    columns = columns_of(model._validate_new(frame))
+    block = range(games.ferns.n_maps)
+    game = games, block, *(games.answers(side, block) for side in (columns, columns[:, :20]))
+    compiled = fern_shares.share_compiled(*game, Compiled(1))
+    np.testing.assert_allclose(compiled, fern_shares.share_numpy(*game), rtol=0, atol=1e-12)
 
 
 def test_games_of_few_and_of_many_players_are_compared(make_game):

@@ -127,8 +127,13 @@ def _silence(quiet: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_notes(console: Console) -> Iterator[None]:
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any) -> None:
-        console.note(" ".join(str(message).split()))
+        words = " ".join(str(message).split())
+        if words not in said:  # such as once for each fold
+            said.add(words)
+            console.note(words)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

@@ -78,10 +78,11 @@ def fit(
         "seconds": model.timings_["total"],
         "notes": [*frame.notes, *notes],
     }
+    n_columns = len(encoder.rules) if encoder else len(frame.names)
     what = "numbers" if frame.task == "regression" else f"{len(model.classes_)} classes"
     console.say(
         f"{path}: {what}, learned from {frame.n_rows:,} rows of "
-        f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
+        f"{n_columns} column{'s' if n_columns > 1 else ''} in {model.timings_['total']:.1f} s."
     )
     console.result(summary)
 

@@ -194,7 +194,9 @@ def in_float32(values: Any) -> Any:
     largest = float(np.finfo(np.float32).max)
     if hasattr(values, "select_dtypes"):
         numbers = values.select_dtypes("number")
-        return values.assign(**numbers.clip(-largest, largest).astype(np.float32))
+        values = values.copy(deep=False)
+        values[numbers.columns] = numbers.clip(-largest, largest).astype(np.float32)
+        return values
     return values.clip(-largest, largest).astype(np.float32)
 
 

@@ -111,8 +111,9 @@ def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
     few = [f"'{label}'" for label in classes[counts < n_folds]]
     if few:
         shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        many = "1 class has" if len(few) == 1 else f"{len(few)} classes have"
         console.note(
-            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
+            f"{many} fewer rows than there are folds: {shown}. A class with one "
             "row is learned from, but never tested."
         )
     return min(n_folds, int(counts.max()))

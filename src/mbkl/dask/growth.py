@@ -49,8 +49,11 @@ class RemoteGrowingRows:
     def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
         return np.sum(self._all("fill", *stumps), axis=0)
 
-    def watch(self, levels) -> int:
-        return 0
+    def watch(self, levels: RemoteCodes) -> int:
+        return min(self._crew.call("watch_levels", self._node.key, levels.node.key))
+
+    def fill_levels(self, group: int) -> NDArray[np.int64]:
+        return np.sum(self._all("fill_levels", group), axis=0)
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
         return table_of(self.fill(features, cuts, members), units, ridge, rate)

@@ -281,6 +281,10 @@ class Store:
         """Let the rows that ferns grow on take a step."""
         return getattr(self._objects[key], method)(*arguments)
 
+    def watch_levels(self, key: int, levels: int) -> int:
+        """Give rows that ferns grow on the codes of categories with very many levels."""
+        return self._objects[key].watch(self._objects[levels])
+
     def growing_sample(self, key: int, *arguments) -> tuple[NDArray, NDArray]:
         """Return codes and residuals of a sample."""
         sample = self._objects[key].sample(*arguments)

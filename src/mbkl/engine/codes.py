@@ -176,6 +176,10 @@ class Codes:
         """Write the cell of each row in a fern; see `Twins.fern_cells`."""
         raise NotImplementedError
 
+    def write_group(self, group: int, cells: NDArray) -> None:
+        """Write the code of each row in a group."""
+        raise NotImplementedError
+
     # Where numbers of rows and of cells are ---------------------------------------------------
 
     def place(self, array, dtype=None) -> Any:
@@ -242,6 +246,9 @@ class DenseCodes(Codes):
 
     def fern_cells(self, groups, cuts, members, leading, cells) -> None:
         self.loops.fern_cells(self.values, groups, cuts, members, leading, cells)
+
+    def write_group(self, group, cells) -> None:
+        cells[:] = self.values[group]
 
     def bundled(self) -> Codes:
         plan = bundling(self.offsets, self.n_rows)

@@ -172,6 +172,10 @@ class FileCodes(Codes):
         for rows, block in self.array.blocks(groups):
             self.loops.fern_cells(block, places, cuts, members, leading[rows], cells[rows])
 
+    def write_group(self, group, cells) -> None:
+        for rows, block in self.array.blocks(np.array([group])):
+            cells[rows] = block[0]
+
     def renumbered(self, groups, numbers, offsets) -> FileCodes:
         def renumber(block: NDArray) -> NDArray:
             return self.loops.renumber(block, self.offsets, groups, numbers)

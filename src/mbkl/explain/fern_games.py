@@ -114,22 +114,43 @@ class FernTables:
     @cached_property
     def steps(self) -> Steps:
         """The steps of each piece."""
+        sizes = np.where(self.n_cells > 0, 0, self.sizes + 1)
+        categories = np.flatnonzero(self.n_cells)
+        first_cell = _from_zero(self.n_cells)
+        own_cells = np.repeat(categories, self.n_cells[categories])
+        answers = self._level_answers(first_cell)
+        # Levels that give the same digits are one step.
+        order = np.lexsort((answers, own_cells))
+        fresh = np.ones(order.size, dtype=bool)
+        fresh[1:] = (np.diff(answers[order]) != 0) | (np.diff(own_cells) != 0)
+        sizes += np.bincount(own_cells[fresh], minlength=sizes.size)
+        first = _from_zero(sizes)
+        is_of_category = np.repeat(self.n_cells > 0, sizes)
+        number = np.cumsum(fresh) - 1
+        cells = np.empty(order.size, np.intp)
+        cells[order] = np.flatnonzero(is_of_category)[number] - first[own_cells]
+
+        values = np.zeros(first[-1], np.uint64)
+        values[is_of_category] = answers[order][fresh]
         climbed = np.cumsum(self.digits)
         climbed -= np.repeat((climbed - self.digits)[self.starts], self.sizes)
-        own = np.split(climbed, self.starts[1:])
-        cells = [np.empty(0, np.intp)]
-        for piece in np.flatnonzero(self.n_cells):
-            stumps = slice(self.starts[piece], self.starts[piece] + self.sizes[piece])
-            asked = self.set_starts[stumps, None] + np.arange(self.n_cells[piece])
-            answers = self.ferns.sets.members[asked] * self.digits[stumps, None]  # type: ignore[union-attr]
-            own[piece], step = np.unique(answers.sum(axis=0), return_inverse=True)
-            cells.append(step)
-        nothing = np.zeros(1, np.uint64)
-        is_number = (self.n_cells == 0).tolist()
-        parts = [np.append(nothing, p) if flag else p for p, flag in zip(own, is_number)]
-        sizes = np.array([part.size for part in parts], dtype=np.int64)
-        values = np.concatenate([np.empty(0, np.uint64), *parts])
-        return Steps(values, _from_zero(sizes), np.concatenate(cells), _from_zero(self.n_cells))
+        is_climb = ~is_of_category
+        is_climb[first[:-1]] = False  # below all thresholds
+        values[is_climb] = climbed[np.repeat(self.n_cells == 0, self.sizes)]
+        return Steps(values, first, cells, first_cell)
+
+    def _level_answers(self, first_cell: NDArray[np.int64]) -> Numbers:
+        """Return the digits that each cell of a category gives, those of all pieces in a row."""
+        asking = np.flatnonzero(np.repeat(self.n_cells, self.sizes))
+        piece = np.repeat(np.arange(self.starts.size), self.sizes)[asking]
+        n_cells = self.n_cells[piece]
+        cell = np.arange(n_cells.sum()) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
+        answers = np.zeros(first_cell[-1], np.uint64)
+        if asking.size:
+            asked = np.repeat(self.set_starts[asking], n_cells) + cell
+            terms = self.ferns.sets.members[asked] * np.repeat(self.digits[asking], n_cells)  # type: ignore[union-attr]
+            np.add.at(answers, np.repeat(first_cell[piece], n_cells) + cell, terms)
+        return answers
 
     @cached_property
     def raw_offsets(self) -> NDArray[np.int64]:
@@ -193,9 +214,11 @@ class FernTables:
         pieces = slice(*self.bounds[[block.start, block.stop]].tolist())
         first = self.starts[pieces] - self.stumps(block).start
         found = np.add.reduceat(self.outcomes(columns, block), first, axis=0, dtype=np.intp)
-        for piece in (pieces.start + np.flatnonzero(self.n_cells[pieces])).tolist():
-            cells = level_cells(columns[self.features[self.starts[piece]]], self.n_cells[piece] - 2)
-            found[piece - pieces.start] = self.steps.of_cells(piece)[cells]
+        own = np.flatnonzero(self.n_cells[pieces])
+        categories = pieces.start + own
+        levels = columns[self.features[self.starts[categories]]]
+        cells = level_cells(levels, self.n_cells[categories, None] - 2)
+        found[own] = self.steps.cells[self.steps.first_cell[categories, None] + cells]
         return found
 
     def answers(self, columns: NDArray[np.float32], block: range) -> Answers:
@@ -244,10 +267,6 @@ class Steps:
     first: NDArray[np.int64]
     cells: NDArray[np.intp]
     first_cell: NDArray[np.int64]
-
-    def of_cells(self, piece: int) -> NDArray[np.intp]:
-        """Return the step of each cell of a category."""
-        return self.cells[self.first_cell[piece] : self.first_cell[piece + 1]]
 
 
 def _from_zero(sizes: NDArray) -> NDArray[np.int64]:
@@ -386,10 +405,14 @@ def main_effects(
     stumps = np.repeat(is_number, tables.sizes)
     features, thresholds = [tables.features[stumps]], [tables.thresholds[stumps]]
     jumps = [means[inside + 1] - means[inside]]
-    for category in np.flatnonzero(~is_number).tolist():
-        cuts = level_edges(int(tables.n_cells[category]) - 2)
-        features.append(np.full(cuts.size, tables.features[tables.starts[category]]))
-        thresholds.append(cuts)
-        by_cell = means[steps.first[category] + steps.of_cells(category)]
-        jumps.append(np.diff(by_cell, axis=0))
+    categories = np.flatnonzero(~is_number)
+    n_cells = tables.n_cells[categories]
+    category = np.repeat(categories, n_cells)
+    by_cell = means[steps.first[category] + steps.cells]
+    jumps.append(np.diff(by_cell, axis=0)[np.diff(category) == 0])
+    n_edges = n_cells - 1
+    features.append(np.repeat(tables.features[tables.starts[categories]], n_edges))
+    # The edges of a category are the first of those of the one with the most levels.
+    place = np.arange(n_edges.sum()) - np.repeat(np.cumsum(n_edges) - n_edges, n_edges)
+    thresholds.append(level_edges(int(n_edges.max(initial=1)) - 1)[place])
     return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)

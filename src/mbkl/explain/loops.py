@@ -12,8 +12,6 @@ from mbkl.explain.coalitions import MOST_EXACT, shapley
 from mbkl.explain.inside import compiled
 
 _MOST_COALITIONS = 2**MOST_EXACT
-# A feature can have all stumps of a fern, and one level more than stumps.
-_MOST_LEVELS = 65
 # By number of players, player and coalition: how much the coalition's value counts.
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
 # By number of players and coalition: how much more it counts for players in it.
@@ -87,23 +85,29 @@ def _kinds(numbers, masks, size):
     The kind of each number, an example of each kind, and how many kinds there are.
     """
     n_numbers, n_coalitions = numbers.size, 1 << size
-    levels = np.zeros((size, n_numbers), dtype=np.int64)
+    # Different pieces are numbered as they come: those of a category have no order.
+    levels, n_levels = np.zeros((size, n_numbers), dtype=np.int64), 0
+    pieces = np.empty(n_numbers, dtype=np.uint64)
     for player in range(size):
+        count = 0
         for place in range(n_numbers):
-            piece = numbers[place] & masks[player]
-            while piece:
-                piece &= piece - np.uint64(1)
-                levels[player, place] += 1
+            piece, level = numbers[place] & masks[player], 0
+            while level < count and pieces[level] != piece:
+                level += 1
+            pieces[level] = piece
+            count = max(count, level + 1)
+            levels[player, place] = level
+        n_levels = max(n_levels, count)
     kinds = np.zeros((n_coalitions, n_numbers), dtype=np.int64)
     examples = np.zeros((n_coalitions, n_numbers), dtype=np.int64)
     counts = np.ones(n_coalitions, dtype=np.int64)
-    known = np.full(n_numbers * _MOST_LEVELS, -1)
+    known = np.full(n_numbers * n_levels, -1)
     for player in range(size):
         for smaller in range(1 << player):
             # The kinds of the coalition without its last player, divided by this one.
             coalition, count = smaller + (1 << player), 0
             for place in range(n_numbers):
-                key = kinds[smaller, place] * _MOST_LEVELS + levels[player, place]
+                key = kinds[smaller, place] * n_levels + levels[player, place]
                 if known[key] < 0:
                     known[key] = count
                     examples[coalition, count] = place
@@ -111,7 +115,7 @@ def _kinds(numbers, masks, size):
                 kinds[coalition, place] = known[key]
             for kind in range(count):
                 place = examples[coalition, kind]
-                known[kinds[smaller, place] * _MOST_LEVELS + levels[player, place]] = -1
+                known[kinds[smaller, place] * n_levels + levels[player, place]] = -1
             counts[coalition] = count
     return kinds, examples, counts
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.codes import Codes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.level_order import N_CODES, OrderedLevels
@@ -283,16 +283,15 @@ class GrowingRows:
         """Take codes of categories with more levels than a byte has; return how many these are."""
         # Cells of rows that take part, and of those that do not, are numbered in two bytes.
         most = int(np.diff(levels.offsets).max(initial=0))
-        is_here = isinstance(levels, DenseCodes) and 2 * most <= 2**16
-        self._levels = levels if is_here else None
-        return levels.n_groups if is_here else 0
+        self._levels = levels if 2 * most <= 2**16 else None
+        return levels.n_groups if 2 * most <= 2**16 else 0
 
     def fill_levels(self, group: int) -> NDArray[np.int64]:
         """Return the sums in the cells of a category; see `fill`."""
         levels = self._levels
         first, last = levels.offsets[group : group + 2]
         n_cells = int(last - first)
-        self._cells[:] = levels.values[group]
+        levels.write_group(group, self._cells)
         self._cells += np.uint16(n_cells) * self._leading
         return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mbkl.extras import require
-from mbkl.tabular.columns import as_text, is_number, is_text, to_numbers
+from mbkl.tabular.columns import as_text, is_measure, is_number, is_text, to_numbers
 from mbkl.tabular.frame import closest
 from mbkl.tabular.index import index_names, note_on_index
 
@@ -274,8 +274,8 @@ def _rule(
     if types.is_null(column.type):  # new rows may have anything here
         return None, empty
     if is_number(column):
-        numbers = to_numbers(column, name)
-        return {"name": name, "kind": "number", "categories": []}, _note_on_numbers(name, numbers)
+        note = _note_on_numbers(name, to_numbers(column, name), not is_measure(column))
+        return {"name": name, "kind": "number", "categories": []}, note
     if not is_text(column):
         return None, f"Column '{name}' is left out: its values ({column.type}) are no numbers."
     categories = _categories(column)
@@ -301,13 +301,14 @@ def _is_key(n_categories: int, n_values: int, max_one_hot: int) -> bool:
     return all_different or n_categories > max(max_one_hot, n_values / 2)
 
 
-def _note_on_numbers(name: str, numbers: NDArray[np.float64]) -> str | None:
+def _note_on_numbers(name: str, numbers: NDArray[np.float64], is_date: bool) -> str | None:
     present = numbers[~np.isnan(numbers)]
     if not present.size:
         return f"Column '{name}' is empty."
     if present.size == numbers.size and present.min() == present.max():
         return f"Column '{name}' is always {present[0]:g}."
-    if numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
+    # A date for each row is no number of it: new rows have dates too.
+    if not is_date and numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
         return (
             f"Column '{name}' counts the rows; leave it out unless the order of the rows is "
             "known for new ones too."
