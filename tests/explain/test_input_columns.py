@@ -25,21 +25,14 @@ def test_numbers_whole_ones_and_dates_in_words():
 
 
 def test_columns_of_an_encoder():
-    rules = [
-        {"name": "age", "kind": "number", "categories": []},
-        {"name": "town", "kind": "one-hot", "categories": ["Rome", "Bonn"]},
-        {"name": "size", "kind": "ordinal", "categories": ["S", "L"]},
-        {"name": "member", "kind": "number", "categories": []},
-        {"name": "only", "kind": "one-hot", "categories": ["x"]},
-    ]
-    age, town, size, member, only = columns_of_rules(
-        rules, {"age": "whole", "member": "category"}, [None] * 6
+    kinds = {"age": "number", "town": "text", "member": "number"}
+    rules = [{"name": name, "kind": kind} for name, kind in kinds.items()]
+    age, town, member = columns_of_rules(
+        rules, {"age": "whole", "member": "category"}, [None, ["Rome"], None]
     )
     assert (age.kind, age.features) == ("whole", (0,))
-    assert (town.features, town.has_feature_a_level) == ((1, 2), True)
-    assert (size.features, size.has_feature_a_level) == ((3,), False)
+    assert (town.kind, town.levels, town.features) == ("category", ("Rome",), (1,))
     assert member.levels == ("false", "true")
-    assert only.encoded(0) == [1.0]
 
 
 def test_whole_features_are_found():

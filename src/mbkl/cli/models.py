@@ -67,7 +67,7 @@ class Trained:
         dialect = extra.get("dialect", {})
         try:
             if rules is not None:
-                width = len(TableEncoder.from_rules(rules).get_feature_names_out())
+                width = len(TableEncoder.from_rules(rules).rules)
                 if width != model.n_features_in_:
                     raise ValueError(f"{width} columns for {model.n_features_in_} features")
             if not isinstance(target, str | None) or not isinstance(dialect, dict):
@@ -123,7 +123,7 @@ class Trained:
         rules = self.rules
         if rules is None:
             known = frame.names if names is None else names
-            rules = [{"name": str(name), "kind": "number", "categories": []} for name in known]
+            rules = [{"name": str(name), "kind": "number"} for name in known]
             if names is None and len(rules) != n_features:
                 raise FrameError(
                     f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
@@ -167,9 +167,7 @@ def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any
     return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
 
 
-def encoded_for_training(
-    frame: Frame, *others: Frame, with_names: bool = True
-) -> tuple[list[Any], TableEncoder | None]:
+def encoded_for_training(frame: Frame, *others: Frame) -> tuple[list[Any], TableEncoder | None]:
     """Learn how to encode a frame, and encode it and others; sparse ones stay as they are."""
     for other in others:
         if other.is_sparse != frame.is_sparse:
@@ -178,13 +176,13 @@ def encoded_for_training(
         width = frame.columns.shape[1]
         return [frame.columns, *(resized(other.columns, width) for other in others)], None
     encoder = encoder_of(frame)
-    return [encoded(encoder, one, with_names) for one in (frame, *others)], encoder
+    return [encoded(encoder, one) for one in (frame, *others)], encoder
 
 
 def encoder_of(frame: Frame) -> TableEncoder:
     """Learn how to encode a frame."""
     with frame.errors_located():
-        return TableEncoder(keep_text=True).fit(frame.columns)
+        return TableEncoder().fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:

@@ -66,8 +66,7 @@ class Splits:
         Each split learns anew how to encode columns, so that no test row has a say in it.
         """
         for train, test in self._pairs():
-            # Not all rivals take all names of features.
-            (X_train, X_test), _ = encoded_for_training(train, test, with_names=False)
+            (X_train, X_test), _ = encoded_for_training(train, test)
             yield X_train, train.y, X_test, test.y
 
     @property

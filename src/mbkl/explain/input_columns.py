@@ -83,34 +83,23 @@ def columns_of_rules(
 ) -> tuple[InputColumn, ...]:
     """Return the columns that a `TableEncoder` encoded.
 
-    Parameters
-    ----------
-    rules : sequence of dict
-        Its rules.
-    kinds : dict
-        Kinds of columns that are not plain numbers or text, by name.
-    known : sequence of (sequence or None)
-        Levels of each feature that is a category of the model.
+    Kinds are those of columns that are not plain numbers or text, by name; known are the levels
+    of features that are categories of the model.
 
     Examples
     --------
-    >>> rules = [{"name": "age", "kind": "number"}, {"name": "sex", "kind": "one-hot",
-    ...          "categories": ["f", "m"]}]
-    >>> [column.features for column in columns_of_rules(rules, {"age": "whole"}, [None] * 3)]
-    [(0,), (1, 2)]
+    >>> rules = [{"name": "age", "kind": "number"}, {"name": "sex", "kind": "text"}]
+    >>> columns = columns_of_rules(rules, {"age": "whole"}, [None, ["f", "m"]])
+    >>> [column.kind for column in columns]
+    ['whole', 'category']
     """
-    columns, first = [], 0
-    for rule in rules:
-        levels = tuple(str(level) for level in known[first] or rule.get("categories") or ())
-        width = len(levels) if rule["kind"] == "one-hot" else 1
-        is_number = rule["kind"] == "number" and known[first] is None
-        kind = kinds.get(rule["name"], "number") if is_number else "category"
+    columns = []
+    for place, (rule, own) in enumerate(zip(rules, known, strict=True)):
+        kind = "category" if own is not None else kinds.get(rule["name"], "number")
+        levels = tuple(map(str, own or ()))
         if kind == "category" and not levels:  # such as booleans, which are numbers of two values
             levels = ("false", "true")
-        features = tuple(range(first, first + width))
-        is_one_hot = rule["kind"] == "one-hot"
-        columns.append(InputColumn(str(rule["name"]), features, kind, levels, is_one_hot))
-        first += width
+        columns.append(InputColumn(str(rule["name"]), (place,), kind, levels))
     return tuple(columns)
 
 

@@ -238,36 +238,32 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
 
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     """Yield the names of the columns, and the function that encodes a row of them."""
-    numbers = [column for column in columns if not column.is_text]
-    texts = [column for column in columns if column.is_text]
+    numbers = [pair for pair in enumerate(columns) if not pair[1].is_text]
+    texts = [pair for pair in enumerate(columns) if pair[1].is_text]
     for kind, chosen in (("numbers", numbers), ("texts", texts)):
         if chosen:
-            yield _texts(f"{name}_{kind}", [column.name for column in chosen])
+            yield _texts(f"{name}_{kind}", [column.name for _, column in chosen])
     lines = []
     if texts:
         yield templates.FIND.substitute(name=name)
-    if any(column.kind != "number" for column in numbers):
+    if any(column.levels is not None for _, column in numbers):
         yield templates.FIND_NUMBER.substitute(name=name)
-    for place, column in enumerate(numbers):
-        value, n = f"numbers[{place}]", len(column.categories)
-        if column.kind != "number":
-            own = f"{name}_levels_{place}"
-            yield _array(own, np.array(column.categories or [0], dtype=np.float32))
-            value = f"{name}_find_number({value}, {own}, {n})"
-        lines.append(f"x[{column.first}] = {value};")
-    for number, column in enumerate(texts):
-        if any("\0" in category for category in column.categories):
+    for number, (feature, column) in enumerate(numbers):
+        value = f"numbers[{number}]"
+        if column.levels is not None:
+            own = f"{name}_levels_{number}"
+            yield _array(own, np.array(column.levels or [0], dtype=np.float32))
+            value = f"{name}_find_number({value}, {own}, {len(column.levels)})"
+        lines.append(f"x[{feature}] = {value};")
+    for number, (feature, column) in enumerate(texts):
+        levels = column.levels or ()
+        if any("\0" in level for level in levels):
             raise ValueError(f"A category of {column.name!r} has a zero character.")
-        own, n = f"{name}_categories_{number}", len(column.categories)
-        yield _texts(own, column.categories or [""])
+        own, n = f"{name}_categories_{number}", len(levels)
+        yield _texts(own, levels or [""])
         lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        if column.kind == "text":
-            missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
-            lines.append(f"x[{column.first}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
-        elif column.kind == "ordinal":
-            lines.append(f"x[{column.first}] = place < 0 ? NAN : (float)place;")
-        else:
-            lines += ["if (place >= 0)", f"    x[{column.first} + place] = 1.0f;"]
+        missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
+        lines.append(f"x[{feature}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
     text = "".join(f"    {line}\n" for line in lines)
     yield templates.ENCODE.substitute(name=name, lines=text)
 
