@@ -4,7 +4,7 @@ import pytest
 from mbkl import MBKLClassifier
 from mbkl.engine import compiled as engine_compiled
 from mbkl.engine.compiled import Compiled
-from mbkl.explain import fern_shares, inside, loops
+from mbkl.explain import fern_shares, loops
 from mbkl.explain.coalitions import MOST_EXACT
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.warmup import warm_explanations
@@ -60,7 +60,7 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
     for name in ("share_numpy", "share_compiled"):
         monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
-        monkeypatch.setattr(inside, "SMALL", small)
+        monkeypatch.setattr(fern_shares, "SMALL", small)
         monkeypatch.setattr("mbkl.engine.SMALL", small)
         fern_shares.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]

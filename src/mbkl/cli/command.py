@@ -40,18 +40,10 @@ class _Shared:
 
 
 def command(function: Callable) -> Callable:
-    """Make a function a command.
+    """Make a function a command, which has all options as parameters, as typer wants them.
 
-    Parameters
-    ----------
-    function : callable
-        Each parameter is an argument or an option, or a data class whose fields are
-        options; `console` must be among them.
-
-    Returns
-    -------
-    command : callable
-        Has all options as parameters, as typer wants them.
+    Each parameter is an argument or an option, or a data class whose fields are options;
+    `console` must be among them.
     """
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}

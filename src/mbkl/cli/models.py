@@ -19,19 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model and how to read and encode rows for it.
+    """A model, and how to read and encode rows for it.
 
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    model : MBKLClassifier or MBKLRegressor
-    rules : list of dict or None
-        Those of a `TableEncoder`; None if features are what they are in the file.
-    target : str or None
-        Column of the labels, in files that have one.
-    dialect : dict
-        How to read text files.
+    Rules are those of a `TableEncoder`, None where features are what they are in the file; the
+    target is the column of the labels, in files that have one.
     """
 
     path: Path

@@ -22,13 +22,7 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was predicted for rows, and the seconds of the fit.
-
-    Parameters
-    ----------
-    truth, predictions : ndarray of shape (n_rows,)
-    seconds : float
-    """
+    """What was predicted for rows, and the seconds of the fit."""
 
     truth: NDArray
     predictions: NDArray
@@ -66,14 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Labels(Outcome):
-    """Classes that were predicted, and their probabilities.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        All of them, sorted.
-    probabilities : ndarray of shape (n_rows, n_classes) or None
-    """
+    """Classes that were predicted, of all classes, sorted, and their probabilities."""
 
     classes: NDArray
     probabilities: NDArray[np.float64] | None
@@ -137,12 +124,7 @@ class Labels(Outcome):
 
 @dataclass(frozen=True)
 class Numbers(Outcome):
-    """Numbers that were predicted, and their intervals.
-
-    Parameters
-    ----------
-    bounds : ndarray of shape (n_rows, 2) or None
-    """
+    """Numbers that were predicted, and bounds of shape (n_rows, 2) that are to hold the truth."""
 
     bounds: NDArray[np.float64] | None
 

@@ -23,17 +23,7 @@ Split = tuple[Any, NDArray, Any, NDArray]
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows to learn from and rows to be right about: a test file, or folds.
-
-    Parameters
-    ----------
-    frame : Frame
-    test : Frame or None
-        None means folds of the frame.
-    n_splits : int
-    seed : int
-        Of the folds.
-    """
+    """Rows to learn from and rows to be right about: a test file, or else folds."""
 
     frame: Frame
     test: Frame | None

@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    MapSet,
-    ProjectionMaps,
-    StumpMaps,
-    first_by_hash,
-    just_above,
-)
+from mbkl.engine.rows import first_by_hash
+from mbkl.engine.twins import just_above
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps, MapSet
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 
 _SEED = 0
 
@@ -29,14 +26,7 @@ def check_number(name: str, value: int) -> None:
 
 
 def some_rows(X, n_rows: int) -> NDArray:
-    """Return at most so many rows of X, dense, drawn by a hash of their values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> some_rows(np.arange(10.0)[:, None], 3).shape
-    (3, 1)
-    """
+    """Return at most so many rows of X, dense, drawn by a hash of their values."""
     rows = X[first_by_hash(X, np.zeros(X.shape[0], dtype=np.intp), n_rows, _SEED)]
     return rows.toarray() if sparse.issparse(rows) else rows
 
@@ -46,15 +36,6 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
 
     All intervals between the thresholds of a feature are equally likely, features are
     independent, and those that only projections use have a normal distribution.
-
-    Parameters
-    ----------
-    maps : MapSet
-    n_features, n_rows : int
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
     """
     generator = np.random.Generator(np.random.Philox(_SEED))
     rows = np.zeros((n_rows, n_features))

@@ -23,17 +23,8 @@ def add_pair_effects(
 ) -> None:
     """Add the joint partial dependences of each two features less those of both.
 
-    Parameters
-    ----------
-    total : ndarray of shape (n, n, n_rows, n_columns)
-        Of a pair, the place whose first index is the smaller feature's is added to.
-    tables : FernTables
-    block : range
-        The ferns.
-    position : ndarray of shape (n_features,)
-        Place of a feature in total, or -1.
-    rows, background : ndarray of shape (n_features, n_rows)
-        See `columns_of`.
+    Total is of shape (n, n, n_rows, n_columns); of a pair, the place whose first index is the
+    smaller feature's is added to. Position is the place of each feature in total, or -1.
     """
     first_piece, last_piece = tables.bounds[[block.start, block.stop]]
     starts = tables.starts[first_piece:last_piece]
@@ -56,16 +47,7 @@ def add_pair_effects(
 
 
 class _Steps:
-    """The steps of some pieces, and what each two of different pieces add together.
-
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-    pieces, fern : ndarray of shape (n_pieces,)
-        Which pieces, and their ferns, counted from the first of the block.
-    background : ndarray of shape (n_features, n_rows)
-    """
+    """The steps of some pieces, and what each two of different pieces add together."""
 
     def __init__(self, tables: FernTables, block: range, pieces, fern, background) -> None:
         first_step = tables.steps.first

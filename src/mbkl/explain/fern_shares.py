@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mbkl.explain import inside
+from mbkl.engine import choose_loops
+from mbkl.engine.limits import SMALL
+from mbkl.engine.twins import TWINS
 from mbkl.explain.coalitions import MOST_EXACT, shapley
 from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
 
@@ -19,25 +21,15 @@ _ENTRIES_AT_ONCE = 1_000_000
 def fern_shares(tables: FernTables, block: range, rows: Answers, background: Answers) -> Array:
     """Return the mean over the background of what each player gets, for each answer of rows.
 
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-        The ferns.
-    rows, background : Answers
-        To these ferns.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_answers, most_players, n_columns)
+    The shares are of shape (n_answers, most_players, n_columns).
     """
     n_others = np.bincount(background.fern, minlength=len(block))
     n_games = int(n_others[rows.fern].sum()) * tables.tables.shape[1]
     # Ferns are drawn alike, so that all blocks take about as long as this one.
     n_games = n_games * tables.ferns.n_maps // len(block)
-    if n_games >= inside.SMALL:
-        threads = inside.choose_loops(n_games)
-        if threads is not inside.TWINS:  # there is a compiler
+    if n_games >= SMALL:
+        threads = choose_loops(n_games)
+        if threads is not TWINS:  # there is a compiler
             return share_compiled(tables, block, rows, background, threads)
     return share_numpy(tables, block, rows, background)
 

@@ -13,9 +13,9 @@ from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.groups import pair_strengths, set_contributions
 from mbkl.explain.input_columns import InputColumn
-from mbkl.explain.inside import TablePredictor
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 

@@ -11,15 +11,12 @@ from scipy import sparse
 from mbkl.explain.attribution import centred_entries
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_pairs import add_pair_effects
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    families,
-)
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
@@ -53,26 +50,16 @@ def _(maps: ProjectionMaps) -> list[Features]:
 def set_contributions(
     predictor: TablePredictor, X: NDArray, background: NDArray
 ) -> tuple[list[Features], Array]:
-    """Return what the tables of each set of features add, less their means.
+    """Return the sets of features that tables join, and what the tables of each add.
 
-    Parameters
-    ----------
-    predictor : TablePredictor
-    X : ndarray of shape (n_rows, n_features)
-    background : ndarray of shape (n_background, n_features)
-
-    Returns
-    -------
-    sets : list of tuple of int
-        Features that are joined by one table or several.
-    contributions : ndarray of shape (n_sets, n_rows, n_columns)
-        These sum to the scores less the mean scores of the background.
+    These contributions, of shape (n_sets, n_rows, n_columns), sum to the scores less the mean
+    scores of the background.
     """
-    joined = [joined_features(maps) for maps, _ in families(predictor)]
+    joined = [joined_features(maps) for maps, _ in predictor.families]
     sets = sorted(set().union(*joined), key=lambda features: (len(features), features))
     number = {features: position for position, features in enumerate(sets)}
     total = np.zeros((len(sets), len(X), predictor.intercept.size))
-    for (maps, tables), features in zip(families(predictor), joined, strict=True):
+    for (maps, tables), features in zip(predictor.families, joined, strict=True):
         entries = centred_entries(maps, tables, X, background)
         for own, table in zip(features, entries, strict=True):
             total[number[own]] += table
@@ -82,30 +69,17 @@ def set_contributions(
 def pair_strengths(
     predictor: TablePredictor, X: NDArray, background: NDArray, features: NDArray[np.intp]
 ) -> Array:
-    """Return how much each two features tell together, beyond what each tells alone.
+    """Return how much each two of some features tell together, beyond what each tells alone.
 
     The joint partial dependence of two features less the partial dependences of both:
     its mean absolute value over the rows of X and the scores. Projections are left out.
-
-    Parameters
-    ----------
-    predictor : TablePredictor
-    X : ndarray of shape (n_rows, n_features)
-    background : ndarray of shape (n_background, n_features)
-    features : ndarray of shape (n,)
-        Those to look at.
-
-    Returns
-    -------
-    strengths : ndarray of shape (n, n)
-        Symmetric, with zeros on the diagonal.
     """
     n_features = features.size
     position = np.full(X.shape[1], -1)
     position[features] = np.arange(n_features)
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     columns = columns_of(X), columns_of(background)
-    for maps, tables in families(predictor):
+    for maps, tables in predictor.families:
         _add_pairs(maps, total, tables, position, *columns)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)

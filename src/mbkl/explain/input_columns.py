@@ -106,15 +106,7 @@ def columns_of_rules(
 def columns_of_features(
     names: Sequence[str], known: Sequence[Sequence | None], X=None
 ) -> tuple[InputColumn, ...]:
-    """Return a column for each feature of X; whole ones are those with no other numbers.
-
-    Parameters
-    ----------
-    names : sequence of str
-    known : sequence of (sequence or None)
-        Levels of each feature that is a category of the model.
-    X : ndarray of shape (n_rows, n_features) or other
-    """
+    """Return a column for each feature of X; whole ones are those with no other numbers."""
     some = None if X is None else X[:_ROWS_TO_LOOK_AT]
     is_whole = [False] * len(names)
     if isinstance(some, np.ndarray):

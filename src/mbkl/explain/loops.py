@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mbkl.engine.loops import jit
 from mbkl.explain.coalitions import MOST_EXACT, shapley
-from mbkl.explain.inside import compiled
 
 _MOST_COALITIONS = 2**MOST_EXACT
 # A feature can have all stumps of a fern, and one level more than stumps.
@@ -26,7 +26,7 @@ for _size in range(1, MOST_EXACT + 1):
 # ---------------------------------------------------------------- few players
 
 
-@compiled
+@jit
 def share_few(
     chosen, sizes, masks, factors, shifts, raw, numbers, first, tables, row_starts, rows,
     starts, others, masses, shares, start, stop,
@@ -80,7 +80,7 @@ def share_few(
             _fold(folded, size, shares[row_starts[fern] + place])
 
 
-@compiled
+@jit
 def _kinds(numbers, masks, size):
     """Return for each coalition which numbers agree in its players.
 
@@ -116,7 +116,7 @@ def _kinds(numbers, masks, size):
     return kinds, examples, counts
 
 
-@compiled
+@jit
 def _fold(values, size, shares):
     """OUT shares: Shapley values, from the values of all coalitions, which are used up."""
     n_columns, half = values.shape[1], 1 << size
@@ -142,7 +142,7 @@ def _fold(values, size, shares):
 # ---------------------------------------------------------------- many players
 
 
-@compiled
+@jit
 def share_many(
     chosen, sizes, masks, factors, shifts, raw, numbers, first, tables, row_starts, rows,
     starts, others, masses, shares, start, stop,
@@ -184,7 +184,7 @@ def share_many(
                         shares[answer, player, column] += weight * table[cell, column]
 
 
-@compiled
+@jit
 def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
     """OUT weights: those of the cells of all coalitions, added; cells is room to work in.
 
@@ -204,7 +204,7 @@ def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
             own[cells[coalition]] += mass * _WEIGHTS[size, player, coalition]
 
 
-@compiled
+@jit
 def _go_round(nobody, moves, players, shift, numbers, mass, weights):
     """OUT weights: those of the orders that go round a circle of the players, added."""
     size = moves.size

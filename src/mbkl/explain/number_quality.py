@@ -45,14 +45,7 @@ def number_figures(y: Array, predictions: Array, bounds: Array | None = None) ->
 
 
 def figures_of_the_mean(y: Array, coverage: float) -> dict[str, float]:
-    """Return the figures of always saying the mean, with the quantiles of the numbers as bounds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(figures_of_the_mean(np.arange(5.0), 0.5)["mean_width"], 3)
-    2.0
-    """
+    """Return the figures of always saying the mean, with the quantiles of the numbers as bounds."""
     outside = (1 - coverage) / 2
     bounds = np.tile(np.quantile(y, [outside, 1 - outside]), (y.size, 1))
     return number_figures(y, np.full(y.size, y.mean()), bounds)

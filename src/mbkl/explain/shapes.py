@@ -10,19 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.twins import as_float32
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    as_float32,
-    families,
-    weights_by_family,
-)
 from mbkl.extras import require
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -147,22 +143,7 @@ def shapes_of(
     """Return the shape functions of all features that stumps or ferns use.
 
     That of a feature is the sum of its stumps' tables and of the mean effects of the
-    ferns that ask about it.
-
-    Parameters
-    ----------
-    predictor : TablePredictor
-    background : ndarray of shape (n_background, n_features)
-    theta : ndarray of shape (n_maps,)
-        Kernel weights of the maps.
-    names : sequence of str
-        Names of the features.
-    classes : tuple
-        Class of each score.
-    X : ndarray or sparse matrix or None
-        Rows to count.
-    levels : sequence of (list or None), or None
-        Levels of each feature that is a category.
+    ferns that ask about it. The rows of X are counted.
     """
     features, thresholds, jumps = _jumps(predictor, background)
     order = np.lexsort((thresholds, features))
@@ -204,7 +185,7 @@ def shapes_of(
 
 def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and jump of each stump, alone or in a fern, and of levels."""
-    own = [_jumps_of(maps, tables, background) for maps, tables in families(predictor)]
+    own = [_jumps_of(maps, tables, background) for maps, tables in predictor.families]
     features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
     return features, thresholds, jumps
 
@@ -248,7 +229,7 @@ def _no_jumps(tables: Array) -> tuple[NDArray, Array, Array]:
 def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and kernel weight of all stumps, by threshold."""
     maps = predictor.maps
-    pairs = weights_by_family(maps, theta)
+    pairs = zip(maps.families, maps.split(theta), strict=True)
     weights = np.concatenate([np.empty(0), *(w for own, w in pairs if own.stump_features.size)])
     order = np.argsort(maps.stump_thresholds, kind="stable")
     return maps.stump_features[order], maps.stump_thresholds[order], weights[order]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mbkl.engine.rows import ArrayRows
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_shares import share_compiled
-from mbkl.explain.inside import ArrayRows, Ferns
+from mbkl.maps.ferns import Ferns
 
 
 def warm_explanations(loops) -> None:

@@ -16,21 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mbkl
+from mbkl.classifier import KernelClassifier
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
-from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.inside import (
-    CategoryMaps,
-    FernMaps,
-    KernelClassifier,
-    KernelPredictor,
-    KernelRegressor,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    chi2_map,
-)
+from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
 _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
@@ -96,11 +93,10 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
         about=about.substitute(common),
     )
     calls = ""
-    families = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
-    for number, (maps, tables) in enumerate(families):
+    for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
             own = f"{name}_{number}"
-            yield _array(f"{own}_tables", _single(tables))
+            yield _arrays(own, tables=_single(tables), **plain_arrays(maps))
             yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
@@ -120,63 +116,30 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 
 @singledispatch
 def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
-    """Yield arrays and functions of a family of maps."""
+    """Yield the functions of a family of maps, and arrays that it alone has."""
     raise TypeError(f"{type(maps).__name__} cannot be exported to C.")
 
 
 @_family.register
 def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
-    yield _arrays(names["own"], features=compact(maps.features))
-    yield from _stumps(maps, names, value=f"x[{names['own']}_features[group]]", before="")
+    yield templates.STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
 
 
 @_family.register
 def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
-    yield _arrays(
-        names["own"],
-        bits=np.log2(maps.n_raw).astype(np.uint8),
-        depths=compact(np.diff(maps.offsets)),
-        factors=maps.factors,
-        features=compact(maps.features),
-        n_cells=compact(np.diff(maps.cell_offsets)),
-        numbers=maps.numbers,
-        thresholds=np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
-    )
-    if maps.sets is not None:
-        yield _arrays(
-            names["own"],
-            members=np.packbits(maps.sets.members, bitorder="little"),
-            n_levels=compact(maps.sets.n_levels),
-            sets=compact(maps.sets.starts + 1),
-        )
-        yield templates.IN_SET.substitute(names)
     own = names["own"]
-    compared = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
-    asked = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {compared}"
-    yield templates.FERNS.substitute(names, answer=compared if maps.sets is None else asked)
+    answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    if maps.sets is not None:
+        yield templates.IN_SET.substitute(names)
+        answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
+    yield templates.FERNS.substitute(names, answer=answer)
 
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, n_inputs = names["own"], maps.directions.shape[0]
-    yield from _projections(maps, names)
-    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
-
-
-def _stumps(
-    maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str
-) -> Iterator[str]:
-    thresholds = maps.edges.thresholds.astype(np.float32)
-    yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
-    yield templates.STUMPS.substitute(names, value=value, before=before)
-
-
-def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
     own, directions = names["own"], maps.directions
-    yield _arrays(own, centre=maps.centre, scale=maps.scale)
+    n_inputs = directions.shape[0]
     if isinstance(directions, np.ndarray):
-        n_inputs = directions.shape[0]
         yield _arrays(own, directions=directions.T.ravel())
         first, end = "0", f"{n_inputs}u"
         term = f"inputs[place] * {own}_directions[{n_inputs}u * group + place]"
@@ -189,14 +152,10 @@ def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         )
         first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
         term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
-    yield templates.PROJECTIONS.substitute(
-        names,
-        n_features=maps.centre.size,
-        set_inputs=_inputs(maps),
-        first=first,
-        end=end,
-        term=term,
-    )
+    sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
+    yield templates.PROJECTIONS.substitute(names, **sizes, first=first, end=end, term=term)
+    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
+    yield templates.STUMPS.substitute(names, value=f"{own}_project(inputs, group)", before=before)
 
 
 def _inputs(maps: ProjectionMaps) -> str:
@@ -316,13 +275,7 @@ def _literals(values: NDArray) -> list[str]:
 
 
 def _real(text: str, suffix: str) -> str:
-    """Return a real number of Python as one of C.
-
-    Examples
-    --------
-    >>> _real("-0.25", "f"), _real("1e-05", ""), _real("3.0", "f"), _real("0.0", "f")
-    ('-.25f', '1e-05', '3.f', '0')
-    """
+    """Return a real number of Python as one of C: -.25f of -0.25, 3.f of 3.0, 0 of 0.0."""
     if text in ("0.0", "-inf"):
         return "0" if text == "0.0" else "-INFINITY"
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)

@@ -11,25 +11,7 @@ from mbkl.io.container import ModelFileError
 
 
 class Entries:
-    """A JSON object of which every entry has to be taken.
-
-    Parameters
-    ----------
-    values : object
-        What was found where the object should be.
-    name : str
-        For error messages.
-
-    Examples
-    --------
-    >>> entries = Entries({"depth": 3}, "fern")
-    >>> entries.integer("depth", 1, 64)
-    3
-    >>> entries.integer("width", 1, 64)
-    Traceback (most recent call last):
-    ...
-    mbkl.io.container.ModelFileError: fern lacks 'width'.
-    """
+    """A JSON object of which every entry has to be taken; the name is for error messages."""
 
     def __init__(self, values: Any, name: str) -> None:
         if not isinstance(values, dict):
@@ -77,15 +59,7 @@ class Entries:
 
 
 class Arrays:
-    """The arrays of a model file, of which every one has to be taken.
-
-    Parameters
-    ----------
-    arrays : dict from name to ndarray
-        Emptied on the way.
-    prefix : str
-        Of all names that are asked for.
-    """
+    """The arrays of a model file, every one of which has to be taken."""
 
     def __init__(self, arrays: dict[str, NDArray], prefix: str = "") -> None:
         self._arrays = arrays
@@ -145,11 +119,5 @@ class Arrays:
 
 
 def compact(values: NDArray) -> NDArray:
-    """Return whole numbers of at least zero in the smallest type that holds them.
-
-    Examples
-    --------
-    >>> compact(np.array([1, 256])).dtype
-    dtype('uint16')
-    """
+    """Return whole numbers of at least zero in the smallest type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))

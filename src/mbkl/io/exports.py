@@ -1,14 +1,24 @@
-"""What all exports share: which models there are, and the columns of frames."""
+"""What all exports share: which models there are, their maps, and the columns of frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.io.inside import KernelPredictor, Levels
+from mbkl.io.entries import compact
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.levels import Levels
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 
 KINDS = ("number", "text")
 
@@ -18,6 +28,49 @@ def check_exportable(model) -> None:
     if not isinstance(model, KernelPredictor):
         raise TypeError(f"Only classifiers and regressors can be exported; got {type(model)!r}.")
     check_is_fitted(model)
+
+
+@singledispatch
+def plain_arrays(maps: Maps) -> dict[str, NDArray]:
+    """Return the arrays by which another program finds the cells of rows."""
+    raise TypeError(f"{type(maps).__name__} cannot be exported.")
+
+
+@plain_arrays.register
+def _(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
+    return {"features": compact(maps.features), **_edges(maps)}
+
+
+@plain_arrays.register
+def _(maps: FernMaps) -> dict[str, NDArray]:
+    arrays = {
+        "bits": np.log2(maps.n_raw).astype(np.uint8),
+        "depths": compact(np.diff(maps.offsets)),
+        "factors": maps.factors,
+        "features": compact(maps.features),
+        "n_cells": compact(np.diff(maps.cell_offsets)),
+        "numbers": maps.numbers,
+        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
+    }
+    if maps.sets is None:
+        return arrays
+    # Where the set of levels of each stump begins, from 1, and the members of all as bits.
+    return arrays | {
+        "members": np.packbits(maps.sets.members, bitorder="little"),
+        "n_levels": compact(maps.sets.n_levels),
+        "sets": compact(maps.sets.starts + 1),
+    }
+
+
+@plain_arrays.register
+def _(maps: ProjectionMaps) -> dict[str, NDArray]:
+    """Return all but the directions, which are sparse or dense."""
+    return {"centre": maps.centre, "scale": maps.scale, **_edges(maps.stumps)}
+
+
+def _edges(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
+    thresholds = maps.edges.thresholds.astype(np.float32)
+    return {"offsets": compact(maps.edges.offsets), "thresholds": thresholds}
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import mbkl
+from mbkl.estimator import default_target_names
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import Levels, MapSet, NoLevels, TablePredictor, default_target_names
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
+from mbkl.levels import Levels, NoLevels
+from mbkl.maps.families import MapSet
+from mbkl.predictor import TablePredictor
 
 _CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
 _REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")

@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.inside import (
-    KernelClassifier,
-    KernelPredictor,
-    KernelRegressor,
-    MBKLClassifier,
-    MBKLRegressor,
-    columns_of,
-)
 from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.levels import columns_of
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 
 _INPUT = "X"
 

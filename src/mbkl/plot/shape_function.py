@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mbkl.engine.twins import just_above
 from mbkl.explain import FeatureShape, explain_global
-from mbkl.explain.inside import just_above
 from mbkl.plot.style import (
     COLOURS,
     FAINT,

@@ -27,13 +27,7 @@ def quieten(ax) -> None:
 
 
 def shorten(name: str, length: int = 28) -> str:
-    """Return a name with its middle left out where it is long.
-
-    Examples
-    --------
-    >>> shorten("a very long name of a feature", 15)
-    'a very…feature'
-    """
+    """Return a name with its middle left out where it is long."""
     if len(name) <= length:
         return name
     half = (length - 1) // 2
@@ -42,15 +36,6 @@ def shorten(name: str, length: int = 28) -> str:
 
 def score_words(unit: str, name: str = "", length: int = 24) -> str:
     """Return what is explained: the score of a class, a target, or the logarithm of counts.
-
-    Parameters
-    ----------
-    unit : {"score", "target", "log"}
-        See `GlobalExplanation`.
-    name : str
-        Class or target; empty for any.
-    length : int
-        Longest name.
 
     Examples
     --------
@@ -64,13 +49,7 @@ def score_words(unit: str, name: str = "", length: int = 24) -> str:
 
 
 def added_words(unit: str, name: str = "", length: int = 24) -> str:
-    """Return a label for what is added to a score; see `score_words`.
-
-    Examples
-    --------
-    >>> added_words("score", "yes"), added_words("target", "price"), added_words("target")
-    ('added to the score of yes', 'added to price', 'added to the target')
-    """
+    """Return a label for what is added to a score; see `score_words`."""
     article = "the " if unit == "score" or not (name or unit == "log") else ""
     return f"added to {article}{score_words(unit, name, length)}"
 

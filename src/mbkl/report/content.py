@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,8 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from mbkl.engine.rows import first_by_hash
+from mbkl.engine.twins import just_above
 from mbkl.explain import (
     FeatureShape,
     GlobalExplanation,
@@ -24,21 +25,23 @@ from mbkl.explain import (
     quality_curves,
 )
 from mbkl.explain.background import some_rows
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    first_by_hash,
-    just_above,
-)
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.number_quality import figures_of_the_mean, number_figures
 from mbkl.explain.shapes import finite
 from mbkl.learn.residuals import Residuals
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 from mbkl.report.portable import columns_that_fit, pack, portable_model
 
+# What readers know the families as.
+_KINDS: dict[type, str] = {
+    StumpMaps: "stumps",
+    CategoryMaps: "categories",
+    FernMaps: "ferns",
+    ProjectionMaps: "projections",
+}
 # Steps of a shape function that a screen can show.
 _STEPS = 160
 # Levels of a category that a screen can show, the most frequent ones.
@@ -59,9 +62,9 @@ _COVERAGE, _DOTS, _GROUPS_OF_NUMBERS = 0.9, 1_200, 5
 
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
-    kinds = {"stumps": 0, "categories": 0, "ferns": 0, "projections": 0}
+    kinds = dict.fromkeys(_KINDS.values(), 0)
     for maps in model.predictor_.maps.families:
-        kinds[_kind(maps)] += maps.n_maps
+        kinds[_KINDS[type(maps)]] += maps.n_maps
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
@@ -76,31 +79,13 @@ def describe_model(model) -> list[list[str]]:
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
-@singledispatch
-def _kind(maps: Maps) -> str:
-    """Return what a reader knows a family as."""
-    raise TypeError(f"{type(maps).__name__} have no name for readers.")
-
-
-_kind.register(StumpMaps, lambda maps: "stumps")
-_kind.register(CategoryMaps, lambda maps: "categories")
-_kind.register(FernMaps, lambda maps: "ferns")
-_kind.register(ProjectionMaps, lambda maps: "projections")
-
-
 @dataclass(frozen=True)
 class Guesses:
     """What was said about rows whose classes or numbers are known.
 
-    Parameters
-    ----------
-    y, said : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    more : ndarray or None
-        Probabilities of shape (n_rows, n_classes); or bounds of numbers, of shape
-        (n_rows, n_targets, 2).
-    how : {"new", "folds", "held out", "training"}
-        Rows that are new, that models of other folds or rows have not seen, or that the model
-        has learned from.
+    More are probabilities of shape (n_rows, n_classes), or bounds of numbers of shape (n_rows,
+    n_targets, 2). The rows are "new", were not seen by models of other "folds" or "held out" from
+    one, or are of the "training".
     """
 
     y: NDArray

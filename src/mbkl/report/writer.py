@@ -175,13 +175,7 @@ def page(title: str, data: dict) -> str:
 
 
 def embedded_json(data: dict) -> str:
-    r"""Return JSON that no text in it can end early within a script element.
-
-    Examples
-    --------
-    >>> print(embedded_json({"name": "</script>"}))
-    {"name":"\u003c/script\u003e"}
-    """
+    """Return JSON that no text in it can end early within a script element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
