@@ -16,14 +16,32 @@ def pyplot():
     return require("matplotlib.pyplot", "plot")
 
 
-def quieten(ax) -> None:
-    """Leave of an axes' frame and ticks what is needed to read it."""
+def quieten(ax, grid: str | None = None) -> None:
+    """Leave of an axes' frame and ticks what is needed to read it; grid is its axis, or both."""
+    if grid is not None:
+        ax.grid(axis=grid, color=FAINT, linewidth=0.6)
+        ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(QUIET)
     ax.tick_params(color=QUIET, labelcolor=INK, labelsize=9)
     ax.xaxis.label.set_color(INK)
     ax.yaxis.label.set_color(INK)
     ax.title.set_color(INK)
+
+
+def quieten_bars(ax) -> None:
+    """Do so where bars with names lie below each other."""
+    quieten(ax, grid="x")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def add_colour_bar(ax, image, label: str, fraction: float) -> None:
+    """Draw what the colours of an image mean beside it."""
+    bar = ax.figure.colorbar(image, ax=ax, fraction=fraction, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
+    bar.set_label(label, fontsize=8.5, color=INK)
 
 
 def shorten(name: str, length: int = 28) -> str:
