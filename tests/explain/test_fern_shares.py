@@ -68,11 +68,11 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
 
 def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
     warm_explanations(Compiled(1))
-    ready = [list(loop.signatures) for loop in (loops.share_few, loops.share_many)]
+    ready = list(loops.share.signatures)
     for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
         fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
-    assert [loop.signatures for loop in (loops.share_few, loops.share_many)] == ready
-    assert [len(signatures) for signatures in ready] == [1, 1]
+    assert loops.share.signatures == ready
+    assert len(ready) == 1
 
 
 def test_a_small_explanation_needs_no_compiler(run_python):

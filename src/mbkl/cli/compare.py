@@ -13,7 +13,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_picture, save_figure
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile
+from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -43,16 +43,13 @@ def compare(
     folds: Folds = 5,
     rival: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"What to compare with: {', '.join(_ALL_RIVALS)}; can be repeated.",
+        option(
+            f"What to compare with: {', '.join(_ALL_RIVALS)}; can be repeated.",
+            shown="all that are quick",
             metavar="NAME",
-            show_default="all that are quick",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Picture to draw, .png, .svg or .pdf.", show_default=False),
-    ] = None,
+    plot: Annotated[Path | None, option("Picture to draw, .png, .svg or .pdf.")] = None,
 ) -> None:
     """Compare MBKL with other methods: linear ones, RBF SVMs, forests, boosting.
 

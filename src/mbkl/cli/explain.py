@@ -9,7 +9,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_picture, save_figure
-from mbkl.cli.options import ModelFile
+from mbkl.cli.options import ModelFile, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,17 +28,13 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    row: Annotated[
-        int | None,
-        typer.Option(min=1, help="Row of the file to explain, from 1.", show_default=False),
-    ] = None,
+    row: Annotated[int | None, option("Row of the file to explain, from 1.", min=1)] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of columns to show.")] = 10,
     plot: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
             metavar="FILE",
-            help="Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

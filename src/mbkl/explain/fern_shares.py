@@ -12,7 +12,7 @@ from scipy import sparse
 from mbkl.engine import choose_loops
 from mbkl.engine.limits import SMALL
 from mbkl.engine.twins import TWINS
-from mbkl.explain.coalitions import MOST_EXACT, shapley
+from mbkl.explain.coalitions import shapley
 from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
 
 _ENTRIES_AT_ONCE = 1_000_000
@@ -37,40 +37,34 @@ def fern_shares(tables: FernTables, block: range, rows: Answers, background: Ans
 def share_compiled(
     tables: FernTables, block: range, rows: Answers, background: Answers, threads
 ) -> Array:
-    """Return what `fern_shares` does, by the compiled loops."""
-    from mbkl.explain import loops
+    """Return what `fern_shares` does, by the compiled loop."""
+    from mbkl.explain.loops import share
 
     ferns = slice(block.start, block.stop)
     factor, shift = (numbers[ferns] for numbers in tables.hash)
     raw = tables.raw_offsets[block.start : block.stop + 1]
     first = tables.ferns.cell_offsets[block.start : block.stop + 1]
-    sizes = np.diff(tables.bounds)[ferns]
     shares = np.empty((*rows.pieces.shape, tables.tables.shape[1]))
     edges = np.arange(len(block) + 1)
-    for loop, chosen in (
-        (loops.share_few, sizes <= MOST_EXACT),
-        (loops.share_many, sizes > MOST_EXACT),
-    ):
-        threads.share(
-            int(chosen.sum()),
-            shares.size * background.place.shape[1],
-            loop,
-            np.flatnonzero(chosen),
-            sizes,
-            tables.padded_masks(block),
-            factor,
-            shift,
-            raw - raw[0],
-            tables.ferns.numbers[raw[0] : raw[-1]].astype(np.int64),
-            first - first[0],
-            np.ascontiguousarray(tables.tables[first[0] : first[-1]]),
-            np.searchsorted(rows.fern, edges),
-            rows.numbers,
-            np.searchsorted(background.fern, edges),
-            background.numbers,
-            background.shares,
-            shares,
-        )
+    threads.share(
+        len(block),
+        shares.size * background.place.shape[1],
+        share,
+        np.diff(tables.bounds)[ferns],
+        tables.padded_masks(block),
+        factor,
+        shift,
+        raw - raw[0],
+        tables.ferns.numbers[raw[0] : raw[-1]].astype(np.int64),
+        first - first[0],
+        np.ascontiguousarray(tables.tables[first[0] : first[-1]]),
+        np.searchsorted(rows.fern, edges),
+        rows.numbers,
+        np.searchsorted(background.fern, edges),
+        background.numbers,
+        background.shares,
+        shares,
+    )
     return shares
 
 

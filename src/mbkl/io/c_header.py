@@ -177,19 +177,16 @@ def _inputs(maps: ProjectionMaps) -> str:
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
     (temperature,) = _literals(_single(np.array([model.temperature_])))
+    odds, term = "", f"expf((scores[number] - highest) / {temperature})"
     if model.offset_ is not None:
         (offset,) = _literals(_single(np.array([model.offset_])))
         odds = templates.SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
-        if model.classes_.size == 2:
-            return odds + templates.TWO_SOFTPLUS.substitute(name=name)
         term = f"{name}_odds(scores[number])"
-        return odds + templates.PROBABILITIES.substitute(name=name, term=term)
-    if model.classes_.size == 2:
-        return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)
-    term = f"expf((scores[number] - highest) / {temperature})"
-    if model.probability_rule == "one-vs-rest":
+    elif model.classes_.size == 2:
+        term = f"1.0f / (1.0f + expf(-scores[number] / {temperature}))"
+    elif model.probability_rule == "one-vs-rest":
         term = "1.0f / (1.0f + expf(-scores[number]))"
-    return templates.PROBABILITIES.substitute(name=name, term=term)
+    return odds + templates.PROBABILITIES.substitute(name=name, term=term)
 
 
 # ---------------------------------------------------------------- columns of a frame
