@@ -126,14 +126,13 @@ class Trained:
         """Whether the model is a regressor."""
         return not hasattr(self.model, "classes_")
 
-    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
-        """Return what the features are made of, or None where they are columns themselves."""
-        if self.rules is None or (frame is not None and frame.is_sparse):
-            return None
-        from mbkl.explain.input_columns import columns_of_rules
+    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
+        """Return what the features are, as far as a frame tells."""
+        from mbkl.explain.global_explanation import feature_names_of
+        from mbkl.explain.input_columns import input_columns
 
-        kinds = {} if frame is None else kinds_of(frame.columns)
-        return columns_of_rules(self.rules, kinds, self.model.levels_)
+        kinds = {} if frame is None or frame.is_sparse else kinds_of(frame.columns)
+        return input_columns(feature_names_of(self.model), self.model.levels_, kinds)
 
     @property
     def _columns(self) -> list[str]:

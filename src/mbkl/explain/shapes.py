@@ -163,7 +163,7 @@ def shapes_of(
         values = np.vstack([np.zeros(jumps.shape[1]), jumps[first : first + count]]).cumsum(axis=0)
         values -= values[intervals(cuts, background[:, feature].astype(np.float64))].mean(axis=0)
         own = stumps[0] == feature
-        data = None if columns is None else _column(columns, feature)
+        data = None if columns is None else column_of(columns, feature)
         bins, density = (None, None) if data is None else _density(data)
         shapes.append(
             FeatureShape(
@@ -235,8 +235,9 @@ def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Ar
     return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
 
 
-def _column(columns, feature: int) -> Array:
-    column = columns[:, [feature]]
+def column_of(X, feature: int) -> Array:
+    """Return a column of rows, dense or sparse."""
+    column = X[:, [feature]]
     return (column.toarray() if sparse.issparse(column) else column).ravel().astype(np.float64)
 
 
