@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import save_figure
-from mbkl.explain.number_quality import figures_of_the_mean, number_figures
-from mbkl.explain.quality import probability_figures
+from mbkl.explain.quality import figures_of_the_mean, number_figures, probability_figures
 
 # Share of the rows that intervals are to hold.
 COVERAGE = 0.9

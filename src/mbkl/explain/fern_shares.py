@@ -11,9 +11,11 @@ from scipy import sparse
 
 from mbkl.engine import choose_loops
 from mbkl.engine.limits import SMALL
+from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import TWINS
 from mbkl.explain.coalitions import shapley
-from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
+from mbkl.explain.fern_games import Answers, Array, FernTables, columns_of, same_fern
+from mbkl.maps.ferns import Ferns
 
 _ENTRIES_AT_ONCE = 1_000_000
 
@@ -100,3 +102,12 @@ def share_numpy(tables: FernTables, block: range, rows: Answers, background: Ans
             )
             shares[first * n_players : last * n_players] += collect @ gains.reshape(-1, n_columns)
     return shares.reshape(rows.fern.size, n_players, n_columns)
+
+
+def warm_explanations(loops) -> None:
+    """Compile the loop ahead of time, by a tiny game."""
+    X = np.arange(8.0).reshape(4, 2)
+    ferns, codes = Ferns().fit_codes(ArrayRows(X, loops), np.ones(len(X)), 3, 0)
+    games, block = FernTables(ferns, np.zeros((codes.n_cells, 1))), range(ferns.n_maps)
+    answers = games.answers(columns_of(X), block)
+    share_compiled(games, block, answers, answers, loops)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mbkl.explain.number_quality import number_figures
+from mbkl.explain.quality import number_figures
 from mbkl.plot.style import COLOURS, INK, QUIET, pyplot, quieten
 
 # More dots than this hide each other.

@@ -26,7 +26,7 @@ from mbkl.explain import (
 )
 from mbkl.explain.background import some_rows
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
-from mbkl.explain.number_quality import figures_of_the_mean, number_figures
+from mbkl.explain.quality import figures_of_the_mean, number_figures
 from mbkl.explain.shapes import column_of, finite
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
