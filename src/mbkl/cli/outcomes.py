@@ -20,7 +20,7 @@ COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
-class Outcome:
+class _Outcome:
     """What was predicted for rows, and the seconds of the fit."""
 
     truth: NDArray
@@ -35,30 +35,13 @@ class Outcome:
     factor: ClassVar[float]
     decimals: ClassVar[int]
 
-    @property
-    def score(self) -> float:
-        """How good the predictions are; the more the better."""
-        raise NotImplementedError
-
     def written(self, score: float) -> str:
         """Return a score as it is shown."""
         return f"{self.factor * score:.{self.decimals}f}"
 
-    def figures(self) -> dict[str, Any]:
-        """Return all figures, by name."""
-        raise NotImplementedError
-
-    def show(self, console: Console, figures: dict[str, Any], folds: str | None) -> None:
-        """Print the figures, and what is known of the folds."""
-        raise NotImplementedError
-
-    def draw(self, path: Path, target: str) -> None:
-        """Draw the predictions of what is in a column."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
-class Labels(Outcome):
+class Labels(_Outcome):
     """Classes that were predicted, of all classes, sorted, and their probabilities."""
 
     classes: NDArray
@@ -122,7 +105,7 @@ class Labels(Outcome):
 
 
 @dataclass(frozen=True)
-class Numbers(Outcome):
+class Numbers(_Outcome):
     """Numbers that were predicted, and bounds of shape (n_rows, 2) that are to hold the truth."""
 
     bounds: NDArray[np.float64] | None
@@ -174,6 +157,9 @@ class Numbers(Outcome):
             self.truth, self.predictions, self.bounds, name=target
         )
         save_figure(display.figure_, path)
+
+
+Outcome = Labels | Numbers
 
 
 def outcome_of(model: Any, X: Any, y: NDArray, classes: NDArray | None, seconds=0.0) -> Outcome:

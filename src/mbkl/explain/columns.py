@@ -17,7 +17,6 @@ from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
-from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -58,21 +57,16 @@ def column_importances(model) -> Array:
     n_rows = _VALUES // (n_features * predictor.intercept.size)
     n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
-    changes = np.abs(_changes(predictor, rows)).mean(axis=1)
+    # The change by each column's value of the row before.
+    total = np.zeros((n_features, n_rows, predictor.intercept.size))
+    for maps, tables in predictor.families:
+        _add_changes(maps, total, tables, rows)
+    changes = np.abs(total).mean(axis=1)
     if not hasattr(model, "classes_"):  # targets have units of their own
         totals = changes.sum(axis=0)
         changes = changes / np.where(totals > 0, totals, 1.0)
     changes = changes.mean(axis=1)
-    total = changes.sum()
-    return changes / total if total else changes
-
-
-def _changes(predictor: TablePredictor, rows: Array) -> Array:
-    """Return the change by each column's value of the row before, (n_features, n_rows, ...)."""
-    total = np.zeros((rows.shape[1], rows.shape[0], predictor.intercept.size))
-    for maps, tables in predictor.families:
-        _add_changes(maps, total, tables, rows)
-    return total
+    return changes / (changes.sum() or 1.0)
 
 
 @singledispatch

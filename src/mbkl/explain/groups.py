@@ -79,28 +79,14 @@ def pair_strengths(
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     columns = columns_of(X), columns_of(background)
     for maps, tables in predictor.families:
-        _add_pairs(maps, total, tables, position, *columns)
+        if not isinstance(maps, FernMaps):
+            continue  # single features have no pairs, and those of projections are left out
+        games = FernTables(maps, tables)
+        for block in games.blocks():
+            _add_pair_effects(total, games, block, position, *columns)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)
     return strengths
-
-
-@singledispatch
-def _add_pairs(maps: Maps, total: Array, tables: Array, position, columns, others) -> None:
-    """Add what pairs of features tell together in a family; see `_add_pair_effects`."""
-    raise TypeError(f"Pairs of features of {type(maps).__name__} are unknown.")
-
-
-@_add_pairs.register
-def _(maps: FernMaps, total: Array, tables: Array, position, columns, others) -> None:
-    games = FernTables(maps, tables)
-    for block in games.blocks():
-        _add_pair_effects(total, games, block, position, columns, others)
-
-
-@_add_pairs.register
-def _(maps: StumpMaps | CategoryMaps | ProjectionMaps, *_) -> None:
-    """Single features have no pairs, and those of projections are left out."""
 
 
 # ---------------------------------------------------------------- pairs of a fern

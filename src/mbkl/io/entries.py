@@ -38,18 +38,12 @@ class Entries:
             raise ModelFileError(f"{self._name} has {key!r} outside {low} to {high}.")
         return value
 
-    def positive(self, key: str) -> float:
-        """Return a number above zero."""
+    def real(self, key: str, is_positive: bool = False) -> float:
+        """Return a number of at least zero, or above it."""
         value = float(self.take(key, float))
-        if not value > 0:
-            raise ModelFileError(f"{self._name} has {key!r} not above zero.")
-        return value
-
-    def not_negative(self, key: str) -> float:
-        """Return a number of at least zero."""
-        value = float(self.take(key, float))
-        if not value >= 0:
-            raise ModelFileError(f"{self._name} has {key!r} below zero.")
+        if not (value > 0 if is_positive else value >= 0):
+            what = "not above" if is_positive else "below"
+            raise ModelFileError(f"{self._name} has {key!r} {what} zero.")
         return value
 
     def done(self) -> None:
