@@ -214,7 +214,7 @@ def _encoding(make: Callable[[], Any]) -> Callable[[], Any]:
     ones = OneHotEncoder(
         max_categories=_TEXTS, handle_unknown="infrequent_if_exist", sparse_output=False
     )
-    text = make_column_selector(dtype_include=object)
+    text = make_column_selector(dtype_exclude="number")
     columns = make_column_transformer((ones, text), remainder="passthrough")
     return lambda: make_pipeline(columns, make())
 

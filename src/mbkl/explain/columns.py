@@ -17,6 +17,7 @@ from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -57,16 +58,20 @@ def column_importances(model) -> Array:
     n_rows = _VALUES // (n_features * predictor.intercept.size)
     n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
-    # The change by each column's value of the row before.
-    total = np.zeros((n_features, n_rows, predictor.intercept.size))
-    for maps, tables in predictor.families:
-        _add_changes(maps, total, tables, rows)
-    changes = np.abs(total).mean(axis=1)
+    changes = np.abs(_changes(predictor, rows)).mean(axis=1)
     if not hasattr(model, "classes_"):  # targets have units of their own
         totals = changes.sum(axis=0)
         changes = changes / np.where(totals > 0, totals, 1.0)
     changes = changes.mean(axis=1)
     return changes / (changes.sum() or 1.0)
+
+
+def _changes(predictor: TablePredictor, rows: Array) -> Array:
+    """Return the change by each column's value of the row before, (n_features, n_rows, ...)."""
+    total = np.zeros((rows.shape[1], rows.shape[0], predictor.intercept.size))
+    for maps, tables in predictor.families:
+        _add_changes(maps, total, tables, rows)
+    return total
 
 
 @singledispatch
