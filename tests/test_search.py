@@ -304,8 +304,8 @@ def test_costs_are_compared_at_one_depth():
 def test_many_repeated_rows_are_searched_fairly(monkeypatch):
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 200)
     generator = np.random.default_rng(0)
-    X = generator.integers(2, size=(2_000, 3)).astype(float)
-    y = (X[:, 0] == X[:, 1]) ^ (generator.random(2_000) < 0.1)
+    X = generator.integers(2, size=(600, 3)).astype(float)
+    y = (X[:, 0] == X[:, 1]) ^ (generator.random(600) < 0.1)
     model = MBKLClassifierCV(n_maps=30, cv=3, random_state=0).fit(X, y)
     assert 0.8 < model.best_score_ < 0.97
     assert model.score(X, y) > 0.85
@@ -357,15 +357,16 @@ def test_equal_rows_are_merged_once(make_data, merges, settings, n_learners):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_gaps_of_folds_without_a_class_can_be_shown(make_data, capsys, maps, theta, loss):
     """The objective of a class without rows is zero."""
-    X, y = make_data(n_classes=3)
+    X, y = make_data(30, n_features=2, n_classes=3)
     folds = [(np.flatnonzero(y != label), np.flatnonzero(y == label)) for label in range(3)]
+    costs = {"Cs": [1.0], "C_kernels": [1.0]}
     model = MBKLClassifierCV(
         maps=maps,
         theta=theta,
         theta_shrinkage=0,
         loss=loss,
-        n_maps=30,
-        Cs=(0.1, 1.0),
+        n_maps=10,
+        **costs,
         cv=folds,
         random_state=0,
     )

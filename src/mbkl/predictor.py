@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from mbkl.engine.device import DeviceRows, device_for, device_of, has_gpu
 from mbkl.engine.limits import CODES_TO_PREDICT_ON_A_DEVICE, FEW_ROWS_TO_PREDICT
 from mbkl.engine.rows import ArrayRows, Rows, SparseRows, to_float32
 from mbkl.engine.twins import TWINS
-from mbkl.maps.families import MapSet
+from mbkl.maps.families import Maps, MapSet
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class TablePredictor:
     intercept: NDArray[np.float64]
     n_jobs: int | None = None
     device: str = "cpu"
+
+    @property
+    def families(self) -> Iterator[tuple[Maps, NDArray[np.float64]]]:
+        """The maps of each family, and their tables."""
+        return zip(self.maps.families, self.tables, strict=True)
 
     def scores(self, X) -> NDArray[np.float64]:
         """Return scores of shape (n_rows, n_columns).

@@ -5,10 +5,10 @@ import pytest
 from mbkl import MBKLClassifier
 from mbkl.engine import compiled as engine_compiled
 from mbkl.engine.compiled import Compiled
-from mbkl.explain import fern_shares, inside, loops
+from mbkl.explain import fern_shares, loops
 from mbkl.explain.coalitions import MOST_EXACT
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.warmup import warm_explanations
+from mbkl.explain.fern_shares import warm_explanations
 from mbkl.maps import Ferns
 
 
@@ -78,7 +78,7 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
     for name in ("share_numpy", "share_compiled"):
         monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
-        monkeypatch.setattr(inside, "SMALL", small)
+        monkeypatch.setattr(fern_shares, "SMALL", small)
         monkeypatch.setattr("mbkl.engine.SMALL", small)
         fern_shares.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]
@@ -86,11 +86,11 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
 
 def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
     warm_explanations(Compiled(1))
-    ready = [list(loop.signatures) for loop in (loops.share_few, loops.share_many)]
+    ready = list(loops.share.signatures)
     for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
         fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
-    assert [loop.signatures for loop in (loops.share_few, loops.share_many)] == ready
-    assert [len(signatures) for signatures in ready] == [1, 1]
+    assert loops.share.signatures == ready
+    assert len(ready) == 1
 
 
 def test_a_small_explanation_needs_no_compiler(run_python):

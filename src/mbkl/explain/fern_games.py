@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.inside import FernMaps, as_float32, level_cells, level_edges
+from mbkl.engine.twins import as_float32, level_cells
+from mbkl.maps.categories import level_edges
+from mbkl.maps.ferns import FernMaps
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
@@ -32,12 +34,7 @@ class FernTables:
     The outcomes of a fern's stumps are the digits of a number. Those of one feature
     are a *piece* of it, and the sum of the pieces is the number. The different pieces that
     rows can have are the *steps* of a feature: with n thresholds n + 1, from below all to above
-    all; of a category those that its levels have.
-
-    Parameters
-    ----------
-    ferns : FernMaps
-    tables : ndarray of shape (n_cells, n_columns)
+    all; of a category those that its levels have. Tables are of shape (n_cells, n_columns).
     """
 
     ferns: FernMaps
@@ -166,13 +163,7 @@ class FernTables:
         return np.where(hashed, self.ferns.factors, np.uint64(1)), shift
 
     def cells(self, fern: NDArray[np.intp], numbers: Numbers) -> NDArray[np.intp]:
-        """Return places in the tables, of the shape of numbers.
-
-        Parameters
-        ----------
-        fern : ndarray that broadcasts with numbers
-        numbers : ndarray of uint64
-        """
+        """Return places in the tables, of the shape of numbers; ferns are broadcast."""
         factor, shift = self.hash
         raw = ((numbers * factor[fern]) >> shift[fern]).view(np.int64)
         return self.ferns.cell_offsets[fern] + self.ferns.numbers[self.raw_offsets[fern] + raw]
@@ -193,11 +184,7 @@ class FernTables:
     def outcomes(self, columns: NDArray[np.float32], block: range) -> NDArray[np.bool_]:
         """Return the outcomes of the sorted stumps of some ferns, (n_stumps, n_rows).
 
-        Parameters
-        ----------
-        columns : ndarray of shape (n_features, n_rows)
-            See `columns_of`.
-        block : range
+        Columns are of shape (n_features, n_rows), see `columns_of`.
         """
         stumps = self.stumps(block)
         yes = columns[self.features[stumps]] > self.thresholds[stumps, None].astype(np.float32)
@@ -251,16 +238,9 @@ class FernTables:
 class Steps:
     """Different pieces that rows can have.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-        Digits of the steps of all pieces, one piece after the other.
-    first : ndarray of shape (n_pieces + 1,)
-        First step of each piece.
-    cells : ndarray of shape (n_cells,)
-        Step of each cell of a category, counted from the first of its piece.
-    first_cell : ndarray of shape (n_pieces + 1,)
-        First cell of each piece; pieces of numbers have none.
+    Values are the digits of the steps of all pieces, one piece after the other, and first is the
+    first step of each. Cells are the steps of the cells of categories, counted from the first of
+    their piece, and first_cell the first cell of each piece; pieces of numbers have none.
     """
 
     values: Numbers
@@ -282,17 +262,9 @@ def columns_of(X: NDArray) -> NDArray[np.float32]:
 class Answers:
     """Different answers of rows to the stumps of some ferns.
 
-    Parameters
-    ----------
-    fern : ndarray of shape (n_answers,)
-        Fern of each, counted from the first of the block; they come in order.
-    numbers : ndarray of shape (n_answers,)
-    masks : ndarray of shape (n_answers, most_players)
-        Digits of the pieces; zeros where a fern has fewer players.
-    count : ndarray of shape (n_answers,)
-        Number of rows that give each.
-    place : ndarray of shape (n_ferns, n_rows)
-        Answer of each row to each fern.
+    Of each answer there is the fern, counted from the first of the block and in order, the number,
+    the masks of its pieces (zeros where a fern has fewer players), and how many rows give it; of
+    each row its answer to each fern, place, of shape (n_ferns, n_rows).
     """
 
     fern: NDArray[np.intp]
@@ -315,15 +287,10 @@ class Answers:
 def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return all pairs of an entry on the left and one on the right with the same fern.
 
-    Parameters
-    ----------
-    left, right : ndarray of shape (n_left,) and (n_right,)
-        Fern of each entry; those on the right are sorted.
-    n_ferns : int
+    Those on the right are sorted by fern.
 
     Examples
     --------
-    >>> import numpy as np
     >>> same_fern(np.array([0, 1]), np.array([0, 1, 1]), 2)
     (array([0, 1, 1]), array([0, 1, 2]))
     """
@@ -339,20 +306,8 @@ def partial_dependences(
 ) -> Array:
     """Return mean table entries of the background with some digits replaced.
 
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-    background : Answers
-        To the ferns of the block.
-    fern : ndarray of shape (n_questions,)
-        Counted from the first of the block.
-    masks, values : ndarray of shape (n_questions,)
-        Which digits are replaced, and by what.
-
-    Returns
-    -------
-    means : ndarray of shape (n_questions, n_columns)
+    Each question is a fern, counted from the first of the block, a mask that says which digits are
+    replaced, and by what values. The means are of shape (n_questions, n_columns).
     """
     question, answer = same_fern(fern, background.fern, len(block))
     numbers = (background.numbers[answer] & ~masks[question]) | values[question]
@@ -375,20 +330,9 @@ def main_effects(
     """Return by how much the mean table entry changes at thresholds, and from level to level.
 
     The mean is over rows of the background whose value of that feature is moved from just
-    below the threshold to just above it: these are the jumps of the partial dependence.
-
-    Parameters
-    ----------
-    tables : FernTables
-    background : ndarray of shape (n_features, n_rows)
-        See `columns_of`.
-
-    Returns
-    -------
-    features : ndarray of shape (n_jumps,)
-    thresholds : ndarray of shape (n_jumps,)
-        Those between the numbers of levels for a category, see `level_edges`.
-    jumps : ndarray of shape (n_jumps, n_columns)
+    below the threshold to just above it: these are the jumps of the partial dependence. Returned
+    are the feature, the threshold (those between the numbers of levels for a category, see
+    `level_edges`) and the change of each jump.
     """
     steps = tables.steps
     piece = np.repeat(np.arange(tables.starts.size), np.diff(steps.first))

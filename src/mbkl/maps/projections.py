@@ -172,7 +172,7 @@ class Projections(BaseEstimator):
         if n_levels is not None:
             raise ValueError(
                 "Projections need numbers, and X has categories: use maps='auto', or encode them "
-                "by mbkl.tabular.TableEncoder."
+                "by scikit-learn's OneHotEncoder."
             )
         n_projections = self._check(n_maps)
         X = rows.X

@@ -205,15 +205,7 @@ class Frame:
 
 
 def suggestion(name: str | int, names: Sequence[str]) -> str:
-    """Return what to write instead of a name that does not exist.
-
-    Examples
-    --------
-    >>> suggestion("Age", ["age", "town"])
-    "; did you mean 'age'?"
-    >>> suggestion("y", ["age", "town"])
-    '; there are: age, town.'
-    """
+    """Return what to write instead of a name that does not exist."""
     close = closest(name, names)
     if close is not None:
         return f"; did you mean '{close}'?"
