@@ -41,14 +41,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ladder:
-    """Groups of ordered cells.
+    """Groups of ordered cells."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are offsets[g] to offsets[g + 1] - 1.
-    """
-
+    # (n_groups + 1,): cells of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
 
     @property
@@ -80,13 +75,6 @@ class Ladder:
     def tables(self, jumps: Array) -> Array:
         """Turn jumps into tables, column by column.
 
-        Parameters
-        ----------
-        jumps : ndarray of shape (n_cells, n_columns)
-
-        Examples
-        --------
-        >>> import numpy as np
         >>> Ladder(np.array([0, 3])).tables(np.array([[0.0], [1.0], [5.0]])).ravel()
         array([-6., -4.,  6.])
         """
@@ -102,10 +90,7 @@ class Ladder:
     def gradient(self, sums: Values) -> Values:
         """Turn a histogram into the transpose of `tables`, exactly for integers.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (n_cells, n_columns)
-            Integers; each group sums to the same total over all rows.
+        Each group of the histogram sums to the same total over all rows.
         """
         gradient = 0 * sums
         if not self.n_cells:
@@ -163,18 +148,9 @@ class Ladder:
         return 2.0 / np.where(self.is_jump, kernel_weights, 1.0)
 
     def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
-        """Return products of columns from histograms of the rows' weights.
+        """Return products of columns from histograms of the rows' weights, in units of `unit`.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (n_cells, n_weights)
-            In units of `unit`.
-        unit, total : ndarray of shape (n_weights,)
-
-        Returns
-        -------
-        mean, diagonal, neighbour : ndarray of shape (n_cells, n_weights)
-            Products of each column with the constant one, itself, and the one to its left.
+        They are those of each column with the constant one, itself, and the one to its left.
         """
         xp = namespace(sums)
         mean = self.gradient(sums) * unit
@@ -201,9 +177,6 @@ class Ladder:
     def thinned(self, n_maps: int) -> NDArray[np.bool_]:
         """Say which maps are about so many of each group, evenly spread.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> np.flatnonzero(Ladder(np.array([0, 9])).thinned(2))
         array([3, 7])
         """
@@ -233,19 +206,9 @@ class Ladder:
         return self.columns(codes) * signs
 
     def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
-        """Return some maps on pairs of rows and classes, exact in half the bits.
+        """Return some maps on pairs of rows and classes, (n_some, n_pairs), exact in half the bits.
 
-        Parameters
-        ----------
-        values : tensor of shape (n_groups, n_pairs)
-            Codes of the rows of the pairs.
-        classes : tensor of shape (n_pairs,)
-        signs : tensor of shape (n_cells, n_classes)
-        slots : ndarray of shape (n_some,)
-
-        Returns
-        -------
-        lines : tensor of shape (n_some, n_pairs)
+        The values are codes of the rows of the pairs, (n_groups, n_pairs).
         """
         signs = signs.bfloat16()
         group = self.group[slots]
@@ -271,14 +234,9 @@ class Ladder:
 
 @dataclass(frozen=True)
 class FreeCells:
-    """Groups of cells without order, a map of many values each.
+    """Groups of cells without order, a map of many values each."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are offsets[g] to offsets[g + 1] - 1.
-    """
-
+    # (n_groups + 1,): cells of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
 
     @property
@@ -330,9 +288,6 @@ class FreeCells:
     def spread(self, kernel_weights: Values) -> Values:
         """Return the kernel weight of the group of each cell.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> FreeCells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
         array([1., 1., 2., 2., 2.])
         """

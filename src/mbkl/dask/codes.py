@@ -16,25 +16,13 @@ from mbkl.engine.twins import Twins
 
 @dataclass(frozen=True)
 class RemoteCodes(Codes):
-    """Codes of which every store has those of its own rows.
-
-    Parameters
-    ----------
-    crew : Crew
-    node : Node
-        Names what each store has, codes or bundles of them.
-    n_rows : int
-    offsets : ndarray of shape (n_groups + 1,)
-    loops : Twins or Compiled
-        For codes that are collected here: those of few rows.
-    is_bundled : bool
-    """
+    """Codes of which every store has those of its own rows."""
 
     crew: Crew
-    node: Node
+    node: Node  # names what each store has, codes or bundles of them
     n_rows: int
-    offsets: NDArray[np.int64]
-    loops: Twins
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
+    loops: Twins  # for codes that are collected here: those of few rows
     is_bundled: bool = False
 
     def gather(self, tables: NDArray[np.float64]) -> RemoteRows:

@@ -25,12 +25,7 @@ class WorkerLostError(RuntimeError):
 
 
 class Crew:
-    """Stores in this process: for tests, and what `DaskCrew` has in common with them.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-    """
+    """Stores in this process: for tests, and what `DaskCrew` has in common with them."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = list(stores)
@@ -69,22 +64,9 @@ class Crew:
     ) -> tuple[list[list], list]:
         """Let the stores send each other parts, which are merged, and answers back.
 
-        Parameters
-        ----------
-        name : str
-        split : str
-            Method that returns a part for each store.
-        arguments : tuple
-            Of that method, before the number of stores.
-        merge : callable
-            Turns the parts of all stores for one of them into an answer for each, and a
-            result.
-
-        Returns
-        -------
-        answers : list of list
-            For each store, the answers of all.
-        results : list
+        `split` is the method that returns a part for each store, and `merge` turns the parts of
+        all stores for one of them into an answer for each, and a result. Returned are for each
+        store the answers of all, and the results.
         """
         parts = self.call(split, *arguments, self.n_stores)
         merged = [merge(list(own)) for own in zip(*parts, strict=True)]
@@ -110,11 +92,7 @@ def local_crew(pieces: Sequence[tuple]) -> Crew:
 class DaskCrew(Crew):
     """Stores as actors on the workers of a cluster.
 
-    Parameters
-    ----------
-    client : Client
-    pieces : dict
-        For each worker's address, futures of the partitions that it is to hold.
+    Of each worker's address, `pieces` has futures of the partitions that it is to hold.
     """
 
     def __init__(self, client: Client, pieces: dict[str, list]) -> None:

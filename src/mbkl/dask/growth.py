@@ -12,15 +12,7 @@ from mbkl.maps.objectives import Objective
 
 
 class RemoteGrowingRows:
-    """What `GrowingRows` are, put together from those of all stores.
-
-    Parameters
-    ----------
-    codes : RemoteCodes
-    objective : Objective
-    y, weights, keys : RemoteRows
-    seed : int
-    """
+    """What `GrowingRows` are, put together from those of all stores."""
 
     def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y

@@ -27,21 +27,7 @@ from mbkl.maps.numbers import Numbers
 
 @dataclass
 class RemoteLabelledRows:
-    """What `LabelledRows` are, on the workers: the same operations, and the same bits.
-
-    Parameters
-    ----------
-    crew : Crew
-    operator : Operator
-    y, weights : RemoteRows
-    n_classes : int
-    seed : int
-    sums : RemoteRows or None
-        Random numbers of the cells of each row, added up; from these come its hashes.
-    gram : None
-    numbers : Numbers or None
-        What y stands for, where it is no class.
-    """
+    """What `LabelledRows` are, on the workers: the same operations, and the same bits."""
 
     crew: Crew
     operator: Operator
@@ -49,9 +35,10 @@ class RemoteLabelledRows:
     n_classes: int
     weights: RemoteRows
     seed: int
+    # Random numbers of the cells of each row, added up; from these come its hashes.
     sums: RemoteRows | None = None
     gram: SharedGram | None = None
-    numbers: Numbers | None = None
+    numbers: Numbers | None = None  # what y stands for, where it is no class
 
     @property
     def n_rows(self) -> int:
@@ -144,12 +131,7 @@ class RemoteLabelledRows:
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
         """Return rows of which the stores have told, to be collected in the order of their own.
 
-        Parameters
-        ----------
-        answers : list of (hashes, y, rows)
-            Of each store.
-        chosen : ndarray
-            Places among all of these, one store after the other.
+        Each store answers with (hashes, y, rows); `chosen` are places among all of these.
         """
         chosen = np.sort(chosen)
         starts = np.cumsum([0] + [rows.size for _, _, rows in answers])

@@ -17,15 +17,6 @@ from mbkl.engine.twins import TWINS, Twins
 class RemoteMatrix(Rows):
     """The rows of X in all stores, put together from what they say of theirs.
 
-    Parameters
-    ----------
-    crew : Crew
-    loops : Twins or Compiled
-        For codes that are collected here.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> from mbkl.dask.crew import local_crew
     >>> X, y = np.array([[1.0], [4.0], [2.0]]), np.array([0, 1, 0])
     >>> crew = local_crew([(X[:2], y[:2], None), (X[2:], y[2:], None)])

@@ -58,33 +58,19 @@ class Node:
 
 @dataclass(frozen=True)
 class RowSet:
-    """Some of the rows, as each store numbers its own.
-
-    Parameters
-    ----------
-    node : Node
-    size : int
-        How many there are.
-    order : ndarray or None
-        If given, these rows are collected here, in this order of them as they come from the
-        stores, one store after the other.
-    """
+    """Some of the rows, as each store numbers its own."""
 
     node: Node
-    size: int
+    size: int  # how many there are
+    # If given, these rows are collected here, in this order of them as they come from the stores,
+    # one store after the other.
     order: NDArray[np.intp] | None = field(default=None)
 
 
 class RemoteRows(NDArrayOperatorsMixin):
     """An array of shape (n_rows,) or (n_rows, n_columns) in parts on the workers.
 
-    Parameters
-    ----------
-    crew : Crew
-    node : Node
-    like : ndarray
-        An array without rows, of the same type and number of columns.
-    n_rows : int
+    An array without rows, `like`, has the same type and number of columns.
     """
 
     def __init__(self, crew: Crew, node: Node, like: NDArray, n_rows: int) -> None:

@@ -31,32 +31,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class Instruction:
-    """Compute an array from others, on every store.
+    """Compute an array from others, on every store."""
 
-    Parameters
-    ----------
-    key : int
-        Name of the result.
-    function : callable, or "gather"
-    arguments : tuple
-        With a `Reference` for each array of the stores.
-    options : dict
-    """
-
-    key: int
+    key: int  # name of the result
     function: Any
-    arguments: tuple
+    arguments: tuple  # with a `Reference` for each array of the stores
     options: dict
 
 
 class Store:
-    """The part of the rows that one worker holds.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Threads of this worker.
-    """
+    """The part of the rows that one worker holds."""
 
     def __init__(self, n_jobs: int | None = 1) -> None:
         self._n_jobs = n_jobs
@@ -347,19 +331,10 @@ def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
 
 
 def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
-    """Merge equal rows of several stores.
+    """Merge equal rows of several stores, of which each tells (hashes, y, integers, rows).
 
-    Parameters
-    ----------
-    found : sequence of (hashes, y, integers, rows)
-        One of each store.
-
-    Returns
-    -------
-    answers : list of (rows, integers)
-        For each store: those of its rows that stand for all equal ones, and their weights.
-    n_rows : int
-        How many there are in all.
+    Returned are for each store those of its rows that stand for all equal ones, with their
+    weights, and how many there are in all.
     """
     source = np.repeat(np.arange(len(found)), [len(own[1]) for own in found])
     hashes, y, integers, rows = (
@@ -376,10 +351,7 @@ def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
 def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
     """Return keys that tell equal rows of several stores apart, for each store.
 
-    Parameters
-    ----------
-    parts : sequence of (keys, weights, rows)
-        One of each store.
+    Each tells (keys, weights, rows).
     """
     keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
     ends = np.cumsum([own[2].size for own in parts])[:-1]

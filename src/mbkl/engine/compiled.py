@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 class Compiled(Twins):
     """The loops over codes in memory, and over rows of X, compiled and threaded.
 
-    Parameters
-    ----------
-    n_threads : int
-        Threads that share the blocks of one operation. The result is the same
-        for any number.
+    The result is the same for any number of threads.
     """
 
     def __init__(self, n_threads: int = 1) -> None:

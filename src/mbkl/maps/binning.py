@@ -23,17 +23,11 @@ class Guide:
 
 @dataclass(frozen=True)
 class BinEdges:
-    """Sorted thresholds of every group.
+    """Sorted thresholds of every group."""
 
-    Parameters
-    ----------
-    thresholds : ndarray of shape (n_maps,)
-        Increasing within a group; -inf parts missing values from all others.
-    offsets : ndarray of shape (n_groups + 1,)
-        Thresholds of group g are offsets[g] to offsets[g + 1] - 1.
-    """
-
+    # (n_maps,): increasing within a group; -inf parts missing values from all others
     thresholds: NDArray[np.float64]
+    # (n_groups + 1,): thresholds of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
 
     @cached_property

@@ -28,17 +28,10 @@ _SETS_OF_A_COLUMN = 256
 
 @dataclass(frozen=True)
 class CategoryMaps:
-    """Groups of levels, each a map of many values.
+    """Groups of levels, each a map of many values."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_groups,)
-        Input column of each group.
-    n_levels : ndarray of shape (n_groups,)
-    """
-
-    features: NDArray[np.intp]
-    n_levels: NDArray[np.int64]
+    features: NDArray[np.intp]  # (n_groups,): input column of each group
+    n_levels: NDArray[np.int64]  # (n_groups,)
 
     # A category is no stump and no fern.
     stump_features: ClassVar[NDArray] = np.empty(0, np.intp)
@@ -101,8 +94,6 @@ class CategoryMaps:
 def level_edges(n_levels: int) -> NDArray[np.float64]:
     """Return thresholds that part missing values, levels and new ones.
 
-    Examples
-    --------
     >>> level_edges(2).tolist()
     [-inf, 0.5, 1.5]
     """
@@ -111,24 +102,14 @@ def level_edges(n_levels: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LevelSets:
-    """What stumps of ferns ask about categories: whether the level is in a set.
+    """What stumps of ferns ask about categories: whether the level is in a set."""
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_stumps,)
-        Set of each stump; -1 for one with a threshold.
-    members : ndarray of shape (n_members,)
-        For each cell of a column whether it is in the set, one set after the other.
-    offsets : ndarray of shape (n_sets + 1,)
-        Members of set k are offsets[k] to offsets[k + 1] - 1.
-    n_levels : ndarray of shape (n_features,)
-        Levels of each column, 0 for numbers.
-    """
-
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # (n_stumps,): set of each stump; -1 for one with a threshold
+    # (n_members,): for each cell of a column whether it is in the set, one set after the other
     members: NDArray[np.bool_]
+    # (n_sets + 1,): members of set k are offsets[k] to offsets[k + 1] - 1
     offsets: NDArray[np.int64]
-    n_levels: NDArray[np.int64]
+    n_levels: NDArray[np.int64]  # (n_features,): levels of each column, 0 for numbers
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -136,14 +117,7 @@ class LevelSets:
         return np.where(self.numbers >= 0, self.offsets[self.numbers], -1)
 
     def answer(self, X: NDArray, features: NDArray[np.intp], yes: NDArray[np.bool_]) -> None:
-        """Write the answers of rows to the stumps that have sets.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        features : ndarray of shape (n_stumps,)
-        yes : ndarray of shape (n_rows, n_stumps)
-        """
+        """Write the answers of rows to the stumps that have sets."""
         asking = np.flatnonzero(self.numbers >= 0)
         own = features[asking]
         cells = level_cells(X[:, own], self.n_levels[own])
@@ -168,15 +142,7 @@ def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> Leve
     """Return random halves of the levels for stumps on categories.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
-    where there are thousands of levels.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_stumps,)
-    shares : ndarray of shape (n_stumps,)
-        From 0 to 1: which of the sets a stump draws.
-    n_levels : ndarray of shape (n_features,) or None
-    seed : int
+    where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
     """
     if n_levels is None:
         return None

@@ -29,34 +29,22 @@ _MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 @dataclass(frozen=True)
 class FernMaps:
-    """Ferns whose cells are numbered without those that no row was seen in.
+    """Ferns whose cells are numbered without those that no row was seen in."""
 
-    Parameters
-    ----------
-    features, thresholds : ndarray of shape (n_stumps,)
-        Stumps of all ferns, one fern after the other. One on a category has a set of levels in
-        place of a threshold, which is NaN.
-    offsets : ndarray of shape (n_ferns + 1,)
-        Stumps of fern g are offsets[g] to offsets[g + 1] - 1.
-    factors : ndarray of shape (n_ferns,)
-        Odd numbers by which the outcomes of deep ferns are hashed.
-    n_raw : ndarray of shape (n_ferns,)
-        Number of cells of each fern before renumbering, a power of two.
-    numbers : ndarray of shape (sum of n_raw,)
-        New number of each cell within its fern. Cells never seen share the last.
-    cell_offsets : ndarray of shape (n_ferns + 1,)
-        First new cell of each fern.
-    sets : LevelSets or None
-        What stumps on categories ask, if there are any.
-    """
-
+    # (n_stumps,): stumps of all ferns, one fern after the other. One on a category has a set of
+    # levels in place of a threshold, which is NaN
     features: NDArray[np.intp]
     thresholds: NDArray[np.float64]
+    # (n_ferns + 1,): stumps of fern g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
+    # (n_ferns,): odd numbers by which the outcomes of deep ferns are hashed
     factors: NDArray[np.uint64]
+    # (n_ferns,): number of cells of each fern before renumbering, a power of two
     n_raw: NDArray[np.int64]
+    # (sum of n_raw,): new number of each cell within its fern. Cells never seen share the last
     numbers: NDArray
-    cell_offsets: NDArray[np.int64]
+    cell_offsets: NDArray[np.int64]  # (n_ferns + 1,): first new cell of each fern
+    # What stumps on categories ask, if there are any.
     sets: LevelSets | None = field(default=None, kw_only=True)
 
     @property
@@ -315,26 +303,11 @@ def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]
 def draw_thresholds(
     kind: str, features, shares, choices, low, high, sample: Sample
 ) -> NDArray[np.float64]:
-    """Return a threshold of each feature.
+    """Return a threshold of each feature, of float32 precision.
 
-    Parameters
-    ----------
-    kind : {"mixed", "uniform", "quantile"}
-        "mixed" draws half of them uniformly and half from the quantiles.
-    features : ndarray of shape (n,)
-    shares : ndarray of shape (n,)
-        Where in the range or the distribution the threshold lies, from 0 to 1.
-    choices : ndarray of shape (n,)
-        From 0 to 1: which half a threshold belongs to.
-    low, high : ndarray of shape (n_features,)
-        Range of each feature.
-    sample : Sample
-        Rows from which quantiles, and the share of missing values, are taken.
-
-    Returns
-    -------
-    thresholds : ndarray of shape (n,)
-        Of float32 precision; -inf parts missing values from all others.
+    One of -inf parts missing values from all others. Shares say where in the range, or in the
+    distribution of the sample, the threshold lies, from 0 to 1. "mixed" draws half of them
+    uniformly and half from the quantiles, as choices say, from 0 to 1.
     """
     total = sample.weights.sum()
     missing = (sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size))[

@@ -48,8 +48,6 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
 def rows_of_thresholds(n_features: int) -> int:
     """Return how many rows tell the thresholds, of which there are many more.
 
-    Examples
-    --------
     >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
     (200000, 40000, 4000)
     """
@@ -75,9 +73,6 @@ def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
     A value that has more than its share gets an interval of its own, and the others divide
     what is left: a column that is mostly zero has fine thresholds above it.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> values = np.array([0.0] * 90 + list(range(1, 11)))
     >>> even_thresholds(values, np.ones(100), 5).tolist()
     [0.5, 2.5, 5.5, 7.5]

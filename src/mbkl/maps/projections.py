@@ -25,24 +25,14 @@ _CHI2_STEPS = 2
 
 @dataclass(frozen=True)
 class ProjectionMaps:
-    """Stumps on projections of the scaled features.
+    """Stumps on projections of the scaled features."""
 
-    Parameters
-    ----------
-    directions : ndarray or sparse array of shape (n_inputs, n_projections)
-    centre, scale : ndarray of shape (n_features,)
-        Missing values count as the centre.
-    chi2_steps : int
-        Length of the chi2 map of each feature; zero for the features themselves.
-    stumps : StumpMaps
-        On the projections.
-    """
-
-    directions: NDArray[np.float64] | sparse.csc_array
+    directions: NDArray[np.float64] | sparse.csc_array  # (n_inputs, n_projections)
+    # (n_features,): missing values count as the centre
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
-    chi2_steps: int
-    stumps: StumpMaps
+    chi2_steps: int  # length of the chi2 map of each feature; zero for the features themselves
+    stumps: StumpMaps  # on the projections
 
     @property
     def n_maps(self) -> int:

@@ -25,21 +25,11 @@ _QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
 
 @dataclass(frozen=True)
 class StumpMaps:
-    """Stumps sorted by feature and threshold, identical ones merged.
+    """Stumps sorted by feature and threshold, identical ones merged."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_groups,)
-        Input feature of each group.
-    edges : BinEdges
-        Thresholds of each group.
-    multiplicity : ndarray of shape (n_maps,)
-        How many of the drawn stumps each one stands for.
-    """
-
-    features: NDArray[np.intp]
-    edges: BinEdges
-    multiplicity: NDArray[np.int64]
+    features: NDArray[np.intp]  # (n_groups,): input feature of each group
+    edges: BinEdges  # thresholds of each group
+    multiplicity: NDArray[np.int64]  # (n_maps,): how many of the drawn stumps each one stands for
 
     # Stumps are no ferns.
     ferns: ClassVar[list] = []
@@ -87,11 +77,8 @@ class StumpMaps:
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the stumps before any are learned.
 
-        Parameters
-        ----------
-        rates : ndarray of shape (n_features,) or None
-            Weight of each feature, to be divided among its stumps; None divides equally
-            among all stumps drawn.
+        Rates are weights of the features, to be divided among their stumps; None divides equally
+        among all stumps drawn.
         """
         prior = self.multiplicity.astype(np.float64)
         if rates is None:

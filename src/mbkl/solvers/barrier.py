@@ -165,11 +165,7 @@ def _follow(
 ) -> tuple[Solution, NDArray[np.bool_] | None]:
     """Follow the central path from a point inside.
 
-    Returns
-    -------
-    solution : Solution
-    kept : ndarray of shape (n_maps,) or None
-        The maps to go on with, when it is worth leaving out the others.
+    Returned are the solution, and the maps to go on with when it is worth leaving out the others.
     """
     if solution.supports is not None:
         return _with_supports(problem, solution, tol, max_iter, progress), None

@@ -24,14 +24,6 @@ def conjugate_gradient(
     Columns are systems of their own that share the calls; each one stands still when it
     is solved.
 
-    Returns
-    -------
-    solution : ndarray
-    n_iter : int
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> matrix = np.diag([1.0, 2.0])
     >>> x, _ = conjugate_gradient(lambda v: matrix @ v, np.copy, np.ones(2), 1e-9, 9)
     >>> np.allclose(matrix @ x, 1)

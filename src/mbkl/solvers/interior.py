@@ -49,13 +49,7 @@ def within(values: Values, step: Values, share: float = TO_BOUNDARY) -> float:
 
 
 class Ending:
-    """Says whether a solution of one column is good enough, or not going to improve.
-
-    Parameters
-    ----------
-    tol, max_iter, progress
-        See `mbkl.solvers.problem`.
-    """
+    """Says whether a solution of one column is good enough, or not going to improve."""
 
     def __init__(self, tol: float, max_iter: int, progress: Progress) -> None:
         self._tol, self._max_iter, self._progress = tol, max_iter, progress

@@ -13,21 +13,9 @@ _ENOUGH = 1e-4
 def descend(rise: Callable[[Values], Values], slope: Values) -> tuple[Values, Values]:
     """Halve steps of one until each lowers its objective by a share of what the slope promises.
 
-    Parameters
-    ----------
-    rise : callable
-        Returns the changes of the objectives for given steps.
-    slope : ndarray of shape (n_columns,)
-        Derivatives of the objectives at a step of zero.
+    Slopes are derivatives at a step of zero, and `rise` returns the changes of the objectives for
+    given steps. Returned are steps, zero where none lowers the objective enough, and gains.
 
-    Returns
-    -------
-    steps, gains : ndarray of shape (n_columns,)
-        The step is zero where none lowers the objective enough.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> descend(lambda step: 2.0 * step**2 - step, np.array([-1.0]))
     (array([0.25]), array([0.125]))
     """

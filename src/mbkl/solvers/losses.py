@@ -211,13 +211,8 @@ LOSSES: dict[str, Loss] = {
 def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     """Return the losses to minimise one after the other, the last being near the goal.
 
-    The hinge has a kink, where Newton's method does not apply; it is approached
-    through parabolas of shrinking width, each solution starting the next.
-
-    Examples
-    --------
-    >>> smoothing_path(SquaredHinge())
-    (SquaredHinge(),)
+    The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
+    of shrinking width, each solution starting the next.
     """
     if not isinstance(loss, Hinge):
         return (loss,)

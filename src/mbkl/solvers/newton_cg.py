@@ -32,12 +32,8 @@ def minimise(
 ) -> Solution:
     """Minimise all columns side by side; see `mbkl.solvers.problem`.
 
-    Parameters
-    ----------
-    part : FirstRows or None
-        Rows from which the Newton systems of many more are preconditioned.
-    at_once : bool
-        Whether to solve the Newton systems of all columns at once, each on all rows.
+    From `part` the Newton systems of many more rows are preconditioned; those of all columns are
+    solved `at_once`, each on all rows, or one after the other.
     """
     operator, margins = problem.operator, problem.margins
     assert problem.penalty is not None

@@ -24,16 +24,9 @@ _MAX_CG_ITER = 250
 class NewtonSystem:
     """The Hessian Z' diag(curvature) Z + diag(penalty), with the intercept eliminated.
 
-    Several columns are systems of their own that share the passes: for a device, where that
-    is hardly slower than one. Elsewhere there is one column.
-
-    Parameters
-    ----------
-    operator : object with forward, adjoint_and_total, products, take_narrow
-    curvature : ndarray of shape (n_rows, n_columns)
-    penalty : ndarray of shape (n_weights, 1)
-    part : FirstRows or None
-        Rows from which a system of many more is preconditioned.
+    Several columns are systems of their own that share the passes: for a device, where that is
+    hardly slower than one. Elsewhere there is one column. A system of many more rows is
+    preconditioned from those of `part`.
     """
 
     def __init__(self, operator, curvature: Values, penalty: Values, part=None) -> None:
@@ -81,18 +74,10 @@ def _of_a_part(
 class PartPreconditioner:
     """The inverse of the Hessian as the first rows tell it, in closed form.
 
-    The Hessian is the penalty plus what the rows add. Of many rows a part shows nearly
-    the same; its rank is that of the part, so that the inverse takes a matrix of the size of
-    the part alone (Woodbury's formula).
-
-    Parameters
-    ----------
-    part : FirstRows
-    rows : ndarray of shape (n_rows,)
-        Some of these, with positive curvature.
-    weights : ndarray of shape (n_rows,)
-        Their curvature, as large together as that of all rows.
-    penalty : ndarray of shape (n_weights, 1)
+    The Hessian is the penalty plus what the rows add. Of many rows a part shows nearly the same;
+    its rank is that of the part, so that the inverse takes a matrix of the size of the part alone
+    (Woodbury's formula). The weights are the curvature of its rows, as large together as that of
+    all rows.
     """
 
     def __init__(self, part: FirstRows, rows, weights, penalty: Values) -> None:

@@ -65,17 +65,10 @@ _RIDGE = 1e-10
 
 @dataclass(frozen=True)
 class DenseMaps:
-    """All maps on few rows as a matrix.
+    """All maps on few rows as a matrix."""
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_rows, n_maps)
-    penalty : ndarray of shape (n_maps,) or None
-        That of the problem, if it has one.
-    """
-
-    matrix: Array
-    penalty: Values = None
+    matrix: Array  # (n_rows, n_maps)
+    penalty: Values = None  # (n_maps,): that of the problem, if it has one
 
     n_threads = 1
 
@@ -100,15 +93,9 @@ class DenseMaps:
 
 @dataclass(frozen=True)
 class RootMaps(DenseMaps):
-    """As many maps as rows that have the same kernel: the columns of a root of its matrix.
+    """As many maps as rows that have the same kernel: the columns of a root of its matrix."""
 
-    Parameters
-    ----------
-    kernel : ndarray of shape (n_rows, n_rows)
-        matrix @ matrix.T.
-    """
-
-    kernel: Values = None
+    kernel: Values = None  # (n_rows, n_rows): matrix @ matrix.T
 
     @classmethod
     def of(cls, kernel: Array) -> RootMaps:
