@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,31 +19,21 @@ from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import level_cells
-from mbkl.maps.binning import BinEdges
+from mbkl.maps.binning import BinEdges, BinnedMaps
 
 # Random sets of levels that the stumps of a column draw from.
 _SETS_OF_A_COLUMN = 256
 
 
 @dataclass(frozen=True)
-class CategoryMaps:
+class CategoryMaps(BinnedMaps):
     """Groups of levels, each a map of many values."""
 
     features: NDArray[np.intp]  # (n_groups,): input column of each group
     n_levels: NDArray[np.int64]  # (n_groups,)
 
-    # A category is no stump and no fern.
-    stump_features: ClassVar[NDArray] = np.empty(0, np.intp)
-    stump_thresholds: ClassVar[NDArray] = np.empty(0)
-    ferns: ClassVar[list] = []
-    is_ordered: ClassVar[bool] = True
-
     @property
     def n_maps(self) -> int:
-        return self.features.size
-
-    @property
-    def n_groups(self) -> int:
         return self.features.size
 
     @cached_property
@@ -56,23 +45,6 @@ class CategoryMaps:
     @property
     def cells(self) -> FreeCells:
         return FreeCells(self.edges.cell_offsets)
-
-    @property
-    def group_features(self) -> NDArray[np.intp]:
-        """Input column of each group."""
-        return self.features
-
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return n_rows * self.n_groups
-
-    def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each group that each row falls in."""
-        return rows.bin(self.features, self.edges)
-
-    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
-        return rows.score(self.features, self.edges, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the columns before any are learned; see `StumpMaps.prior`."""
@@ -189,29 +161,9 @@ class Categories(BaseEstimator):
         return shape[1]
 
     def fit_codes(
-        self,
-        rows: Rows,
-        weights: NDArray[np.float64],
-        n_maps: int,
-        seed: int,
-        n_levels: NDArray[np.int64] | None = None,
+        self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[CategoryMaps, Codes]:
-        """Code the categories of the rows.
-
-        Parameters
-        ----------
-        rows : Rows
-        weights, n_maps, seed
-            Not used: nothing is drawn.
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers.
-
-        Returns
-        -------
-        maps : CategoryMaps
-            Those columns that part any rows.
-        codes : Codes
-        """
+        """Code the categories that part any rows; see `Stumps.fit_codes`. Nothing is drawn."""
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         features = np.flatnonzero(counts)
         maps = CategoryMaps(features, counts[features])

@@ -16,6 +16,7 @@ from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows, Sample
+from mbkl.maps.binning import Maps
 from mbkl.maps.categories import LevelSets, random_sets
 from mbkl.maps.stumps import column_ranges, quantiles
 
@@ -28,7 +29,7 @@ _MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 
 @dataclass(frozen=True)
-class FernMaps:
+class FernMaps(Maps):
     """Ferns whose cells are numbered without those that no row was seen in."""
 
     # (n_stumps,): stumps of all ferns, one fern after the other. One on a category has a set of
@@ -55,8 +56,6 @@ class FernMaps:
     def n_groups(self) -> int:
         return self.n_raw.size
 
-    # A fern is no stump.
-    stump_features, stump_thresholds = np.empty(0, np.intp), np.empty(0)
     is_ordered = False
 
     @property
@@ -67,13 +66,7 @@ class FernMaps:
     def raw_offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.n_raw)
 
-    @property
-    def group_features(self) -> NDArray[np.intp]:
-        """Input feature of each group: a fern has several, which -1 stands for."""
-        return np.full(self.n_groups, -1, dtype=np.intp)
-
     def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
         return 0 if n_rows <= FEW_ROWS_OF_FERNS else n_rows * self.n_maps
 
     def codes(self, rows: Rows) -> Codes:
@@ -90,7 +83,6 @@ class FernMaps:
 
     @property
     def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-        """Features and thresholds of the stumps of each fern."""
         bounds = pairwise(self.offsets)
         return [(self.features[a:b], self.thresholds[a:b]) for a, b in bounds]
 
@@ -189,32 +181,11 @@ class Ferns(BaseEstimator):
         return fewer_for_many_rows(2_000, shape[0])
 
     def fit_codes(
-        self,
-        rows: Rows,
-        weights: NDArray[np.float64],
-        n_maps: int,
-        seed: int,
-        n_levels: NDArray[np.int64] | None = None,
+        self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[FernMaps, Codes]:
-        """Draw ferns for the rows and number the cells that they fall in.
+        """Draw ferns that part any rows, and number the cells that these fall in.
 
-        Parameters
-        ----------
-        rows : Rows
-        weights : ndarray of shape (n_rows,)
-            Positive; used by quantile thresholds alone.
-        n_maps : int
-            Number of ferns drawn. The first of a larger draw are the same.
-        seed : int
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers. Stumps on a category ask whether the level is
-            in a random set.
-
-        Returns
-        -------
-        maps : FernMaps
-            Those that part any rows.
-        codes : Codes
+        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a random set.
         """
         self._check(rows.shape[1])
         maps = self._draw(rows, weights, n_maps, seed, n_levels)
@@ -239,11 +210,8 @@ class Ferns(BaseEstimator):
             raise ValueError(f"max_cells must be a power of two up to 65,536, got {cells!r}.")
         if self.rates is not None:
             rates = np.asarray(self.rates, dtype=np.float64)
-            if (
-                rates.shape != (n_features,)
-                or not (rates >= 0).all()
-                or not 0 < rates.sum() < np.inf
-            ):
+            is_whole = rates.shape == (n_features,) and (rates >= 0).all()
+            if not is_whole or not 0 < rates.sum() < np.inf:
                 raise ValueError(
                     f"rates must be {n_features} numbers, one per feature, that are not "
                     "negative and not all zero."
@@ -310,9 +278,8 @@ def draw_thresholds(
     uniformly and half from the quantiles, as choices say, from 0 to 1.
     """
     total = sample.weights.sum()
-    missing = (sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size))[
-        features
-    ]
+    missing = sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size)
+    missing = missing[features]
     asks_missing = shares < missing
     shares = np.clip((shares - missing) / np.where(missing < 1, 1.0 - missing, 1.0), 0.0, 1.0)
     uniform = low[features] * (1.0 - shares) + high[features] * shares

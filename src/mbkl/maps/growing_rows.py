@@ -18,7 +18,6 @@ from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.level_order import N_CODES, OrderedLevels
-from mbkl.maps.newton_steps import newton_steps
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
@@ -360,3 +359,31 @@ def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
 def _magnitudes(gradient, curvature) -> NDArray[np.int64]:
     """Return the size of the residuals of each row; at least one."""
     return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
+
+
+def newton_steps(
+    sums: NDArray[np.float64], held_out: NDArray[np.float64], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
+    is what makes deep ferns safe. The sums are gradients and curvatures, (n_cells, n_columns, 2),
+    of rows that take part and of those that do not; what each level gains on the latter is
+    returned too.
+    """
+    step = np.zeros((1, sums.shape[1]))
+    gains = []
+    for own, other in zip(_by_level(sums), _by_level(held_out), strict=True):
+        step = np.repeat(step, len(own) // len(step), axis=0)
+        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
+        gains.append(float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
+        step = step + change
+    return step, np.array(gains)
+
+
+def _by_level(sums: NDArray) -> list[NDArray]:
+    """Return the sums of the cells of every level, from all rows together to single cells."""
+    levels = [sums]
+    while len(levels[0]) > 1:
+        levels.insert(0, levels[0][0::2] + levels[0][1::2])
+    return levels

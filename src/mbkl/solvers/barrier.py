@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mbkl.engine import limits
 from mbkl.engine.arrays import Values, namespace, to_host
 from mbkl.solvers import primal_dual
-from mbkl.solvers.conjugate_gradient import dot
 from mbkl.solvers.interior import (
     TO_BOUNDARY,
     Ending,
@@ -27,9 +26,8 @@ from mbkl.solvers.interior import (
     next_centring,
     within,
 )
-from mbkl.solvers.line_search import descend
 from mbkl.solvers.losses import positive_part
-from mbkl.solvers.newton_system import NewtonSystem, weighted_means
+from mbkl.solvers.newton_system import NewtonSystem, descend, dot, weighted_means
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step

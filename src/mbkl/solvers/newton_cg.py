@@ -11,8 +11,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from mbkl.engine.arrays import Values, cast, namespace, to_host
-from mbkl.solvers.line_search import descend
-from mbkl.solvers.newton_system import NewtonSystem, weighted_means
+from mbkl.solvers.newton_system import NewtonSystem, descend, weighted_means
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
 # Relative to the objective: below this a smoothed loss, whose duality gap never

@@ -27,6 +27,7 @@ class ChainPreconditioner:
     the longest chain saves a device steps. Arrays may have one column, and tensors several, each a
     system of its own.
 
+    >>> import numpy as np
     >>> G = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> solver = ChainPreconditioner(np.diag(G), np.array([0.0, 1.0]), np.ones(2))
     >>> np.allclose(solver.solve(np.array([1.0, 0.0])), np.linalg.solve(G + np.eye(2), [1, 0]))
