@@ -50,7 +50,7 @@ class SignedMaps:
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left."""
         # No fern is: the sum over the columns of a map has at most one term.
-        return self.by_class[0].collect(self.by_class[0].is_chained)
+        return self.by_class[0].collect(self.by_class[0].is_chained) > 0
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:
