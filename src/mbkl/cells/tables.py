@@ -40,8 +40,8 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Groups of ordered cells."""
+class Cells:
+    """Groups of cells."""
 
     # (n_groups + 1,): cells of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
@@ -49,6 +49,21 @@ class Ladder:
     @property
     def n_cells(self) -> int:
         return int(self.offsets[-1])
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """Group of each cell."""
+        return np.repeat(np.arange(self.offsets.size - 1), np.diff(self.offsets))
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """Number of each cell within its group."""
+        return np.arange(self.n_cells) - self.offsets[self.group]
+
+
+@dataclass(frozen=True)
+class Ladder(Cells):
+    """Groups of ordered cells."""
 
     @property
     def n_slots(self) -> int:
@@ -66,11 +81,6 @@ class Ladder:
         is_jump = np.ones(self.n_cells, dtype=bool)
         is_jump[self.offsets[:-1]] = False
         return is_jump
-
-    @cached_property
-    def group(self) -> NDArray[np.int64]:
-        """Group of each cell."""
-        return np.repeat(np.arange(self.offsets.size - 1), np.diff(self.offsets))
 
     def tables(self, jumps: Array) -> Array:
         """Turn jumps into tables, column by column.
@@ -181,7 +191,7 @@ class Ladder:
         array([3, 7])
         """
         sizes = np.diff(self.offsets)
-        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes) - 1
+        number = self.number - 1
         step = np.repeat(np.maximum(-((1 - sizes) // n_maps), 1), sizes)
         return self.is_jump & (number % step == step // 2)
 
@@ -227,21 +237,13 @@ class Ladder:
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return all maps on all rows, of shape (n_rows, n_cells)."""
-        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        right = codes.values[self.group] >= local[:, None]
+        right = codes.values[self.group] >= self.number[:, None]
         return np.where(self.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
 
 
 @dataclass(frozen=True)
-class FreeCells:
+class FreeCells(Cells):
     """Groups of cells without order, a map of many values each."""
-
-    # (n_groups + 1,): cells of group g are offsets[g] to offsets[g + 1] - 1
-    offsets: NDArray[np.int64]
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.offsets[-1])
 
     @property
     def n_slots(self) -> int:
@@ -271,11 +273,6 @@ class FreeCells:
     def thinned(self, n_maps: int) -> NDArray[np.bool_]:
         """Return all maps: ferns are no chain."""
         return self.is_map
-
-    @cached_property
-    def group(self) -> NDArray[np.int64]:
-        """Group of each cell."""
-        return np.repeat(np.arange(self.n_slots), np.diff(self.offsets))
 
     def tables(self, weights: Array) -> Array:
         """Return the tables: the weights themselves."""
@@ -341,5 +338,4 @@ class FreeCells:
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""
-        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return (codes.values[self.group] == local[:, None]).T.astype(np.float64)
+        return (codes.values[self.group] == self.number[:, None]).T.astype(np.float64)
