@@ -27,59 +27,35 @@ UNIT_OF_LOSS = 2.0**-20
 
 
 class Level(NamedTuple):
-    """Which features are asked for the stump of a level, and how coarse their codes are.
+    """Which features are asked for the stump of a level, and how coarse their codes are."""
 
-    Parameters
-    ----------
-    asked : ndarray of shape (n_asked,)
-    shifts, moves : ndarray of shape (n_asked,)
-        See `Twins.level_gains`.
-    n_bins : int
-        Largest number of codes that are left, but for what they are moved by.
-    """
-
-    asked: NDArray[np.intp]
+    asked: NDArray[np.intp]  # (n_asked,)
+    # (n_asked,): see `Twins.level_gains`
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
-    n_bins: int
+    n_bins: int  # largest number of codes that are left, but for what they are moved by
 
 
 class Chosen(NamedTuple):
-    """The stumps of a fern.
+    """The stumps of a fern."""
 
-    Parameters
-    ----------
-    features, cuts, members : ndarray
-        See `Twins.fern_cells`.
-    usual : ndarray of shape (depth,)
-        On which side most rows are: levels that were not seen go with them.
-    gains : ndarray of shape (depth, n_asked)
-        What the best stump of each feature that was asked would collect.
-    """
-
+    # See `Twins.fern_cells`.
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
+    # (depth,): on which side most rows are: levels that were not seen go with them
     usual: NDArray[np.bool_]
+    # (depth, n_asked): what the best stump of each feature that was asked would collect
     gains: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class GrowthSample:
-    """Rows on which the stumps of a fern are chosen.
+    """Rows on which the stumps of a fern are chosen."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-    residuals : ndarray of shape (n_rows, n_columns)
-        Gradients above, curvatures below, in 64 bits.
-    loops : Twins or Compiled
-        What computes with these.
-    """
-
-    codes: Any
-    residuals: Any
-    loops: Twins
+    codes: Any  # (n_features, n_rows)
+    residuals: Any  # (n_rows, n_columns): gradients above, curvatures below, in 64 bits
+    loops: Twins  # what computes with these
 
     @property
     def n_rows(self) -> int:
@@ -93,16 +69,7 @@ class GrowthSample:
         is_category: NDArray[np.bool_],
         generator,
     ) -> Chosen:
-        """Return the stump of each level: those that collect most gradient.
-
-        Parameters
-        ----------
-        n_codes : ndarray of shape (n_features,)
-        levels : list of Level
-        ridge : float
-        is_category : ndarray of shape (n_features,)
-        generator : Generator
-        """
+        """Return the stump of each level: those that collect most gradient."""
         codes, residuals, loops = self.codes, self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
         categories = np.flatnonzero(is_category)
@@ -132,17 +99,8 @@ class GrowthSample:
 class GrowingRows:
     """Rows here, or those of one worker.
 
-    Parameters
-    ----------
-    codes : Codes
-        Of one byte.
-    objective : Objective
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-        Their mean is one.
-    keys : ndarray of shape (n_rows,)
-        What is random about a row depends on its key alone.
-    seed : int
+    Codes are of one byte, the mean of the weights is one, and what is random about a row depends
+    on its key alone.
     """
 
     def __init__(
@@ -186,16 +144,8 @@ class GrowingRows:
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew.
 
-        Parameters
-        ----------
-        units : (float32, float32)
-            Steps of one, of gradients and curvatures.
-        table : ndarray of shape (n_cells, n_columns) or None
-
-        Returns
-        -------
-        largest : ndarray of shape (2,)
-            Bounds of gradients and curvatures times weights.
+        Units are the steps of one, of gradients and curvatures; returned are bounds of these times
+        weights.
         """
         both = None if table is None else np.concatenate([table, table])
 
@@ -218,15 +168,8 @@ class GrowingRows:
     def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
         """Return the sums of gradients and curvatures in the cells of a fern.
 
-        Parameters
-        ----------
-        features, cuts, members : ndarray
-            See `Twins.fern_cells`.
-
-        Returns
-        -------
-        sums : ndarray of shape (2 * n_cells, n_columns, 2)
-            Of the rows that take part, then of those that do not.
+        They are those of the rows that take part, then of those that do not, of shape
+        (2 * n_cells, n_columns, 2); see `Twins.fern_cells` for the stumps.
         """
         self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
         n_cells = 2 ** (len(features) + 1)
@@ -237,16 +180,7 @@ class GrowingRows:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the table of a fern, and what its levels gain on rows that take no part.
 
-        Parameters
-        ----------
-        features, cuts, members : ndarray
-            See `Twins.fern_cells`.
-        units : ndarray of shape (2,)
-            See `refresh`.
-        ridge : float
-            Added to the curvature of each cell.
-        rate : float
-            Share of a Newton step.
+        The ridge is added to the curvature of each cell, and the rate is a share of a Newton step.
         """
         return table_of(self.fill(features, cuts, members), units, ridge, rate)
 
@@ -297,14 +231,9 @@ class GrowingRows:
     ) -> GrowthSample:
         """Draw rows of a share in proportion to their residuals, and weigh these accordingly.
 
-        Parameters
-        ----------
-        number, n_shares : int
-            The rows that take part are divided in shares, by chance and anew in each epoch.
-        features, columns : ndarray
-            Which codes and residuals to return.
-        chance : float or None
-            That of a residual of magnitude one; None takes all rows.
+        The rows that take part are divided in shares, by chance and anew in each epoch. `chance`
+        is that of a residual of magnitude one; None takes all rows. Features and columns say which
+        codes and residuals to return.
         """
         rows = self._share(number, n_shares)
         gradient, curvature = self._residuals(rows, columns)
