@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-# All of these are measured, and checked in tests/test_memory.py.
+# All of these are checked in tests/test_memory.py.
 # Bytes a row: hashes, sorting and weights; scores, supports and curvatures of each problem.
 _ROW_BYTES, _ROW_BYTES_A_PROBLEM = 60, 70
 # Vectors of the solver, with a number for each cell and problem.

@@ -108,7 +108,7 @@ class BinEdges:
         np.maximum.at(high, group[finite], self.thresholds[finite])
         low = np.where(np.isfinite(low), low, 0.0)
         # Four parts per threshold leave one comparison or none for most values;
-        # more only cost cache (measured).
+        # more only cost cache.
         n_parts = np.maximum(4 * sizes, 1)
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.where(high > low, n_parts / (high - low), 0.0)

@@ -47,10 +47,10 @@ _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 2e7
 _DEEPEST = 40.0
 # A hinge has no use for higher costs, unlike the ridge: it lets go of rows that are
-# right (measured).
+# right.
 _LARGEST_COST = 5.0
 # More rows than the sample has allow for smaller cells: depth grows with this power of
-# their number (measured on the development sets, 3,000 to 10,000 rows).
+# their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
 # How often a random stump parts two different levels: it asks for a random half of them.

@@ -22,7 +22,8 @@ from mbkl.maps.stumps import column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
-# Rows from which quantiles are taken: closer ones change no accuracy (measured).
+# Rows from which quantiles are taken: closer ones change no accuracy
+# (python -m benchmarks.suite).
 _QUANTILE_ROWS = 1_000
 _VALUES_AT_ONCE = 4_000_000
 _MOST_CODES, _FEWEST_FERNS = 400_000_000, 200

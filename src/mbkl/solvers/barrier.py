@@ -31,15 +31,15 @@ from mbkl.solvers.newton_system import NewtonSystem, descend, dot, weighted_mean
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
-# in ten times less work beats an exact one (measured on HOG and pixel data).
+# in ten times less work beats an exact one.
 _CG_ACCURACY = 0.1
-# Steps shorter than this tell of rows that change sides (measured: all others are far longer).
+# Steps shorter than this tell of rows that change sides: all others are far longer.
 _SHORT = 0.1
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
 # Maps with a weight below this share of the mean and a slack above this share of the price will
-# most likely end at zero (measured).
+# most likely end at zero.
 _UNLIKELY = 0.03
 # Tolerances of the first rounds over some of the maps, the share of tol in all later ones,
 # and how many those are.

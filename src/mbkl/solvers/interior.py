@@ -9,7 +9,7 @@ from mbkl.engine.arrays import Values
 from mbkl.solvers.problem import Problem, Progress, Solution
 
 # Where to start from the solution of a similar problem: weights above zero by this share of
-# their mean; closer ones end at the boundary (measured).
+# their mean; closer ones end at the boundary.
 _INSIDE = 0.01
 # Steps go at most this far towards a bound.
 TO_BOUNDARY = 0.99
