@@ -114,7 +114,7 @@ def to_fixed_point(values: Values) -> tuple[Values, Values]:
     """
     if not is_numpy(values):
         return values, values.new_ones(values.shape[1], dtype=namespace(values).float64)
-    _, exponent = np.frexp(_magnitude(values))
+    _, exponent = np.frexp(magnitude(values))
     count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
     power = _MAGNITUDE_BITS - count_bits - exponent
     # A factor beyond 2^1023 would overflow for columns of tiny values.
@@ -122,7 +122,7 @@ def to_fixed_point(values: Values) -> tuple[Values, Values]:
     return np.rint(values * factor).astype(np.int64), 1.0 / factor
 
 
-def _magnitude(values: Values) -> Values:
+def magnitude(values: Values) -> Values:
     """Return the largest magnitude of each column."""
     if hasattr(values, "magnitude"):
         return values.magnitude()
