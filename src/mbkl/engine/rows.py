@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class Rows:
         """Yield all rows in order, `step` at a time, with their numbers."""
         raise NotImplementedError
 
-    def in_memory(self) -> ArrayRows | SparseRows:
+    def in_memory(self) -> MatrixRows:
         """Return the same rows as an array."""
         return ArrayRows(self.take(np.arange(self.shape[0])))
 
@@ -158,10 +158,10 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class ArrayRows(Rows):
-    """The rows of an array in memory."""
+class MatrixRows(Rows):
+    """The rows of a matrix in memory."""
 
-    X: NDArray  # (n_rows, n_features)
+    X: Any  # (n_rows, n_features)
     loops: Twins = TWINS
 
     bytes_to_copy = 0
@@ -174,23 +174,26 @@ class ArrayRows(Rows):
     def dtype(self) -> np.dtype:  # type: ignore[override]
         return self.X.dtype
 
-    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        for rows in steps(self.X.shape[0], step):
-            yield rows, self.X[rows]
-
-    def block(self, rows: slice) -> ArrayRows:
-        """Return some rows next to each other."""
+    def block(self, rows: slice) -> Self:
         return replace(self, X=self.X[rows])
 
     def with_columns(self, X: NDArray) -> ArrayRows:
         """Return rows of other columns, at the same place."""
-        return replace(self, X=X)
+        return ArrayRows(X, self.loops)
 
-    def in_memory(self) -> ArrayRows:
+    def in_memory(self) -> Self:
         return self
 
-    def some(self, rows: NDArray[np.intp]) -> ArrayRows:
+    def some(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, X=self.X[rows])
+
+
+class ArrayRows(MatrixRows):
+    """The rows of an array in memory."""
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows in steps(self.X.shape[0], step):
+            yield rows, self.X[rows]
 
     def take(self, rows: NDArray[np.intp]) -> NDArray:
         return self.X[rows]
@@ -210,37 +213,10 @@ class ArrayRows(Rows):
         return self.loops.score(self.X, features, edges, tables)
 
 
-@dataclass(frozen=True)
-class SparseRows(Rows):
-    """The rows of a sparse matrix; the zeros between its entries are never formed."""
+class SparseRows(MatrixRows):
+    """The rows of a sparse matrix, CSR or CSC; the zeros between its entries are never formed."""
 
-    X: Any  # (n_rows, n_features)
-    loops: Twins = TWINS
-
-    bytes_to_copy = 0
     reads_blocks = False
-
-    @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.X.shape
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        return self.X.dtype
-
-    def block(self, rows: slice) -> SparseRows:
-        """Return some rows next to each other."""
-        return replace(self, X=self.X[rows])
-
-    def with_columns(self, X: NDArray) -> ArrayRows:
-        """Return rows of other columns, at the same place."""
-        return ArrayRows(X, self.loops)
-
-    def in_memory(self) -> SparseRows:
-        return self
-
-    def some(self, rows: NDArray[np.intp]) -> SparseRows:
-        return replace(self, X=self.X[rows])
 
     def take(self, rows: NDArray[np.intp]) -> NDArray:
         return self.X[rows].toarray()
