@@ -45,9 +45,6 @@ def has_probabilities(model) -> bool:
 def best_class(scores: np.ndarray) -> np.ndarray:
     """Return the number of the class with the best score.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> best_class(np.array([[0.5], [-0.5]])), best_class(np.array([[1.0, 3.0, 2.0]]))
     (array([1, 0]), array([1]))
     """

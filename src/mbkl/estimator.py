@@ -540,8 +540,6 @@ def target_names(y) -> list[str]:
 def default_target_names(n_outputs: int) -> list[str]:
     """Return names for targets that have none.
 
-    Examples
-    --------
     >>> default_target_names(1), default_target_names(2)
     (['y'], ['y0', 'y1'])
     """

@@ -12,7 +12,7 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns
-from mbkl.maps.newton_steps import newton_steps
+from mbkl.maps.growing_rows import newton_steps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 

@@ -34,6 +34,8 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
         Of the cluster; None means the current one.
     loss, quantile, maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
         See `mbkl.MBKLRegressor`; projections are not available.
+    categorical_features
+        See `mbkl.dask.MBKLClassifier`.
     max_pairs, tol, max_iter, max_time, random_state, n_jobs, verbose
         See `mbkl.MBKLRegressor`; `n_jobs` is for what is done here, workers use the threads
         they have.

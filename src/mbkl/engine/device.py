@@ -68,12 +68,7 @@ class CellColumns:
 
 
 class Device:
-    """A device of Torch: where numbers go, and how finely products are computed.
-
-    Parameters
-    ----------
-    name : str or torch.device
-    """
+    """A device of Torch: where numbers go, and how finely products are computed."""
 
     def __init__(self, name) -> None:
         self.torch = require("torch", "gpu")
@@ -104,12 +99,8 @@ class Device:
     def repeated(self, run: Callable[[], Tensor], can_record: bool) -> Callable[[], Tensor]:
         """Return a function that does the same, of many small kernels, and faster from now on.
 
-        Parameters
-        ----------
-        run : callable
-            Waits for nothing, and reads and writes the same tensors every time.
-        can_record : bool
-            Else it is returned as it is.
+        `run` waits for nothing, and reads and writes the same tensors every time; else it is not
+        to be recorded, and returned as it is.
         """
         if not can_record:
             return run
@@ -261,21 +252,12 @@ def _arrive(pool: ThreadPoolExecutor, target: NDArray, rows: slice, buffer: Tens
 
 @dataclass(frozen=True)
 class DeviceCodes(Codes):
-    """Codes on a device, with numbers of rows and cells as tensors there.
+    """Codes on a device, with numbers of rows and cells as tensors there."""
 
-    Parameters
-    ----------
-    values : tensor of shape (n_groups, n_rows)
-    offsets : ndarray of shape (n_groups + 1,)
-    device : Device
-    loops : Twins or Compiled
-        For codes that are collected here.
-    """
-
-    values: Tensor
-    offsets: NDArray[np.int64]
+    values: Tensor  # (n_groups, n_rows)
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
     device: Device
-    loops: Twins = field(default=TWINS, repr=False)
+    loops: Twins = field(default=TWINS, repr=False)  # for codes that are collected here
 
     many_at_once = True
 
@@ -445,16 +427,8 @@ class DeviceCodes(Codes):
 class DeviceRows(Rows):
     """The rows of an array, whose codes are made on a device.
 
-    They are sent there once, or again for each pass over them where memory does not suffice.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    device : Device
-    loops : Twins or Compiled
-        For codes that are collected here.
-    sent : tensor or None
-        The rows on the device, where they are there already.
+    They are sent there once, or again for each pass over them where memory does not suffice;
+    `sent` has those that are there already. Loops are for codes that are collected here.
     """
 
     def __init__(self, X: NDArray, device: Device, loops: Twins = TWINS, sent=None) -> None:
@@ -606,17 +580,10 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
 
 
 def device_for(device: str, n_codes: float, worth_it: float) -> str:
-    """Return where codes are to be: a GPU is for many of them.
+    """Return where codes are to be: a GPU is for many of them, as many as `worth_it`.
 
-    Parameters
-    ----------
-    device : str
-        "auto" is a GPU where there is one.
-    n_codes, worth_it : float
-        Codes, and how many of them are worth a GPU; Torch on the CPU is for trying.
+    "auto" is a GPU where there is one, and Torch on the CPU is for trying.
 
-    Examples
-    --------
     >>> device_for("auto", 1_000, 1_000_000), device_for("torch", 1_000, 1_000_000)
     ('cpu', 'torch')
     """
@@ -628,13 +595,7 @@ def device_for(device: str, n_codes: float, worth_it: float) -> str:
 
 
 def device_of(device: str) -> Device:
-    """Return a device, or say why it cannot be used.
-
-    Parameters
-    ----------
-    device : str
-        "cuda", "cuda:1", ..., or "torch" for Torch on the CPU.
-    """
+    """Return a device ("cuda", "cuda:1", ..., or "torch"), or say why it cannot be used."""
     if device == "torch":
         return Device("cpu")
     if device.split(":")[0] != "cuda":

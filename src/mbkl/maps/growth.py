@@ -81,23 +81,15 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Fern:
-    """Stumps on codes, and what each of their cells adds to the scores.
+    """Stumps on codes, and what each of their cells adds to the scores."""
 
-    Parameters
-    ----------
-    features, cuts, members : ndarray
-        See `Twins.fern_cells`.
-    usual : ndarray of shape (depth,)
-        On which side most rows are: levels that were not seen go with them.
-    table : ndarray of shape (n_cells, n_columns)
-        Where the rows are.
-    """
-
+    # See `Twins.fern_cells`.
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
+    # (depth,): on which side most rows are: levels that were not seen go with them
     usual: NDArray[np.bool_]
-    table: Any
+    table: Any  # (n_cells, n_columns): where the rows are
 
 
 @dataclass
@@ -111,14 +103,9 @@ class LevelStep:
 class HeldOutGains:
     """What each level of the ferns gained on rows that took no part, a fading sum.
 
-    Ferns begin shallow. They get a level more when the last ones bring their share of all that
-    is gained: ferns that are deep from the start would use up the signal of the training rows,
-    and would be right only where depth is needed.
-
-    Parameters
-    ----------
-    least, most : int
-        Bounds of the depth.
+    Ferns begin shallow, at the least depth. They get a level more, up to the most, when the last
+    ones bring their share of all that is gained: ferns that are deep from the start would use up
+    the signal of the training rows, and would be right only where depth is needed.
     """
 
     _FADING, _WORTH_IT = 0.97, 0.1
@@ -144,10 +131,6 @@ class Promises:
 
     Half of the features are asked for a stump, and those that promise more more often: nearly
     what all would give, in half the time.
-
-    Parameters
-    ----------
-    n_features : int
     """
 
     _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)

@@ -24,34 +24,18 @@ N_POWERS = 10
 
 @dataclass(frozen=True)
 class OrderedLevels:
-    """Codes of the rows of a sample, those of categories to be put in order.
+    """Codes of the rows of a sample, those of categories to be put in order."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-    categories : ndarray of shape (n_categories,)
-        Which of the features are categories.
-    n_codes : ndarray of shape (n_features,)
-        Codes in use.
-    ridge : float
-        Added to the curvature of each level, so that a rare one is in the middle.
-    loops : Twins or Compiled
-    """
-
-    codes: NDArray[np.uint8]
-    categories: NDArray[np.intp]
-    n_codes: NDArray[np.int64]
-    ridge: float
+    codes: NDArray[np.uint8]  # (n_features, n_rows)
+    categories: NDArray[np.intp]  # (n_categories,): which of the features are categories
+    n_codes: NDArray[np.int64]  # (n_features,): codes in use
+    ridge: float  # added to the curvature of each level, so that a rare one is in the middle
     loops: Twins
 
     def ranks(self, order, residuals, starts, generator) -> NDArray[np.uint8]:
         """Return the place of each code of each category, (n_categories, 256).
 
-        Parameters
-        ----------
-        order, residuals, starts : ndarray
-            See `Twins.level_gains`.
-        generator : Generator
+        See `Twins.level_gains` for the arguments.
         """
         gradient, curvature = _beyond_cells(residuals, starts, self.ridge)
         both = np.empty((len(order), 2 * gradient.shape[1]), dtype=np.int64)
@@ -95,9 +79,6 @@ def _beyond_cells(residuals, starts, ridge: float) -> tuple[NDArray[np.int64], N
 def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the steps of the levels along their leading direction.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> _along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
     [4.24, -1.41]
     """
