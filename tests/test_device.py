@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mbkl import MBKLClassifier, MBKLClassifierCV
+from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
 from mbkl.engine import limits
 from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.maps import Ferns, Projections, Stumps
@@ -264,3 +264,63 @@ def test_bytes_that_are_few_are_learned_from_on_the_cpu():
         for device in ("cuda", "cpu")
     )
     np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
+
+
+# --- Numbers ---
+
+LOSSES = ["squared_error", "absolute_error", "quantile", "poisson"]
+
+
+@pytest.fixture
+def numbers(make_data):
+    X, _ = make_data(n_rows=300)
+    return X, np.exp(0.3 * (X[:, 0] * X[:, 1] + X[:, 2]))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("maps", ["grown", ["stumps", "ferns"]], ids=str)
+def test_regression_is_that_of_the_cpu(numbers, monkeypatch, loss, maps):
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 8)
+    X, y = numbers
+    on_cpu, on_device = (
+        MBKLRegressor(
+            loss=loss, quantile=0.8, maps=maps, n_maps=20, random_state=0, device=device
+        ).fit(X, y)
+        for device in ("cpu", "torch")
+    )
+    assert on_device.n_held_out_ == on_cpu.n_held_out_ > 0
+    spread = y.std()
+    np.testing.assert_allclose(on_device.predict(X), on_cpu.predict(X), 0.02, 0.05 * spread)
+    np.testing.assert_allclose(on_device.residuals_, on_cpu.residuals_, atol=0.1 * spread)
+
+
+@pytest.mark.parametrize("limit", [200, 1_000])
+def test_numbers_grow_and_are_mixed_on_the_device(numbers, monkeypatch, limit):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", limit)
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 4_000)
+    X, y = numbers
+    targets = np.column_stack([y, -y])
+    on_cpu, on_device = (
+        MBKLRegressor(n_maps=12, random_state=0, device=device).fit(X, targets)
+        for device in ("cpu", "torch")
+    )
+    assert on_device.grown_share_ == on_cpu.grown_share_ > 0
+    found, expected = (model.predict_interval(X, coverage=0.8) for model in (on_device, on_cpu))
+    np.testing.assert_allclose(found, expected, atol=0.05 * y.std())
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+@pytest.mark.parametrize("worth_it", [0, 10**9])
+def test_many_numbers_are_for_a_gpu(numbers, monkeypatch, worth_it):
+    monkeypatch.setattr(limits, "GROWN_CODES_ON_A_DEVICE", worth_it)
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 200)
+    places = []
+    original = DeviceGrowingRows.__init__
+
+    def noted(self, *arguments):
+        places.append(True)
+        original(self, *arguments)
+
+    monkeypatch.setattr(DeviceGrowingRows, "__init__", noted)
+    MBKLRegressor(n_maps=5, device="auto").fit(*numbers)
+    assert bool(places) == (worth_it == 0)

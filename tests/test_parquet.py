@@ -56,6 +56,21 @@ def test_the_model_is_that_of_the_same_rows_in_memory(folder, frame, bits_of):
     np.testing.assert_array_equal(model.predict(X), plain.predict(dense))
 
 
+def test_a_category_with_very_many_levels(tmp_path):
+    generator = np.random.default_rng(0)
+    levels, effects = generator.integers(400, size=5_000), generator.normal(size=400)
+    frame = pd.DataFrame({"zip": levels, "age": generator.normal(size=5_000)})
+    frame["rich"] = effects[levels] + frame["age"] > 0
+    frame.to_parquet(tmp_path / "rows.parquet")
+    X, y = read_parquet(tmp_path / "rows.parquet", "rich")
+    settings = {"maps": "grown", "n_maps": 20, "random_state": 0, "categorical_features": [0]}
+    model = MBKLClassifier(**settings, max_memory="4MB").fit(X, y)
+    dense = frame[["zip", "age"]].to_numpy()
+    plain = MBKLClassifier(**settings).fit(dense, y)
+    np.testing.assert_array_equal(model.decision_function(dense), plain.decision_function(dense))
+    assert plain.feature_importances_[0] > 0.2
+
+
 CASES = {
     "default": (MBKLClassifier, {"random_state": 0}),
     "quantiles": (

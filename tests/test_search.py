@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.learn import labelled_rows
-from mbkl.search import Candidate, Entry, Search
+from mbkl.search import Candidate, Entry, FoldPath, Search
 
 CHOICES = {"n_maps": 50, "Cs": (0.01, 1.0, 100.0), "C_kernels": (0.1, 1.0), "cv": 3}
 
@@ -282,6 +283,29 @@ def test_a_suggestion_is_left_only_for_what_clearly_beats_it():
     assert search.best() is lucky
 
 
+def test_candidates_that_are_behind_are_given_up(monkeypatch):
+    given = {1.0: [0.8, 0.8, 0.8, 0.8], 2.0: [0.9, 0.6, 0.9, 0.9], 3.0: [0.8, 0.9, 0.75, 0.75]}
+    tried = []
+
+    def path(self, learner, inside, outside, candidates):
+        tried.append([candidate.C for candidate in candidates])
+        return FoldPath(np.array([given[C][inside] for C in tried[-1]]), np.ones(len(candidates)))
+
+    monkeypatch.setattr(Search, "_path", path)
+    learner = SimpleNamespace(
+        progress=SimpleNamespace(used=lambda: 0.0, recall=lambda name, kind, run: run())
+    )
+    search = Search([(fold, None) for fold in range(4)], np.ones(0), None, True)
+    for costs in ([1.0], [2.0, 3.0]):
+        search.run(learner, [Candidate(1.0, 1.0, C) for C in costs])
+    assert tried == 4 * [[1.0]] + 2 * [[2.0, 3.0]] + 2 * [[3.0]]
+    results = search.results()
+    np.testing.assert_array_equal(results["split2_test_score"], [0.8, np.nan, 0.75])
+    np.testing.assert_allclose(results["mean_test_score"], [0.8, 0.75, 0.8])
+    assert results["rank_test_score"].tolist() == [1, 3, 1]
+    assert search.best() is search.entries[0]
+
+
 def test_costs_are_compared_at_one_depth():
     shallow, deep = entry(1.0, [0.7, 0.7], depth=2.0), entry(1.0, [0.8, 0.8], depth=4.0)
     search = Search([], np.ones(0), None, True, [shallow, deep, entry(3.0, [0.6, 0.6], depth=2.0)])
@@ -292,8 +316,8 @@ def test_costs_are_compared_at_one_depth():
 def test_many_repeated_rows_are_searched_fairly(monkeypatch):
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 200)
     generator = np.random.default_rng(0)
-    X = generator.integers(2, size=(2_000, 3)).astype(float)
-    y = (X[:, 0] == X[:, 1]) ^ (generator.random(2_000) < 0.1)
+    X = generator.integers(2, size=(600, 3)).astype(float)
+    y = (X[:, 0] == X[:, 1]) ^ (generator.random(600) < 0.1)
     model = MBKLClassifierCV(n_maps=30, cv=3, random_state=0).fit(X, y)
     assert 0.8 < model.best_score_ < 0.97
     assert model.score(X, y) > 0.85
@@ -345,15 +369,16 @@ def test_equal_rows_are_merged_once(make_data, merges, settings, n_learners):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 def test_gaps_of_folds_without_a_class_can_be_shown(make_data, capsys, maps, theta, loss):
     """The objective of a class without rows is zero."""
-    X, y = make_data(n_classes=3)
+    X, y = make_data(30, n_features=2, n_classes=3)
     folds = [(np.flatnonzero(y != label), np.flatnonzero(y == label)) for label in range(3)]
+    costs = {"Cs": [1.0], "C_kernels": [1.0]}
     model = MBKLClassifierCV(
         maps=maps,
         theta=theta,
         theta_shrinkage=0,
         loss=loss,
-        n_maps=30,
-        Cs=(0.1, 1.0),
+        n_maps=10,
+        **costs,
         cv=folds,
         random_state=0,
     )

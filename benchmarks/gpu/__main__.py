@@ -5,9 +5,10 @@ One command, below eight minutes on an H200:
     python -m benchmarks.gpu [--imagenet] [--sets NAME ...] [--budget SECONDS] [--quick]
 
 Sets are read below MBKL_DATA where they are, and planted rows of their shapes stand in for them
-elsewhere. Fits are medians of three after one that is not counted; scores of 100,000 and of
-1,000,000 rows are those of the test rows, repeated. Numbers go to $OUT/gpu.json where OUT is set.
-`--quick` needs no GPU. `--imagenet` measures the paper's shape too, which takes four minutes more.
+elsewhere; some have numbers to predict, whose accuracy is R2, or categories. Fits are medians of
+three after one that is not counted; scores of 100,000 and of 1,000,000 rows are those of the test
+rows, repeated. Numbers go to $OUT/gpu.json where OUT is set. `--quick` needs no GPU. `--imagenet`
+measures the paper's shape too, which takes four minutes more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from benchmarks.data import Dataset, MissingData
 from benchmarks.gpu import imagenet
 from benchmarks.gpu.sets import QUICK, SHAPES, Shape, load, planted
 from benchmarks.large import growth as curves
-from mbkl import MBKLClassifier
+from mbkl import MBKLClassifier, MBKLRegressor
 from mbkl.engine import limits, torch_loops
 from mbkl.engine.device import Device, DeviceRows
 from mbkl.maps import device_growth, grown_ferns
@@ -46,6 +47,7 @@ SCORED_ROWS, QUICK_SCORED = (100_000, 1_000_000), (100, 200)
 MOST_BYTES = 1_000_000_000
 # Parameters beside the defaults: none but in quick runs.
 SETTINGS: dict = {}
+ROWS_OF_CLASSES = Shape(0, 0, 2)
 # Fits that take longer than this are not repeated.
 LONG = 6.0
 
@@ -60,6 +62,7 @@ STAGES = (
     (device_growth.DeviceGrowingRows, "size_of_share", "magnitudes"),
     (device_growth.DeviceGrowingRows, "sample", "samples"),
     (device_growth.DeviceSample, "choose", "stumps"),
+    (Device, "record", "of these, and of residuals: recordings"),
     (Growth, "_filled", "tables"),
     (device_growth.DeviceGrowingRows, "fill", "of these: sums"),
     (device_growth.DeviceGrowingRows, "refresh", "residuals"),
@@ -122,13 +125,25 @@ def checked_loops(device: str) -> str:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(12_000, 6)).astype(np.float32)
     y = (X[:, 0] * X[:, 1] > 0) + (X[:, 2] > 0.5)
+    levels = np.column_stack([X, generator.integers([20, 900], size=(12_000, 2))])
+    levels[::9, 6] = np.nan
+    of_levels = (levels[:, 7] % 7 > 3) + (X[:, 3] > 0)
     settings = {"maps": "grown", "n_maps": 30, "random_state": 0, "device": device}
+    fits = [
+        (MBKLClassifier(**settings), X, y),
+        (MBKLClassifier(**settings, categorical_features=[6, 7]), levels, of_levels),
+        *(
+            (MBKLRegressor(**settings, loss=loss), X, np.exp(X[:, 0] * X[:, 1] / 4))
+            for loss in ("squared_error", "quantile", "poisson")
+        ),
+    ]
 
     def scores():
         with mock.patch.object(limits, "GROWN_CODES_ON_A_DEVICE", 0):
-            model = MBKLClassifier(**settings).fit(X, y)
+            models = [model.fit(*rows) for model, *rows in fits]
         with mock.patch("mbkl.predictor.CODES_TO_PREDICT_ON_A_DEVICE", 0):
-            return model.decision_function(X)
+            found = [scored(model)(rows) for model, (_, rows, _) in zip(models, fits, strict=True)]
+        return np.concatenate([each.ravel() for each in found])
 
     plain = mock.patch.object(Device, "loops", torch_loops)
     one_by_one = mock.patch.object(Device, "can_record", False)
@@ -147,17 +162,26 @@ def checked_loops(device: str) -> str:
     return "plain, since the others failed"
 
 
-def model_on(device: str) -> MBKLClassifier:
-    return MBKLClassifier(random_state=0, device=device, **SETTINGS)
+def model_on(device: str, shape: Shape = ROWS_OF_CLASSES) -> MBKLClassifier | MBKLRegressor:
+    """Return the default model for rows of a shape."""
+    settings = {"random_state": 0, "device": device, **SETTINGS}
+    if shape.n_categories:
+        settings["categorical_features"] = list(range(shape.n_categories))
+    return MBKLClassifier(**settings) if shape.n_classes else MBKLRegressor(**settings)
 
 
-def measure_set(data: Dataset, device: str, scored: Sequence[int]) -> dict:
+def scored(model) -> Callable:
+    """Return what scores rows."""
+    return getattr(model, "decision_function", model.predict)
+
+
+def measure_set(data: Dataset, shape: Shape, device: str, sizes: Sequence[int]) -> dict:
     """Fit and predict one set on all cores and on the device."""
     line: dict = {"set": data.name, "rows": len(data.y_train), "columns": data.X_train.shape[1]}
-    line["classes"] = int(np.unique(data.y_train).size)
+    line["classes"] = int(np.unique(data.y_train).size) if shape.n_classes else 0
     models = {}
     for name, place in (("cores", "cpu"), ("GPU", device)):
-        model = models[name] = model_on(place)
+        model = models[name] = model_on(place, shape)
         fit = partial(model.fit, data.X_train, data.y_train)
         if place != "cpu":
             seconds_of(fit)  # kernels are compiled
@@ -165,13 +189,14 @@ def measure_set(data: Dataset, device: str, scored: Sequence[int]) -> dict:
         line[f"accuracy {name}"] = percent(model.score(data.X_test, data.y_test))
         line[f"maps {name}"] = model.n_maps_
     line["fit ratio"] = line["fit cores, s"] / line["fit GPU, s"]
-    for n_rows in scored:
+    line["stages"] = stages_of(fit)
+    for n_rows in sizes:
         if n_rows * data.X_test[:1].nbytes > MOST_BYTES:
             continue
         X = np.resize(data.X_test, (n_rows, data.X_test.shape[1]))
         for name, model in models.items():
-            model.decision_function(X)
-            score = partial(model.decision_function, X)
+            score = partial(scored(model), X)
+            score()
             line[f"score {n_rows:,} {name}, s"] = repeated(score)
         pair = [line[f"score {n_rows:,} {name}, s"] for name in models]
         line[f"score ratio {n_rows:,}"] = pair[0] / pair[1]
@@ -188,15 +213,20 @@ def measure_planted(n_rows: int, device: str) -> tuple[dict, dict[str, float]]:
     line = {"set": f"planted, {n_rows:,} x {data.X_train.shape[1]}", "fit GPU, s": repeated(fit)}
     line["accuracy GPU"] = percent(model.score(data.X_test, data.y_test))
     line["maps GPU"] = model.n_maps_
+    return line, stages_of(fit)
+
+
+def stages_of(fit: Callable[[], object]) -> dict[str, float]:
+    """Return the times of the stages of a fit."""
     stages: dict[str, float] = {}
     with timed_stages(stages):
         stages["whole fit"] = seconds_of(fit)
-    return line, stages
+    return stages
 
 
-def measure_xgboost(data: Dataset, device: str) -> float | None:
+def measure_xgboost(data: Dataset, shape: Shape, device: str) -> float | None:
     """Return the time of a fit of XGBoost on the same device, where it is there."""
-    if device == "torch" or importlib.util.find_spec("xgboost") is None:
+    if device == "torch" or not shape.n_classes or importlib.util.find_spec("xgboost") is None:
         return None
     from xgboost import XGBClassifier
 
@@ -206,12 +236,12 @@ def measure_xgboost(data: Dataset, device: str) -> float | None:
     return repeated(partial(rival.fit, data.X_train, y))
 
 
-def short(line: dict, scored: Sequence[int]) -> dict:
+def short(line: dict, sizes: Sequence[int]) -> dict:
     """Return what the last table says of a set."""
     shown = {"set": line["set"]}
     for key in ("fit cores, s", "fit GPU, s", "fit ratio", "accuracy cores", "accuracy GPU"):
         shown[key] = line.get(key, "-")
-    for n_rows in scored:
+    for n_rows in sizes:
         shown[f"score ratio {n_rows:,}"] = line.get(f"score ratio {n_rows:,}", "-")
     return shown
 
@@ -249,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shapes = QUICK if chosen.quick else SHAPES
     if chosen.sets is not None:
         shapes = {name: SHAPES[name] for name in chosen.sets}
-    scored = QUICK_SCORED if chosen.quick else SCORED_ROWS
+    sizes = QUICK_SCORED if chosen.quick else SCORED_ROWS
     if chosen.quick:
         SETTINGS["n_maps"] = 20
     if chosen.force:
@@ -261,27 +291,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found |= {"planted": line, "stages": stages}
     say(f"{line}\n" + "\n".join(f"    {name}: {value:.3f} s" for name, value in stages.items()))
     if not chosen.quick:  # loops are compiled
-        for n_classes in (2, 3):
-            warm = planted("warm", Shape(12_000, 20, n_classes))
-            model_on("cpu").fit(warm.X_train, warm.y_train).predict(warm.X_test)
+        for shape in (Shape(12_000, 20, 2, 2), Shape(12_000, 20, 3), Shape(21_000, 20, 0)):
+            warm = planted("warm", shape)
+            model_on("cpu", shape).fit(warm.X_train, warm.y_train).predict(warm.X_test)
     for name, shape in shapes.items():
         if time.perf_counter() - began > chosen.budget:
             say(f"no time left for {name}")
             continue
         data = load(name, shape)
         try:
-            own = measure_set(data, device, scored)
+            own = measure_set(data, shape, device, sizes)
         except Exception:  # the other sets are measured all the same
             traceback.print_exc()
             continue
-        rival = measure_xgboost(data, device)
+        rival = measure_xgboost(data, shape, device)
         if rival is not None:
             own["XGBoost GPU, s"] = rival
         found["lines"].append(own)
         say(str(own))
         write(found)
     write(found)
-    table = [short(own, scored) for own in (line, *found["lines"])]
+    table = [short(own, sizes) for own in (line, *found["lines"])]
     ratios = [own["fit ratio"] for own in found["lines"]]
     notes = [f"Loops over ferns: {loops}."]
     if ratios:

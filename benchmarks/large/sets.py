@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common import markdown_table, percent, record, say, start
 from benchmarks.data import Dataset, gaussian_dataset, has_data
 from benchmarks.large.contest import CONTESTANTS, OURS, REFERENCE, Outcome, compete
-from benchmarks.suite.datasets import CLASSES
+from benchmarks.suite.datasets import CLASSES, Sets
 
 COMMAND = "python -m benchmarks.large.sets"
 FEWEST_ROWS = 10_000
@@ -26,13 +26,13 @@ FEWEST_ROWS = 10_000
 LOOKED_AT = ("adult", "covtype-15k", "electricity", "flights-1m", "magic")
 
 
-def split(name: str) -> Dataset | None:
+def split(name: str, sets: Sets = CLASSES) -> Dataset | None:
     """Return all rows of a set, None where they are few."""
-    table = CLASSES.load(name)
+    table = sets.load(name)
     if len(table.y) <= FEWEST_ROWS:
         return None
     train, test = table.split or train_test_split(
-        np.arange(len(table.y)), test_size=0.25, random_state=0, stratify=table.y
+        np.arange(len(table.y)), test_size=0.25, random_state=0, stratify=table.strata
     )
     return Dataset(name, table.X[train], table.y[train], table.X[test], table.y[test])
 

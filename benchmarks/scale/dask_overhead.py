@@ -65,10 +65,9 @@ QUICK = Sizes((1, 2), (0.001, 0.1), 5, Shape(6_000, 5), 100, 1)
 def operator_on(crew, megabytes: float) -> Operator:
     """Return the maps of few rows on every worker, with tables of so many bytes."""
     from mbkl.dask.codes import RemoteCodes
-    from mbkl.dask.rows import Node
 
-    here, node = operator_here(megabytes).codes, Node(crew)
-    crew.call("set_rows", node.key, here)  # keeps anything under a name
+    here = operator_here(megabytes).codes
+    node = crew.keep_each([here] * crew.n_stores)
     there = RemoteCodes(crew, node, crew.n_stores * _FEW_ROWS, here.offsets, here.loops)
     return operator_of(there, Ladder(here.offsets))
 
@@ -84,10 +83,9 @@ def operator_here(megabytes: float) -> Operator:
 
 def curvature_on(crew):
     """Return a number for each of the few rows on the workers."""
-    from mbkl.dask.rows import Node, RemoteRows
+    from mbkl.dask.rows import RemoteRows
 
-    node = Node(crew)
-    crew.call("set_rows", node.key, np.ones((_FEW_ROWS, 1)))
+    node = crew.keep_each([np.ones((_FEW_ROWS, 1))] * crew.n_stores)
     return RemoteRows(crew, node, np.empty((0, 1)), crew.n_stores * _FEW_ROWS)
 
 

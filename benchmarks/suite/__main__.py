@@ -4,6 +4,7 @@ python -m benchmarks.suite                         all methods and sets, then th
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
+python -m benchmarks.suite --rows 1000 --folds 2   fewer rows and folds, where time is short
 python -m benchmarks.suite --task regression       numbers as targets, or their --task quantiles
 
 Every result is kept as soon as it is there: a run that was stopped goes on where it was.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.common import FOLDER, say, start
@@ -38,6 +40,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; default: all")
     parser.add_argument("--all-rows", action="store_true", help="no limit on the number of rows")
+    parser.add_argument("--rows", type=int, help="the most training rows")
+    parser.add_argument("--folds", type=int, help="folds of a set; default: 3")
     parser.add_argument("--results", type=Path, help="file of the results")
     parser.add_argument("--retry", action="store_true", help="try again what failed before")
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
@@ -68,7 +72,9 @@ def _known_sets(task: Task, quick: bool) -> list[str]:
 def _protocol(chosen: argparse.Namespace) -> Protocol:
     if chosen.quick:
         return QUICK
-    return ALL_ROWS if chosen.all_rows else STANDARD
+    protocol = ALL_ROWS if chosen.all_rows else STANDARD
+    given = {"train_rows": chosen.rows, "n_folds": chosen.folds}
+    return replace(protocol, **{name: value for name, value in given.items() if value})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     is_part = bool(chosen.sets or chosen.methods)
     options = "" if task.is_default else f" --task {task.name}"
     options += " --all-rows" if chosen.all_rows else ""
+    options += f" --rows {chosen.rows}" if chosen.rows else ""
+    options += f" --folds {chosen.folds}" if chosen.folds else ""
     report.write(
         task,
         collect(units, store),

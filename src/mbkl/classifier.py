@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.learn.algorithm import Learner
+from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
     Calibration,
@@ -45,9 +45,6 @@ def has_probabilities(model) -> bool:
 def best_class(scores: np.ndarray) -> np.ndarray:
     """Return the number of the class with the best score.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> best_class(np.array([[0.5], [-0.5]])), best_class(np.array([[1.0, 3.0, 2.0]]))
     (array([1, 0]), array([1]))
     """
@@ -65,6 +62,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _look_at_held_out(
         self,
         learner: Learner,
+        kernel: Kernel,
         solution: Solution,
         held_out: Calibration,
         data: TrainingRows | None,

@@ -340,8 +340,6 @@ class BinaryMapsEstimator(BaseEstimator):
         loops = choose_loops(n_codes * data.n_problems * n_fits, self.n_jobs)
         is_limited = self.max_memory is not None or rows.in_files
         device = self._device_for(rows, plans, n_codes * data.n_problems * n_fits)
-        if self.n_levels is not None or (data.numbers is not None and plans[0].is_grown):
-            device = "cpu"  # devices know no sets of levels, and no growth for numbers
         if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
         if device == "cpu":
@@ -542,8 +540,6 @@ def target_names(y) -> list[str]:
 def default_target_names(n_outputs: int) -> list[str]:
     """Return names for targets that have none.
 
-    Examples
-    --------
     >>> default_target_names(1), default_target_names(2)
     (['y'], ['y0', 'y1'])
     """

@@ -93,7 +93,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.C_ = C
         with progress.stage("tables"):
             self._collapse(learner, kernel, solution)
-        self._look_at_held_out(learner, solution, held_out, data)
+        self._look_at_held_out(learner, kernel, solution, held_out, data)
         self.timings_ = progress.finish()
         return self
 
@@ -102,7 +102,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         raise NotImplementedError
 
     def _look_at_held_out(
-        self, learner: Learner, solution: Solution, held_out: Any, data: TrainingRows | None
+        self,
+        learner: Learner,
+        kernel: Kernel,
+        solution: Solution,
+        held_out: Any,
+        data: TrainingRows | None,
     ) -> None:
         """Learn how sure scores are."""
         raise NotImplementedError
@@ -253,13 +258,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
         return explain_local(self, X, **options)
 
-    def _scores(self, X) -> np.ndarray:
-        X = self._validate_new(X)
+    def _scores(self, X, predictor: TablePredictor | None = None) -> np.ndarray:
+        X, predictor = self._validate_new(X), predictor or self.predictor_
         if not hasattr(X, "blocks"):
-            return self.predictor_.scores(X)
+            return predictor.scores(X)
         blocks = X.blocks(rows_at_once(X.shape[1]))
         nothing = np.empty((0, self.intercept_.size))
-        return np.concatenate([nothing, *(self.predictor_.scores(rows) for _, rows in blocks)])
+        return np.concatenate([nothing, *(predictor.scores(rows) for _, rows in blocks)])
 
 
 def cost_of_choice(choice: Choice | None, learner: Learner) -> float:

@@ -27,12 +27,6 @@ _REMEDY = "; make all its values text, or all of them numbers."
 class NoLevels(Sequence):
     """The levels of columns that are all numbers: None for each, however many there are.
 
-    Parameters
-    ----------
-    n_columns : int
-
-    Examples
-    --------
     >>> list(NoLevels(2))
     [None, None]
     """
@@ -49,20 +43,12 @@ class NoLevels(Sequence):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame.
+    """A column of a frame."""
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    values : ndarray of shape (n_rows,)
-        Numbers as they are; of all other kinds objects, None where a value is missing.
-    declared : list or None
-        Levels in the order in which the type of the column lists them.
-    """
-
-    name: str
+    name: str  # for messages
+    # (n_rows,): numbers as they are; of all other kinds objects, None where a value is missing
     values: NDArray
+    # Levels in the order in which the type of the column lists them.
     declared: Sequence | None = None
 
     @property
@@ -127,9 +113,6 @@ class Column:
 def kind_of(values: NDArray, name: str) -> str | None:
     """Return "text", "number", "boolean" or "other"; None where all are missing.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> kind_of(np.array(["a", None], dtype=object), "town")
     'text'
     """
@@ -245,20 +228,7 @@ def _without_missing(values) -> NDArray:
 
 
 def which_columns(wanted: Any, columns: list[Column], names: Sequence[str] | None):
-    """Return which columns are categories.
-
-    Parameters
-    ----------
-    wanted : "from_dtype", None or array-like
-        The parameter `categorical_features`.
-    columns : list of Column
-    names : sequence of str or None
-        Those of the columns, where they have any.
-
-    Returns
-    -------
-    is_category : ndarray of shape (n_columns,)
-    """
+    """Return which columns are categories, as the parameter `categorical_features` wants it."""
     if isinstance(wanted, str) and wanted == "from_dtype":
         return np.array([not column.is_number for column in columns], dtype=bool)
     return chosen_columns(wanted, len(columns), names)
@@ -267,8 +237,6 @@ def which_columns(wanted: Any, columns: list[Column], names: Sequence[str] | Non
 def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> NDArray[np.bool_]:
     """Return which columns are named by indices, names or a mask.
 
-    Examples
-    --------
     >>> chosen_columns(["b"], 2, ["a", "b"])
     array([False,  True])
     """
@@ -317,15 +285,6 @@ def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> 
 def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list[Levels] | None]:
     """Return X as numbers, and the levels of each column; None for numbers.
 
-    Parameters
-    ----------
-    X : dataframe, array or sparse matrix
-    wanted : "from_dtype", None or array-like
-        The parameter `categorical_features`.
-    names : sequence of str or None
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"age": [31, 8], "town": ["Rome", None]})
     >>> matrix, levels = learn_levels(frame, "from_dtype", ["age", "town"])
@@ -351,8 +310,6 @@ def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list
 def to_numbers(X, levels: Sequence[Levels]):
     """Return new rows as numbers, with the levels that were learned.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> to_numbers(pd.DataFrame({"town": ["Bonn", "Rome"]}), [["Rome"]]).tolist()
     [[1.0], [0.0]]
@@ -386,15 +343,8 @@ def _is_numeric(X) -> bool:
 def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Levels]:
     """Return levels of rows that are read by blocks: the whole numbers up to the largest.
 
-    Parameters
-    ----------
-    ranges : (low, high, ...)
-        Smallest and largest value of each column.
-    is_category : ndarray of shape (n_columns,)
+    The ranges are (low, high, ...) of all columns.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> ranges = np.array([0.0, 1.5]), np.array([2.0, 7.5])
     >>> numbers_as_levels(ranges, np.array([True, False]))
     [[0, 1, 2], None]
@@ -426,8 +376,6 @@ def check_level_numbers(levels: Sequence[Levels]) -> None:
 def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
     """Return how many levels each column has, 0 for numbers; None if there are no categories.
 
-    Examples
-    --------
     >>> counts_of([None, ["Bonn", "Rome"]])
     array([0, 2])
     """

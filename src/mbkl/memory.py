@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-# All of these are measured, and checked in tests/test_memory.py.
+# All of these are checked in tests/test_memory.py.
 # Bytes a row: hashes, sorting and weights; scores, supports and curvatures of each problem.
 _ROW_BYTES, _ROW_BYTES_A_PROBLEM = 60, 70
 # Vectors of the solver, with a number for each cell and problem.
@@ -44,21 +44,11 @@ _SORTING_BYTES = 40
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes that a fit takes beyond X, about.
+    """Bytes that a fit takes beyond X, about."""
 
-    Parameters
-    ----------
-    in_memory : int
-        With all codes in memory.
-    streamed : int
-        With the codes in files.
-    on_disk : int
-        Size of these files.
-    """
-
-    in_memory: int
-    streamed: int
-    on_disk: int
+    in_memory: int  # with all codes in memory
+    streamed: int  # with the codes in files
+    on_disk: int  # size of these files
 
 
 def estimate_memory(
@@ -124,8 +114,6 @@ def _estimate(codes: float, rest: float) -> MemoryEstimate:
 def parse_bytes(size: int | float | str) -> int:
     """Return a number of bytes.
 
-    Examples
-    --------
     >>> parse_bytes("2GB"), parse_bytes("500 MB"), parse_bytes(1e6)
     (2000000000, 500000000, 1000000)
     """
@@ -140,19 +128,7 @@ def parse_bytes(size: int | float | str) -> int:
 def rows_within(
     model: BinaryMapsEstimator, rows: Rows, plans: list[Plan], n_problems: int, loops: Twins
 ) -> Rows:
-    """Return rows whose codes are in memory, or in files where memory is too small.
-
-    Parameters
-    ----------
-    model : estimator
-        Its `max_memory` and `cache_folder` count.
-    rows : Rows
-    plans : list of Plan
-        Maps to draw.
-    n_problems : int
-        Columns of the scores.
-    loops : Twins or Compiled
-    """
+    """Return rows with codes in memory, or in files where the model's `max_memory` is small."""
     limit = None if model.max_memory is None else parse_bytes(model.max_memory)
     estimate = _estimate_problems(model, rows.shape, n_problems)
     needed = estimate.in_memory + (0 if rows.in_files else rows.bytes_to_copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from mbkl.engine.device import DeviceRows, device_for, device_of, has_gpu
 from mbkl.engine.limits import CODES_TO_PREDICT_ON_A_DEVICE, FEW_ROWS_TO_PREDICT
 from mbkl.engine.rows import ArrayRows, Rows, SparseRows, to_float32
 from mbkl.engine.twins import TWINS
-from mbkl.maps.families import MapSet
+from mbkl.maps.families import Maps, MapSet
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class TablePredictor:
     n_jobs: int | None = None
     device: str = "cpu"
 
+    @property
+    def families(self) -> Iterator[tuple[Maps, NDArray[np.float64]]]:
+        """The maps of each family, and their tables."""
+        return zip(self.maps.families, self.tables, strict=True)
+
     def scores(self, X) -> NDArray[np.float64]:
         """Return scores of shape (n_rows, n_columns).
 
@@ -59,14 +65,16 @@ class TablePredictor:
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
         """
-        return self.maps.score(self._rows(X), self.tables) + self.intercept
+        scores = self.maps.score(self._rows(X), self.tables)
+        scores += self.intercept
+        return scores
 
     def _rows(self, X) -> Rows:
         n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups
         device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
         # A model learned on a GPU predicts anywhere.
         is_there = device == "torch" or (device != "cpu" and has_gpu(device))
-        if is_there and not self.maps.has_sets:
+        if is_there:
             return DeviceRows(X, device_of(device))
         return rows_to_predict(X, self.maps, self.n_jobs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,18 +12,28 @@ from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.learn.algorithm import Learner
+from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.around_mean import AroundMean
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
-from mbkl.learn.residuals import Residuals, best_cost, best_share, held_out
+from mbkl.learn.residuals import Residuals, best_cost, best_share, distances, held_out, sure_shift
+from mbkl.learn.spread import Spread, learn_spread
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
+from mbkl.maps.numbers import Numbers
+from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
 # Fewer rows cannot tell how much of either model is best.
 _FEWEST_ROWS_TO_MIX = 200
+# Of so many, a third is enough for that: growth takes half the time.
+_ENOUGH_ROWS_TO_MIX = 2_000
+_QUANTILES = ("absolute_error", "quantile")
+# Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
+# none between them was measured.
+_MIDDLE = 0.2
 
 
 @estimator
@@ -34,23 +44,49 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     _HELD_OUT: ClassVar[tuple[str, type]] = ("held-out rows", HeldOut)
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
 
+    def _learn(self, learner: Learner, *costs, **options):
+        # Step 2 and the rows left out share a kernel matrix.
+        return super()._learn(learner.with_gram(), *costs, **options)
+
     def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
         return held_out(learner, kernel, C_kernel, C)
 
     def _look_at_held_out(
         self,
         learner: Learner,
+        kernel: Kernel,
         solution: Solution,
         held_out: HeldOut,
         data: TrainingRows | None,
     ) -> None:
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
         rows, found = learner.rows, held_out
+        assert rows.numbers is not None
         self.grown_share_ = 0.0
         is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
         if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
             found = self._mix(data, rows, found, learner.progress)
-        self._set_residuals(Residuals.of(rows.numbers, found.y, found.scores, found.weights))
+        if self._is_free:
+            found = self._shifted(rows.numbers, found)
+        away = distances(rows.numbers, found.y, found.scores)
+        spread = Spread.constant(away.shape[1])
+        if rows.n_rows <= limits.FEW_ROWS_GRAM and found.rows is not None:
+            with learner.progress.stage("spread"):
+                spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
+                away = away / of_rows
+        self._set_residuals(spread, Residuals.of(away, found.weights))
+
+    def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
+        learner = super()._draw(data, choice, progress, n_fits)
+        if choice is None or not self._is_tail or not self._mixes(data):
+            return learner
+        own = {each.name: getattr(learner, each.name) for each in fields(Learner)}
+        return AroundMean(**own, row_cost=choice.cost)
+
+    @property
+    def _is_tail(self) -> bool:
+        """Whether the loss is that of a quantile far from the middle."""
+        return self.loss == "quantile" and abs(self.quantile - 0.5) > _MIDDLE
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         C = super()._suggested_cost(choice, learner)
@@ -62,7 +98,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _mixes(self, data: TrainingRows) -> bool:
         """Say whether grown ferns may be mixed with drawn ones."""
-        return self._is_free and self.device == "cpu" and not data.rows.in_files
+        return self._is_free and not data.rows.in_files
 
     @property
     def _is_free(self) -> bool:
@@ -97,7 +133,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         weights[origins] = rows.weights
         merged = replace(whole, weights=weights)
         folds = rows.folds(N_FOLDS)
-        for fold in np.unique(folds):
+        tried = np.unique(folds) if rows.n_rows < _ENOUGH_ROWS_TO_MIX else [0]
+        for fold in tried:
             outside = np.flatnonzero(folds == fold)
             outside = outside[np.argsort(origins[outside])]
             inside = np.sort(np.concatenate([rest, origins[folds != fold]]))
@@ -105,12 +142,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
                 return drawn
             part = self._grown(merged.some(inside), progress, f"growth, fold {fold}")
             grown[outside] = self._grown_scores(part, merged.some(origins[outside]))
-        share = best_share(rows, ordered, grown)
+        seen = np.flatnonzero(np.isin(folds, tried))
+        some = replace(rows, y=rows.y[seen], weights=rows.weights[seen])
+        share = best_share(some, ordered[seen], grown[seen])
         if share:
             every_row = np.sort(np.concatenate([rest, origins]))
             self._join(self._grown(merged.some(every_row), progress), share, whole)
-        scores = (1.0 - share) * ordered + share * grown
-        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
+        scores = ((1.0 - share) * ordered + share * grown)[seen]
+        return HeldOut(scores, some.y, some.weights, seen)
 
     def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
         """Mix the model with that of grown ferns."""
@@ -127,12 +166,25 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         self._set_predictor()
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+        assert data.numbers is not None
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
         self.grown_share_ = 1.0
-        self._set_residuals(Residuals.of(data.numbers, y, scores, np.ones(len(y))))
+        found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
+        residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
+        self._set_residuals(Spread.constant(scores.shape[1]), residuals)
 
-    def _set_residuals(self, residuals: Residuals) -> None:
+    def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
+        """Move quantiles so that they are right for held-out rows, as far as these are sure."""
+        if self.loss not in _QUANTILES or not len(found.y):
+            return found
+        shift = sure_shift(numbers, found.y, found.scores, found.weights)
+        self.intercept_ = self.intercept_ + numbers.unit * shift
+        self._set_predictor()
+        return replace(found, scores=found.scores + shift)
+
+    def _set_residuals(self, spread: Spread, residuals: Residuals) -> None:
         self.residuals_, self.n_held_out_ = residuals.values, residuals.n_rows
+        self.spread_coef_, self.spread_intercept_ = spread.weights.T, spread.intercept
 
     def predict(self, X):
         """Return the number that each sample is expected to have.
@@ -167,10 +219,12 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def predict_interval(self, X, coverage=0.9):
         """Return intervals that hold the numbers of this share of new samples.
 
-        Residuals of rows that took no part in learning are added to the predictions (for
-        counts, in units of the square root of the prediction): as many of them are outside on
-        either side as new ones will be. That is so for samples like those of `fit` on the whole,
-        not for every kind of them.
+        Residuals of rows that took no part in learning are added to the predictions, in units of
+        their spread where a sample is (and for counts of the square root of the prediction): as
+        many of them are outside on either side as new ones will be. That is so for samples like
+        those of `fit` on the whole, not for every kind of them. The spread is learned from the same
+        residuals; where grown ferns are the model, or more than 4,000 rows are learned from with
+        maps that are given, it is the same everywhere.
 
         Parameters
         ----------
@@ -188,11 +242,20 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
         means = self._means(X)
         residuals = Residuals(self.residuals_, self.n_held_out_)
-        unit = np.sqrt(means) if self.loss == "poisson" else 1.0
+        unit = self._spreads(X) * (np.sqrt(means) if self.loss == "poisson" else 1.0)
         bounds = [means + unit * side for side in residuals.bounds(float(coverage))]
         if self.loss == "poisson":
             bounds[0] = np.maximum(bounds[0], 0.0)
         return np.stack([self._as_given(bound) for bound in bounds], axis=-1)
+
+    def _spreads(self, X) -> np.ndarray | float:
+        """Return how wide intervals are in places, one in the mean."""
+        if not self.spread_coef_.size:
+            return 1.0
+        weights = self.spread_coef_.T
+        maps = self._maps.first(len(weights))
+        predictor = TablePredictor(maps, maps.tables(weights), self.spread_intercept_, self.n_jobs)
+        return np.exp(self._scores(X, predictor))
 
     def _means(self, X) -> np.ndarray:
         return self._linked(self._scores(X))
@@ -233,7 +296,9 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     grows ferns where the gradient of the loss points, and mixes both models in the proportion
     (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
     other losses) so many are drawn for, and ferns are grown on all; on more than 20,000 rows the
-    grown ferns are the model.
+    grown ferns are the model. Quantiles below 0.3 and above 0.7 begin with a regression of the
+    mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
+    shifted where held-out rows are sure that too many are on one side.
 
     Parameters
     ----------
@@ -271,9 +336,13 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     residuals_ : ndarray of shape (n_values, n_outputs_)
-        Quantiles, at even levels, of the residuals of rows that took no part in learning;
-        `predict_interval` adds them. Those of counts are divided by the square root of the
-        prediction.
+        Quantiles, at even levels, of the residuals of rows that took no part in learning, divided
+        by their spread; `predict_interval` adds them. Those of counts are divided by the square
+        root of the prediction too.
+    spread_coef_ : ndarray of shape (n_outputs_, n_spread_weights)
+        The logarithm of the spread as weights of the first maps, as `coef_` has them; none where
+        it is the same everywhere. It is one in the mean.
+    spread_intercept_ : ndarray of shape (n_outputs_,)
     n_held_out_ : float
         How many rows these are of.
     coef_ : ndarray of shape (n_outputs_, n_weights)

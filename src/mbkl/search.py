@@ -38,6 +38,8 @@ _C_KERNELS = (0.01, 0.1, 1.0)
 _SHRINKAGES = (1.0, 0.9, 0.7, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
+# Folds after which a candidate that is not ahead of what is suggested is given up.
+_FOLDS_TO_TELL = 2
 _OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
 Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 _SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
@@ -66,7 +68,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """Scores of one candidate, a number for each fold."""
+    """Scores of one candidate, a number for each fold; NaN for those after it was given up."""
 
     candidate: Candidate
     depth: float
@@ -75,10 +77,10 @@ class Entry:
 
     @property
     def mean(self) -> float:
-        return float(self.scores.mean())
+        return float(np.nanmean(self.scores))
 
     def clearly_beats(self, other: Entry) -> bool:
-        """Say whether the mean difference exceeds its standard error over the folds."""
+        """Say whether the mean difference exceeds its standard error over all folds."""
         differences = self.scores - other.scores
         error = differences.std(ddof=min(1, differences.size - 1)) / differences.size**0.5
         return bool(differences.mean() > error)
@@ -98,7 +100,7 @@ class Search:
         Of y, scores and weights.
     cautious : bool
         Whether the first candidate, which is suggested by other means, is left only for
-        one that clearly beats it.
+        one that clearly beats it; others are given up as soon as they are behind.
     """
 
     folds: list
@@ -113,20 +115,28 @@ class Search:
         Where the time is over, what was tried on all folds before has to do, and of the
         first candidates the folds that are done.
         """
-        paths: list[FoldPath] = []
+        suggested = self.best().scores if self.cautious and self.entries else None
+        scores = np.full((len(self.folds), len(candidates)), np.nan)
+        n_maps = scores.copy()
         for fold, (inside, outside) in enumerate(self.folds):
-            if learner.progress.used() > _SEARCH_TIME and (paths or self.entries):
+            if learner.progress.used() > _SEARCH_TIME and (fold or self.entries):
                 if self.entries:
                     return
                 self.folds = self.folds[:fold]
                 break
+            going = np.arange(len(candidates))
+            if suggested is not None and fold >= _FOLDS_TO_TELL:
+                lead = scores[:fold] - suggested[:fold, None]
+                going = np.flatnonzero(lead.sum(axis=0) > 0)
+            if not going.size:
+                break
             name = f"search {len(self.entries)}, fold {fold}"
-            run = partial(self._path, learner, inside, outside, candidates)
-            paths.append(learner.progress.recall(name, FoldPath, run))
-        scores = np.array([path.scores for path in paths])
-        n_maps = np.array([path.n_maps for path in paths])
+            run = partial(self._path, learner, inside, outside, [candidates[int(i)] for i in going])
+            path = learner.progress.recall(name, FoldPath, run)
+            scores[fold, going], n_maps[fold, going] = path.scores, path.n_maps
+        n_folds = len(self.folds)
         self.entries += [
-            Entry(candidate, depth, scores[:, position], n_maps[:, position])
+            Entry(candidate, depth, scores[:n_folds, position], n_maps[:n_folds, position])
             for position, candidate in enumerate(candidates)
         ]
 
@@ -168,6 +178,8 @@ class Search:
         """Return `cv_results_`."""
         entries = self.entries
         mean = np.array([entry.mean for entry in entries])
+        # Those that were given up come after those that were tried on all folds.
+        standing = np.where([np.isnan(entry.scores).any() for entry in entries], -np.inf, mean)
         results = {
             "param_C": np.array([entry.candidate.C for entry in entries]),
             "param_C_kernel": np.array([entry.candidate.C_kernel for entry in entries]),
@@ -175,9 +187,9 @@ class Search:
             "param_depth": np.array([entry.depth for entry in entries]),
             "params": [entry.candidate.parameters for entry in entries],
             "mean_test_score": mean,
-            "std_test_score": np.array([entry.scores.std() for entry in entries]),
-            "rank_test_score": 1 + (mean[None, :] > mean[:, None]).sum(axis=1),
-            "mean_n_maps": np.array([entry.n_maps.mean() for entry in entries]),
+            "std_test_score": np.array([np.nanstd(entry.scores) for entry in entries]),
+            "rank_test_score": 1 + (standing[None, :] > standing[:, None]).sum(axis=1),
+            "mean_n_maps": np.array([np.nanmean(entry.n_maps) for entry in entries]),
         }
         for fold in range(entries[0].scores.size):
             results[f"split{fold}_test_score"] = np.array([e.scores[fold] for e in entries])
@@ -429,7 +441,8 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         For each candidate: `param_C`, `param_C_kernel`, `param_theta_shrinkage`, `params`,
         `split<i>_test_score`, `mean_test_score`, `std_test_score`,
         `rank_test_score` and `mean_n_maps`; also `param_depth`, the mean depth of ferns
-        that were chosen, else NaN.
+        that were chosen, else NaN. With Cs="auto" and maps="auto" candidates are given up when
+        they are behind after two folds; the scores of the others are NaN then.
     best_estimator_ : MBKLClassifier
         The model fitted on all data; this object has its attributes and methods too.
 

@@ -10,7 +10,7 @@ from mbkl.tabular import TableEncoder
 
 def model_and_rows(model_file, people):
     rules = load_extra(model_file)["rules"]
-    encoder = TableEncoder.from_rules(rules).set_output(transform="pandas")
+    encoder = TableEncoder.from_rules(rules)
     return load(model_file), encoder.transform(people)
 
 

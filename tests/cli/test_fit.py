@@ -53,7 +53,7 @@ def test_what_the_user_is_told(mbkl, people_csv):
     result = mbkl("fit", people_csv, "-t", "income", "-o", "m.mbkl", *SMALL)
     assert result.out == ""
     assert "Column 'key' is left out: 90 different texts" in result.err
-    assert result.lines[-1].startswith("m.mbkl: 2 classes, learned from 90 rows of 6 columns")
+    assert result.lines[-1].startswith("m.mbkl: 2 classes, learned from 90 rows of 5 columns")
 
 
 def test_quiet_is_quiet(mbkl, people_csv):

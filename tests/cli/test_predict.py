@@ -17,7 +17,7 @@ from mbkl.tabular import TableEncoder
 
 def expected_of(model_file, people):
     model, rules = load(model_file), load_extra(model_file)["rules"]
-    encoder = TableEncoder.from_rules(rules).set_output(transform="pandas")
+    encoder = TableEncoder.from_rules(rules)
     return model, encoder.transform(people)
 
 

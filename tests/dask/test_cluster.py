@@ -345,6 +345,18 @@ def test_categories_are_level_numbers(client):
     np.testing.assert_array_equal(remote.decision_function(X), local.decision_function(X))
 
 
+def test_a_category_with_very_many_levels(client):
+    generator = np.random.default_rng(0)
+    levels, effects = generator.integers(400, size=5_000), generator.normal(size=400)
+    X = np.column_stack([levels, generator.normal(size=5_000)])
+    y = effects[levels] + X[:, 1] > 0
+    options = {"maps": "grown", "n_maps": 20, "random_state": 0, "categorical_features": [0]}
+    remote = MBKLClassifier(**options).fit(da.from_array(X, (2_000, 2)), da.from_array(y, 2_000))
+    local = mbkl.MBKLClassifier(**options).fit(X, y)
+    np.testing.assert_array_equal(remote.decision_function(X), local.decision_function(X))
+    assert local.feature_importances_[0] > 0.2
+
+
 def test_text_is_refused_with_a_remedy(client):
     dask_frames = pytest.importorskip("dask.dataframe")
     frame = dask_frames.from_pandas(pd.DataFrame({"town": ["a", "b"] * 5}), npartitions=2)

@@ -30,12 +30,7 @@ def both():
 
 def fetch(rows) -> np.ndarray:
     """Return an array in parts as one."""
-    return np.concatenate(rows._crew.call("pick", rows.compute_now(), _all(rows)))
-
-
-def _all(rows) -> int:
-    ones = 0.0 * rows + 1.0
-    return np.flatnonzero(ones if ones.ndim == 1 else ones[:, 0]).node.key
+    return rows.collected()
 
 
 EXPRESSIONS = {
@@ -122,7 +117,7 @@ def test_a_chain_is_computed_once():
     _, rows = spread(np.ones(10))
     twice = rows * 2.0
     assert isinstance(twice, RemoteRows)
-    assert not twice._node.is_computed
+    assert not twice.node.is_computed
     exact_total(twice)
-    assert twice._node.is_computed
-    assert twice._node.program() == []
+    assert twice.node.is_computed
+    assert twice.node.program() == []

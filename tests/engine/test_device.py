@@ -175,7 +175,7 @@ def some_values(dtype=np.float64):
 def test_maps_and_codes_are_the_same(device, family, dtype, held, monkeypatch):
     X, weights = some_values(dtype), np.ones(60)
     if not held:
-        monkeypatch.setattr(device, "free_memory", lambda: 0.0)
+        monkeypatch.setattr(device_module, "_SHARE_OF_MEMORY", 0.0)
     rows = DeviceRows(X, device)
     maps, codes = family.fit_codes(rows, weights, 40, 0)
     same_maps, same_codes = family.fit_codes(ArrayRows(X.astype(np.float64)), weights, 40, 0)

@@ -12,7 +12,7 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns
-from mbkl.maps.newton_steps import newton_steps
+from mbkl.maps.growing_rows import newton_steps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -44,19 +44,22 @@ def codes_of(n_rows, seed=0):
     return generator.integers(0, N_CODES[:, None], size=(5, n_rows)).astype(np.uint8)
 
 
+@pytest.mark.parametrize("cuts", [[100, 50, 9], [100, -1, -1]], ids=str)
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_sums_in_the_cells_of_a_fern(loops, n_columns):
+def test_sums_in_the_cells_of_a_fern(loops, n_columns, cuts):
     n_rows, generator = 700, np.random.default_rng(1)
     codes, leading = codes_of(n_rows), (generator.random(n_rows) < 0.1).astype(np.uint8)
     gradient = generator.integers(-(2**15) + 1, 2**15, size=(n_rows, n_columns), dtype=np.int32)
     curvature = generator.integers(2**15, size=(n_rows, n_columns), dtype=np.int32)
     packed = (gradient << 16) + curvature
-    stumps = np.array([[0, 1, 4], [100, 50, 9]], dtype=np.int32)
+    stumps = np.array([[0, 1, 4], cuts], dtype=np.int32)
+    members = generator.random((3, 256)) < 0.5
     cells = np.empty(n_rows, dtype=np.uint16)
-    TWINS.fern_cells(codes, *stumps, np.zeros((3, 256), dtype=bool), leading, cells)
+    TWINS.fern_cells(codes, *stumps, members, leading, cells)
     own_cells = place(np.empty(n_rows, dtype=np.int32))
-    arguments = [place(each) for each in (codes, stumps, leading, packed)]
-    found = loops.fern_sums(*arguments, own_cells)
+    values, stumps, leading, packed_there = map(place, (codes, stumps, leading, packed))
+    sets = place(members.astype(np.uint8)) if -1 in cuts else None
+    found = loops.fern_sums(values, stumps, sets, leading, packed_there, own_cells)
     np.testing.assert_array_equal(own_cells.cpu().numpy(), cells)
     np.testing.assert_array_equal(found.cpu(), TWINS.histogram_packed(cells, packed, 16))
 
@@ -80,6 +83,9 @@ def test_gains_of_levels_and_the_cells_they_divide(loops, shift, n_columns, at_o
     numbers = np.stack([np.arange(5), N_CODES, lengths, shifts, moves])[:, asked]
     bins = Bins(place(numbers.copy("C")), int(lengths.max()))
     cells, ridge = place(cell.astype(np.int32)), place(np.float64(3.3))
+    sums = loops.level_sums(place(codes), cells, 4, place(residuals), bins)
+    assert sums.shape == (4, 4, bins.width, n_columns)
+    np.testing.assert_array_equal(sums.sum(dim=(1, 2)).cpu(), [residuals.sum(axis=0)] * 4)
     found = loops.level_gains(place(codes), cells, 4, place(residuals), bins, ridge)
     expected = expected[asked, : bins.width]
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-12)
@@ -115,12 +121,16 @@ def test_newton_steps(loops, depth, n_columns):
     ids=repr,
 )
 @pytest.mark.parametrize("n_columns", [1, 3, 40])
-def test_ferns_on_rows(loops, family, n_columns, monkeypatch):
+@pytest.mark.parametrize("n_levels", [None, np.array([0, 7, 0, 0, 300])], ids=str)
+def test_ferns_on_rows(loops, family, n_columns, n_levels, monkeypatch):
     monkeypatch.setattr(torch_loops, "_AT_ONCE", 3_000)
     generator = np.random.default_rng(0)
     X = generator.normal(size=(200, 5))
+    if n_levels is not None:
+        X[:, [1, 4]] = generator.integers([7, 300], size=(200, 2))
     X[generator.random(X.shape) < 0.1] = np.nan
-    maps, codes = family.fit_codes(ArrayRows(X), np.ones(200), 30, 0)
+    maps, codes = family.fit_codes(ArrayRows(X), np.ones(200), 30, 0, n_levels)
+    assert (maps.sets is None) == (n_levels is None)
     tables = generator.normal(size=(maps.cells.n_cells, n_columns))
     device = Device(PLACE)
     placed = place_ferns(maps, device)

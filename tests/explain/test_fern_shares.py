@@ -1,13 +1,14 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier
 from mbkl.engine import compiled as engine_compiled
 from mbkl.engine.compiled import Compiled
-from mbkl.explain import fern_shares, inside, loops
+from mbkl.explain import fern_shares, loops
 from mbkl.explain.coalitions import MOST_EXACT
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.warmup import warm_explanations
+from mbkl.explain.fern_shares import warm_explanations
 from mbkl.maps import Ferns
 
 
@@ -38,6 +39,23 @@ def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
 
 
+def test_levels_of_a_category_have_no_order():
+    """Two levels may give as many yeses to a fern, and still be different."""
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"town": generator.choice(list("abcdefgh"), 200), "age": generator.normal(size=200)}
+    )
+    y = frame["town"].isin(["a", "d"]) ^ (frame["age"] > 0)
+    model = MBKLClassifier(maps=Ferns(depth=6), n_maps=20, random_state=0).fit(frame, y)
+    games = FernTables(model.predictor_.maps.families[0], model.predictor_.tables[0])
+    assert (games.sizes[games.n_cells > 0] > 1).any()
+    columns = columns_of(model._validate_new(frame))
+    block = range(games.ferns.n_maps)
+    game = games, block, *(games.answers(side, block) for side in (columns, columns[:, :20]))
+    compiled = fern_shares.share_compiled(*game, Compiled(1))
+    np.testing.assert_allclose(compiled, fern_shares.share_numpy(*game), rtol=0, atol=1e-12)
+
+
 def test_games_of_few_and_of_many_players_are_compared(make_game):
     """The loop has a way for each: the test above must take both."""
     for depth, expected in ((14, {True}), (40, {True, False})):
@@ -60,7 +78,7 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
     for name in ("share_numpy", "share_compiled"):
         monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
-        monkeypatch.setattr(inside, "SMALL", small)
+        monkeypatch.setattr(fern_shares, "SMALL", small)
         monkeypatch.setattr("mbkl.engine.SMALL", small)
         fern_shares.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]
@@ -68,11 +86,11 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
 
 def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
     warm_explanations(Compiled(1))
-    ready = [list(loop.signatures) for loop in (loops.share_few, loops.share_many)]
+    ready = list(loops.share.signatures)
     for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
         fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
-    assert [loop.signatures for loop in (loops.share_few, loops.share_many)] == ready
-    assert [len(signatures) for signatures in ready] == [1, 1]
+    assert loops.share.signatures == ready
+    assert len(ready) == 1
 
 
 def test_a_small_explanation_needs_no_compiler(run_python):

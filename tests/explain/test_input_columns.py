@@ -1,50 +1,40 @@
 """Columns as people know them."""
 
 import numpy as np
-import pytest
 
-from mbkl.explain.input_columns import InputColumn, columns_of_features, columns_of_rules
-
-TOWN = InputColumn("town", (1, 2), "category", ("Rome", "Bonn"), True)
-SIZE = InputColumn("size", (0,), "category", ("S", "L"))
+from mbkl.explain.input_columns import InputColumn, input_columns
 
 
-@pytest.mark.parametrize("column", [TOWN, SIZE])
-def test_levels_there_and_back(column):
-    for level, words in ((0, column.levels[0]), (1, column.levels[1]), (None, "missing")):
-        row = np.zeros(3)
-        row[list(column.features)] = column.encoded(level)
-        assert column.words(row) == words
+def test_levels_there_and_back():
+    size = InputColumn("size", "category", ("S", "L"))
+    assert [size.words(value) for value in (0, 1.0, np.nan, 2.0)] == [
+        "S",
+        "L",
+        "missing",
+        "missing",
+    ]
 
 
 def test_numbers_whole_ones_and_dates_in_words():
     row = np.array([0.1, 3.0, 18_000.0, np.nan], dtype=np.float32)
     kinds = ("number", "whole", "date", "number")
-    columns = [InputColumn("a", (place,), kind) for place, kind in enumerate(kinds)]
-    assert [column.words(row) for column in columns] == ["0.1", "3", "2019-04-14", "missing"]
+    words = [InputColumn("a", kind).words(value) for kind, value in zip(kinds, row, strict=True)]
+    assert words == ["0.1", "3", "2019-04-14", "missing"]
 
 
-def test_columns_of_an_encoder():
-    rules = [
-        {"name": "age", "kind": "number", "categories": []},
-        {"name": "town", "kind": "one-hot", "categories": ["Rome", "Bonn"]},
-        {"name": "size", "kind": "ordinal", "categories": ["S", "L"]},
-        {"name": "member", "kind": "number", "categories": []},
-        {"name": "only", "kind": "one-hot", "categories": ["x"]},
-    ]
-    age, town, size, member, only = columns_of_rules(
-        rules, {"age": "whole", "member": "category"}, [None] * 6
+def test_kinds_of_a_file_and_levels_of_the_model():
+    kinds = {"age": "whole", "member": "category"}
+    age, town, member, rest = input_columns(
+        ["age", "town", "member", "rest"], [None, ["Rome"], None, None], kinds
     )
-    assert (age.kind, age.features) == ("whole", (0,))
-    assert (town.features, town.has_feature_a_level) == ((1, 2), True)
-    assert (size.features, size.has_feature_a_level) == ((3,), False)
+    assert (age.kind, rest.kind) == ("whole", "number")
+    assert (town.kind, town.levels) == ("category", ("Rome",))
     assert member.levels == ("false", "true")
-    assert only.encoded(0) == [1.0]
 
 
 def test_whole_features_are_found():
     X = np.array([[1.0, 0.5], [np.nan, 2.0]])
-    assert [column.kind for column in columns_of_features(["a", "b"], [None] * 2, X)] == [
+    assert [column.kind for column in input_columns(["a", "b"], [None] * 2, X=X)] == [
         "whole",
         "number",
     ]

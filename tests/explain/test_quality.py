@@ -1,10 +1,11 @@
-"""Figures and curves of probabilities, against those of scikit-learn."""
+"""Figures and curves of predictions, against those of scikit-learn."""
 
 import numpy as np
 import pytest
 from sklearn import metrics
 
-from mbkl.explain import probability_figures, quality_curves
+from mbkl.explain import number_figures, probability_figures, quality_curves
+from mbkl.explain.quality import figures_of_the_mean
 
 
 def chances(n_classes, n_rows=200):
@@ -61,3 +62,27 @@ def test_few_different_probabilities():
     values = np.where(y[:, None] == np.arange(2), 0.75, 0.25)
     (curves,) = quality_curves(y, values, np.arange(2))
     assert curves.reliability[:2].tolist() == [[0.25, 0.75], [0.0, 1.0]]
+
+
+def test_figures_of_numbers_are_those_of_scikit_learn():
+    draw = np.random.default_rng(0)
+    y = draw.normal(size=50)
+    said = y + 0.3 * draw.normal(size=50)
+    found = number_figures(y, said, np.column_stack([said - 0.5, said + 0.5]))
+    assert found["r2"] == pytest.approx(metrics.r2_score(y, said))
+    assert found["rmse"] == pytest.approx(metrics.root_mean_squared_error(y, said))
+    assert found["mae"] == pytest.approx(metrics.mean_absolute_error(y, said))
+    assert found["coverage"] == pytest.approx((np.abs(y - said) <= 0.5).mean())
+    assert found["mean_width"] == pytest.approx(1)
+    assert found["below"] == (y < said).mean()
+
+
+def test_there_is_no_r2_of_equal_numbers():
+    assert "r2" not in number_figures(np.ones(3), np.array([1.0, 2.0, 1.0]))
+
+
+def test_the_mean_explains_nothing():
+    found = figures_of_the_mean(np.arange(101.0), 0.9)
+    assert found["r2"] == 0
+    assert found["coverage"] == pytest.approx(0.9, abs=0.01)
+    assert found["mean_width"] == pytest.approx(90)

@@ -230,32 +230,25 @@ def rows_of_all_kinds():
 
 @pytest.fixture(scope="session")
 def table_model():
-    """A model of a table, its rules, its columns as they are and its features."""
+    """A model of a frame, its rules, its columns as they are and the frame."""
     generator = np.random.default_rng(0)
     n_rows = 120
     colours, sizes = ["red", 'dark "blue"', "größer??/"], ["S", "M", "L", "XL\\n*/"]
-    rules = [
-        {"name": "age, years", "kind": "number", "categories": []},
-        {"name": "colour", "kind": "one-hot", "categories": colours},
-        {"name": 'si"ze\n', "kind": "ordinal", "categories": sizes},
-        {"name": "weight", "kind": "number", "categories": []},
-    ]
+    kinds = {"age, years": "number", "colour": "text", 'si"ze\n': "text", "weight": "number"}
+    rules = [{"name": name, "kind": kind} for name, kind in kinds.items()]
     numbers = {
         name: np.round(generator.normal(size=n_rows), 1).astype(np.float32)
         for name in ("age, years", "weight")
     }
     numbers["weight"][::9] = np.nan
     texts = {
-        "colour": generator.choice([*colours, "", "never seen"], n_rows).astype(object),
-        'si"ze\n': generator.choice([*sizes, "", "s"], n_rows).astype(object),
+        "colour": generator.choice([*colours, ""], n_rows).astype(object),
+        'si"ze\n': generator.choice([*sizes, ""], n_rows).astype(object),
     }
-    features = [
-        numbers["age, years"],
-        *(texts["colour"] == colour for colour in colours),
-        [sizes.index(size) if size in sizes else np.nan for size in texts['si"ze\n']],
-        numbers["weight"],
-    ]
-    X = np.column_stack(features).astype(np.float32)
-    y = np.where(np.nan_to_num(X[:, 5]) + X[:, 1] + X[:, 0] > 0.3, "yes", "no")
-    model = MBKLClassifier(n_maps=40, random_state=0).fit(X, y)
-    return model, rules, numbers, texts, X
+    frame = pd.DataFrame({**numbers, **texts})[list(kinds)].replace("", None)
+    red = frame["colour"] == "red"
+    y = np.where(frame["weight"].fillna(0) + red + frame["age, years"] > 0.3, "yes", "no")
+    model = MBKLClassifier(n_maps=40, random_state=0).fit(frame, y)
+    for new, name in enumerate(texts):
+        frame.loc[new::11, name] = texts[name][new::11] = "never seen"
+    return model, rules, numbers, texts, frame

@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -182,7 +183,8 @@ def test_labels(library, fitted):
 
 
 def test_columns_of_a_table(library, table_model):
-    model, rules, numbers, texts, X = table_model
+    model, rules, numbers, texts, frame = table_model
+    X = np.asarray(model._validate_new(frame), dtype=np.float32)
     for row in range(len(X)):
         values = (ctypes.c_float * len(numbers))(*(column[row] for column in numbers.values()))
         # Missing text is an empty one or none at all.
@@ -193,7 +195,7 @@ def test_columns_of_a_table(library, table_model):
         np.testing.assert_array_equal(np.array(x[:], np.float32), X[row])
     assert len(rules) == len(numbers) + len(texts)
     found = run(library, "table", model, X)
-    assert (model.classes_[found.labels] == model.predict(X)).mean() > 0.99
+    assert (model.classes_[found.labels] == model.predict(frame)).mean() > 0.99
 
 
 def test_texts_cannot_break_out(tmp_path):
@@ -234,7 +236,7 @@ def test_what_cannot_be_exported(fitted, tmp_path):
         export_c(fitted("kernel")[0], tmp_path / "a.h")
     with pytest.raises(NotFittedError):
         export_c(MBKLClassifier(), tmp_path / "a.h")
-    rules = [{"name": "a", "kind": "one-hot", "categories": ["x\0", "b", "c", "d"]}]
+    frame = pd.DataFrame({"a": ["x\0", "b"] * 5})
     with pytest.raises(ValueError, match="zero character"):
-        export_c(fitted("stumps")[0], tmp_path / "a.h", rules)
+        export_c(MBKLClassifier().fit(frame, frame["a"]), tmp_path / "a.h")
     assert not list(tmp_path.iterdir())

@@ -128,16 +128,16 @@ def test_the_same_model_gives_the_same_bytes(fitted):
 
 
 def test_columns_of_a_table(table_model):
-    model, rules, numbers, texts, X = table_model
+    model, rules, numbers, texts, frame = table_model
     run = session(to_onnx(model, rules))
     inputs = {name: values[:, None] for name, values in (*numbers.items(), *texts.items())}
     assert [one.name for one in run.get_inputs()] == [rule["name"] for rule in rules]
     label, values = run.run(None, inputs)
-    assert label.tolist() == model.predict(X).tolist()
-    np.testing.assert_allclose(values, expected_values(model, X), rtol=1e-6, atol=1e-6)
+    assert label.tolist() == model.predict(frame).tolist()
+    np.testing.assert_allclose(values, expected_values(model, frame), rtol=1e-6, atol=1e-6)
     for row in range(5):
         one = {name: values[row : row + 1] for name, values in inputs.items()}
-        assert run.run(None, one)[0].tolist() == model.predict(X[row : row + 1]).tolist()
+        assert run.run(None, one)[0].tolist() == model.predict(frame[row : row + 1]).tolist()
 
 
 def test_names_that_are_taken(fitted):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from mbkl import MBKernel, MBKLRegressor
-from mbkl.learn.residuals import Residuals, best_share
+from mbkl.learn.residuals import Residuals, best_share, sure_shift
 from mbkl.maps.numbers import Numbers
 
 
@@ -50,8 +50,7 @@ def test_coverage_of_random_numbers():
 
 
 def test_no_held_out_rows_are_infinitely_unsure():
-    numbers, _ = Numbers.of(np.arange(3.0), np.ones(3), "squared_error")
-    empty = Residuals.of(numbers, np.empty(0, int), np.empty((0, 1)), np.empty(0))
+    empty = Residuals.of(np.empty((0, 1)), np.empty(0))
     assert np.isinf(empty.bounds(0.5)).all()
 
 
@@ -69,3 +68,17 @@ def test_the_best_share_is_that_of_the_better_scores(loss):
     assert best_share(Rows, nothing, truth) == 1.0
     # Errors that cancel are mixed.
     assert best_share(Rows, truth + 1, truth - 1) == pytest.approx(0.5)
+
+
+def test_a_quantile_is_shifted_as_far_as_rows_are_sure():
+    y = np.arange(1000.0)
+    numbers, levels = Numbers.of(y, np.ones(1000), "quantile", 0.9)
+
+    def below(score):
+        scores = np.full((1000, 1), (score - numbers.shift) / numbers.unit)
+        shift = sure_shift(numbers, levels, scores, np.ones(1000))
+        return (numbers.values <= scores[0] + shift + 1e-9).mean()
+
+    assert below(500.0) == pytest.approx(0.881, abs=0.002)  # two standard errors
+    assert below(990.0) == pytest.approx(0.919, abs=0.002)
+    assert below(894.0) == pytest.approx(0.895)  # within them

@@ -98,3 +98,11 @@ def test_some_of_the_maps(make_problem, n_classes):
     own = np.zeros((small.n_columns, 1))
     own[small.is_map] = theta[kept & operator.is_map]
     np.testing.assert_allclose(small.forward(own), operator.forward(theta), atol=1e-12)
+
+
+def test_chains_are_said_as_truths(make_problem):
+    rows, pairs, signs = make_problem(3)
+    chained = SignedMaps.of(rows.operator, pairs, signs).is_chained
+    assert chained.dtype == bool
+    expected = np.concatenate([block.cells.is_chained_map for block in rows.operator.blocks])
+    np.testing.assert_array_equal(chained, expected)

@@ -6,11 +6,12 @@ import pytest
 from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
-from mbkl.maps.device_growth import DeviceGrowingRows
+from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
 from mbkl.maps.growth import _level
-from mbkl.maps.objectives import HingeLoss, LogLoss
+from mbkl.maps.numbers import Numbers
+from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -24,6 +25,10 @@ def sample(n_rows=400, n_classes=2, missing=0.1, seed=0):
     return X, y, weights
 
 
+def place(array):
+    return torch.as_tensor(array)
+
+
 def pair(objective, n_classes, seed=3):
     """Return the same growing rows here and on a device."""
     X, y, weights = sample(n_classes=n_classes)
@@ -35,7 +40,18 @@ def pair(objective, n_classes, seed=3):
     return found
 
 
+LOSSES_OF_NUMBERS = ["squared_error", "absolute_error", "quantile", "poisson"]
+
+
+def of_numbers(loss, n_columns=1):
+    """Return the objective of numbers with as many levels as the sample has classes."""
+    values = np.random.default_rng(0).poisson(2.0, size=(12, n_columns)) + np.arange(12)[:, None]
+    numbers, _ = Numbers.of(values.astype(float), np.ones(12), loss, 0.7)
+    return objective_of("", 12, numbers)
+
+
 OBJECTIVES = [(LogLoss(2), 2), (LogLoss(4), 4), (HingeLoss(2), 2), (HingeLoss(12), 12)]
+OBJECTIVES += [(of_numbers(loss, 1 + (loss == "poisson")), 12) for loss in LOSSES_OF_NUMBERS]
 
 
 def test_codes_decide_where_rows_grow():
@@ -45,7 +61,9 @@ def test_codes_decide_where_rows_grow():
     assert growing_rows.dispatch(DeviceCodes) is DeviceGrowingRows
 
 
-@pytest.mark.parametrize(("objective", "n_classes"), OBJECTIVES, ids=repr)
+@pytest.mark.parametrize(
+    ("objective", "n_classes"), OBJECTIVES, ids=lambda each: type(each).__name__
+)
 def test_every_step_is_that_of_the_cpu(objective, n_classes):
     here, there = pair(objective, n_classes)
     assert there.hold_out(0.2) == here.hold_out(0.2) > 0
@@ -68,6 +86,8 @@ def test_every_step_is_that_of_the_cpu(objective, n_classes):
     np.testing.assert_allclose(there.refresh(units, placed), here.refresh(units, table), rtol=1e-5)
     np.testing.assert_array_equal(there._scores.numpy(), here._scores)
     assert there.held_out_loss() == pytest.approx(here.held_out_loss(), rel=1e-5)
+    for found, expected in zip(there.held_out_scores(), here.held_out_scores(), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("n_shares", [1, 3])
@@ -142,3 +162,55 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
     assert len(n_replayed) > 3 * len(n_recorded) > 0
     np.testing.assert_array_equal(found.thresholds, expected.thresholds)
     np.testing.assert_array_equal(found.path, expected.path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_short_memory_means_smaller_blocks(monkeypatch, n_classes):
+    X, y, weights = sample(500, n_classes)
+    family = GrownFerns(depth=4)
+    arguments = (y, n_classes, weights, 8, 0)
+    expected = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    monkeypatch.setattr("mbkl.maps.device_growth.ROWS_PACKED", 64)
+    monkeypatch.setattr(Device, "free_memory", lambda self: 200_000.0)
+    seen = []
+    original = DeviceGrowingRows._residuals_of
+
+    def noted(self, rows):
+        seen.append(rows.stop - rows.start)
+        return original(self, rows)
+
+    monkeypatch.setattr(DeviceGrowingRows, "_residuals_of", noted)
+    found = family.grow(DeviceRows(X, Device("cpu")), *arguments)
+    assert (max(seen) < 500) == (n_classes == 12)
+    np.testing.assert_array_equal(found.thresholds, expected.thresholds)
+    np.testing.assert_array_equal(found.path, expected.path)
+
+
+@pytest.mark.parametrize(("free", "what"), [(100.0, "codes"), (10_000.0, "scores and residuals")])
+def test_no_memory_is_named(monkeypatch, free, what):
+    X, y, weights = sample(500, 2)
+    monkeypatch.setattr(Device, "free_memory", lambda self: free)
+    with pytest.raises(MemoryError, match=f"{what} .* GB left. Use device='cpu'"):
+        GrownFerns(depth=4).grow(DeviceRows(X, Device("cpu")), y, 2, weights, 8, 0)
+
+
+def test_samples_of_about_the_same_size_share_kernels():
+    device, generator, n_codes = Device("cpu"), np.random.default_rng(0), np.full(2, 256)
+    for depth in (10, 11):
+        for n_rows in (16_200, 16_384, 16_500):
+            codes = place(generator.integers(256, size=(2, n_rows), dtype=np.uint8))
+            own = DeviceSample(codes, place(generator.integers(2**20, size=(n_rows, 1))), device)
+            levels = [_level(np.arange(2), n_codes, n_rows >> d, generator) for d in range(depth)]
+            own.choose(n_codes, levels, 1.0, np.zeros(2, dtype=bool), generator)
+    assert len(device.choosers) == 2
+
+
+def test_the_oldest_kernels_go(monkeypatch):
+    monkeypatch.setattr("mbkl.maps.device_growth._MOST_CHOOSERS", 2)
+    device, n_codes = Device("cpu"), np.full(1, 8)
+    for n_rows in (100, 1_000, 100, 9_000):
+        codes, residuals = torch.zeros((1, n_rows), dtype=torch.uint8), torch.zeros((n_rows, 1))
+        own = DeviceSample(codes, residuals.long(), device)
+        level = _level(np.arange(1), n_codes, n_rows, np.random.default_rng(0))
+        own.choose(n_codes, [level], 1.0, np.zeros(1, dtype=bool), None)
+    assert [key[0] > 200 for key in device.choosers] == [False, True]

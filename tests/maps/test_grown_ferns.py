@@ -14,7 +14,7 @@ from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.fine_stumps import fine_stumps
-from mbkl.maps.growing_rows import SAMPLE_UNIT
+from mbkl.maps.growing_rows import SAMPLE_UNIT, newton_steps
 from mbkl.maps.growth import (
     _RESIDUAL_BITS,
     GrownMaps,
@@ -22,7 +22,6 @@ from mbkl.maps.growth import (
     HeldOutGains,
     Promises,
 )
-from mbkl.maps.newton_steps import newton_steps
 
 
 def sample(n_rows=300, n_features=4, n_classes=2, missing=0.0, seed=0):

@@ -10,7 +10,7 @@ from mbkl.report.portable import columns_that_fit, pack, portable_model
 TYPES = {
     "Float64Array": "<f8",
     "Float32Array": "<f4",
-    "Int32Array": "<i4",
+    "Uint32Array": "<u4",
     "BigUint64Array": "<u8",
     "Uint16Array": "<u2",
     "Uint8Array": "<u1",
@@ -21,7 +21,7 @@ def unpacked(packed):
     return np.frombuffer(base64.b64decode(packed["bytes"]), TYPES[packed["array"]])
 
 
-@pytest.mark.parametrize("kind", ["f8", "f4", "i4", "u8", "u2", "u1"])
+@pytest.mark.parametrize("kind", ["f8", "f4", "u4", "u8", "u2", "u1"])
 def test_arrays_survive(kind):
     values = np.array([0, 1, 255])
     np.testing.assert_array_equal(unpacked(pack(values, kind)), values)

@@ -20,17 +20,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Block:
-    """The maps of one family.
-
-    Parameters
-    ----------
-    codes : Codes
-    cells : Ladder or FreeCells
-        How the cells of a group hang together.
-    """
+    """The maps of one family."""
 
     codes: Codes
-    cells: Ladder | FreeCells
+    cells: Ladder | FreeCells  # how the cells of a group hang together
 
     @cached_property
     def narrow_codes(self) -> Codes:
@@ -50,15 +43,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Operator:
-    """The matrix Z: a column per jump or cell, of one or several families side by side.
+    """The matrix Z: a column per jump or cell, of one or several families side by side."""
 
-    Parameters
-    ----------
-    blocks : tuple of Block
-        On the same rows.
-    """
-
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...]  # on the same rows
 
     @property
     def codes(self) -> Codes:
@@ -145,10 +132,7 @@ class Operator:
     def keep_maps(self, kept: NDArray[np.bool_]) -> Operator:
         """Return the operator of some of the maps: cells between stumps are joined.
 
-        Parameters
-        ----------
-        kept : ndarray of shape (n_slots,)
-            Which maps to keep; entries that are no map are ignored.
+        Entries of `kept` that are no map are ignored.
         """
         return Operator(tuple(self._of_slots(Block.keep_maps, kept)))
 
@@ -185,23 +169,10 @@ class Operator:
         return stacked([block.cells.mass(sums) for block, sums in self._histograms(integers)])
 
     def products(self, weights: Values) -> tuple[Values, Values, Values, Values]:
-        """Return products of columns of Z that the preconditioner needs.
+        """Return products of columns of Z that the preconditioner needs, for these weights of rows.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows, n_weights)
-            Weight of each row in the products.
-
-        Returns
-        -------
-        total : ndarray of shape (n_weights,)
-            Sum of the weights.
-        mean : ndarray of shape (n_cells, n_weights)
-            Products with the constant column.
-        diagonal : ndarray of shape (n_cells, n_weights)
-            Squared norms.
-        neighbour : ndarray of shape (n_cells, n_weights)
-            Products of each column with the one to its left, in which it is nested.
+        They are the sum of the weights, and the products of each column with the constant one,
+        with itself, and with the one to its left, in which it is nested.
         """
         integers, unit = to_fixed_point(weights)
         total = total_of(integers, unit)

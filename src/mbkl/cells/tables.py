@@ -40,20 +40,30 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Groups of ordered cells.
+class Cells:
+    """Groups of cells."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are offsets[g] to offsets[g + 1] - 1.
-    """
-
+    # (n_groups + 1,): cells of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
 
     @property
     def n_cells(self) -> int:
         return int(self.offsets[-1])
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """Group of each cell."""
+        return np.repeat(np.arange(self.offsets.size - 1), np.diff(self.offsets))
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """Number of each cell within its group."""
+        return np.arange(self.n_cells) - self.offsets[self.group]
+
+
+@dataclass(frozen=True)
+class Ladder(Cells):
+    """Groups of ordered cells."""
 
     @property
     def n_slots(self) -> int:
@@ -72,21 +82,9 @@ class Ladder:
         is_jump[self.offsets[:-1]] = False
         return is_jump
 
-    @cached_property
-    def group(self) -> NDArray[np.int64]:
-        """Group of each cell."""
-        return np.repeat(np.arange(self.offsets.size - 1), np.diff(self.offsets))
-
     def tables(self, jumps: Array) -> Array:
         """Turn jumps into tables, column by column.
 
-        Parameters
-        ----------
-        jumps : ndarray of shape (n_cells, n_columns)
-
-        Examples
-        --------
-        >>> import numpy as np
         >>> Ladder(np.array([0, 3])).tables(np.array([[0.0], [1.0], [5.0]])).ravel()
         array([-6., -4.,  6.])
         """
@@ -102,10 +100,7 @@ class Ladder:
     def gradient(self, sums: Values) -> Values:
         """Turn a histogram into the transpose of `tables`, exactly for integers.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (n_cells, n_columns)
-            Integers; each group sums to the same total over all rows.
+        Each group of the histogram sums to the same total over all rows.
         """
         gradient = 0 * sums
         if not self.n_cells:
@@ -163,18 +158,9 @@ class Ladder:
         return 2.0 / np.where(self.is_jump, kernel_weights, 1.0)
 
     def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
-        """Return products of columns from histograms of the rows' weights.
+        """Return products of columns from histograms of the rows' weights, in units of `unit`.
 
-        Parameters
-        ----------
-        sums : ndarray of shape (n_cells, n_weights)
-            In units of `unit`.
-        unit, total : ndarray of shape (n_weights,)
-
-        Returns
-        -------
-        mean, diagonal, neighbour : ndarray of shape (n_cells, n_weights)
-            Products of each column with the constant one, itself, and the one to its left.
+        They are those of each column with the constant one, itself, and the one to its left.
         """
         xp = namespace(sums)
         mean = self.gradient(sums) * unit
@@ -201,14 +187,11 @@ class Ladder:
     def thinned(self, n_maps: int) -> NDArray[np.bool_]:
         """Say which maps are about so many of each group, evenly spread.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> np.flatnonzero(Ladder(np.array([0, 9])).thinned(2))
         array([3, 7])
         """
         sizes = np.diff(self.offsets)
-        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes) - 1
+        number = self.number - 1
         step = np.repeat(np.maximum(-((1 - sizes) // n_maps), 1), sizes)
         return self.is_jump & (number % step == step // 2)
 
@@ -233,19 +216,9 @@ class Ladder:
         return self.columns(codes) * signs
 
     def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
-        """Return some maps on pairs of rows and classes, exact in half the bits.
+        """Return some maps on pairs of rows and classes, (n_some, n_pairs), exact in half the bits.
 
-        Parameters
-        ----------
-        values : tensor of shape (n_groups, n_pairs)
-            Codes of the rows of the pairs.
-        classes : tensor of shape (n_pairs,)
-        signs : tensor of shape (n_cells, n_classes)
-        slots : ndarray of shape (n_some,)
-
-        Returns
-        -------
-        lines : tensor of shape (n_some, n_pairs)
+        The values are codes of the rows of the pairs, (n_groups, n_pairs).
         """
         signs = signs.bfloat16()
         group = self.group[slots]
@@ -264,26 +237,13 @@ class Ladder:
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return all maps on all rows, of shape (n_rows, n_cells)."""
-        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        right = codes.values[self.group] >= local[:, None]
+        right = codes.values[self.group] >= self.number[:, None]
         return np.where(self.is_jump, np.where(right.T, 1.0, -1.0), 0.0)
 
 
 @dataclass(frozen=True)
-class FreeCells:
-    """Groups of cells without order, a map of many values each.
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are offsets[g] to offsets[g + 1] - 1.
-    """
-
-    offsets: NDArray[np.int64]
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.offsets[-1])
+class FreeCells(Cells):
+    """Groups of cells without order, a map of many values each."""
 
     @property
     def n_slots(self) -> int:
@@ -314,11 +274,6 @@ class FreeCells:
         """Return all maps: ferns are no chain."""
         return self.is_map
 
-    @cached_property
-    def group(self) -> NDArray[np.int64]:
-        """Group of each cell."""
-        return np.repeat(np.arange(self.n_slots), np.diff(self.offsets))
-
     def tables(self, weights: Array) -> Array:
         """Return the tables: the weights themselves."""
         return weights
@@ -330,9 +285,6 @@ class FreeCells:
     def spread(self, kernel_weights: Values) -> Values:
         """Return the kernel weight of the group of each cell.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> FreeCells(np.array([0, 2, 5])).spread(np.array([1.0, 2.0]))
         array([1., 1., 2., 2., 2.])
         """
@@ -386,5 +338,4 @@ class FreeCells:
 
     def columns(self, codes: DenseCodes) -> Array:
         """Return the indicators of all cells on all rows, of shape (n_rows, n_cells)."""
-        local = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return (codes.values[self.group] == local[:, None]).T.astype(np.float64)
+        return (codes.values[self.group] == self.number[:, None]).T.astype(np.float64)

@@ -9,6 +9,7 @@ import typer
 from mbkl import __version__
 from mbkl.cli.command import command
 from mbkl.cli.compare import compare
+from mbkl.cli.console import Console
 from mbkl.cli.demo import demo
 from mbkl.cli.evaluate import evaluate
 from mbkl.cli.explain import explain
@@ -17,7 +18,6 @@ from mbkl.cli.fit import fit
 from mbkl.cli.info import info
 from mbkl.cli.predict import predict
 from mbkl.cli.report import report
-from mbkl.cli.warmup import warmup
 
 app = typer.Typer(
     name="mbkl",
@@ -27,18 +27,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _function in (
-    demo,
-    fit,
-    predict,
-    evaluate,
-    compare,
-    explain,
-    report,
-    export,
-    info,
-    warmup,
-):
+
+def warmup(console: Console) -> None:
+    """Compile and cache the loops, so that nothing waits for the compiler.
+
+    mbkl warmup
+    """
+    with console.steps(loops=1) as steps:
+        steps.begin("loops", "compiling what fits and explanations need")
+        from mbkl.warmup import warmup as compile_all
+
+        seconds = compile_all()
+    console.say(f"All loops are ready ({seconds:.1f} s).")
+    console.result({"seconds": seconds})
+
+
+for _function in (demo, fit, predict, evaluate, compare, explain, report, export, info, warmup):
     app.command(no_args_is_help=False)(command(_function))
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: options in groups, errors in one line, exit codes."""
+"""What all commands share: options in groups or from a file, errors in one line, exit codes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import sys
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,11 +18,50 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from mbkl.cli.config import read_config
 from mbkl.cli.console import Console
 
 # What can be wrong with the files, or with what is installed; anything else is our mistake.
 _EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make what a file says the defaults of a command.
+
+    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
+    those outside of any section are for all commands that have them.
+    """
+    if path is None:
+        return None
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
+    known = {
+        name.lstrip("-").replace("-", "_"): parameter.name
+        for parameter in context.command.params
+        for name in parameter.opts
+    }
+    commands = getattr(context.parent and context.parent.command, "commands", {})
+    strange = [key for key, one in content.items() if isinstance(one, dict) and key not in commands]
+    if strange:
+        raise typer.BadParameter(f"{path}: there is no command '{strange[0]}'.")
+    options: dict[str, Any] = {}
+    own = content.get(context.info_name or "", {})
+    for key, value in {**content, **own}.items():
+        name = known.get(key.replace("-", "_"))
+        if name is not None:
+            options[name] = _as_written(value)
+        elif key in own:
+            raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
+    context.default_map = options
+    return path
+
+
+def _as_written(value: Any) -> Any:
+    """Return a value as it would stand on the command line; lists and switches as they are."""
+    return value if isinstance(value, bool | list) else str(value)
 
 
 @dataclass(frozen=True)
@@ -32,7 +72,7 @@ class _Shared:
         Path | None,
         typer.Option(
             is_eager=True,
-            callback=read_config,
+            callback=_read_config,
             help="TOML file with options. Those on the command line win.",
         ),
     ] = None
@@ -40,18 +80,10 @@ class _Shared:
 
 
 def command(function: Callable) -> Callable:
-    """Make a function a command.
+    """Make a function a command, which has all options as parameters, as typer wants them.
 
-    Parameters
-    ----------
-    function : callable
-        Each parameter is an argument or an option, or a data class whose fields are
-        options; `console` must be among them.
-
-    Returns
-    -------
-    command : callable
-        Has all options as parameters, as typer wants them.
+    Each parameter is an argument or an option, or a data class whose fields are options;
+    `console` must be among them.
     """
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -127,8 +159,13 @@ def _silence(quiet: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_notes(console: Console) -> Iterator[None]:
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any) -> None:
-        console.note(" ".join(str(message).split()))
+        words = " ".join(str(message).split())
+        if words not in said:  # such as once for each fold
+            said.add(words)
+            console.note(words)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

@@ -13,7 +13,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_picture, save_figure
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile
+from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _ALL_RIVALS = tuple(dict.fromkeys(name for names in _RIVALS.values() for name in
 _COSTS_AND_WIDTHS = {"C": [1.0, 10.0, 100.0], "gamma": ["scale", 0.01, 0.1]}
 # With more rows an RBF kernel takes minutes, and it is tried if asked for only.
 _MANY_ROWS = 2_000
+# Different texts of a column for which rivals have a column of zeros and ones each.
+_TEXTS = 30
 
 
 def compare(
@@ -41,16 +43,13 @@ def compare(
     folds: Folds = 5,
     rival: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"What to compare with: {', '.join(_ALL_RIVALS)}; can be repeated.",
+        option(
+            f"What to compare with: {', '.join(_ALL_RIVALS)}; can be repeated.",
+            shown="all that are quick",
             metavar="NAME",
-            show_default="all that are quick",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Picture to draw, .png, .svg or .pdf.", show_default=False),
-    ] = None,
+    plot: Annotated[Path | None, option("Picture to draw, .png, .svg or .pdf.")] = None,
 ) -> None:
     """Compare MBKL with other methods: linear ones, RBF SVMs, forests, boosting.
 
@@ -207,12 +206,17 @@ def _classifiers(sparse: bool, seed: int, n_jobs: int) -> dict[str, Callable[[],
 
 
 def _encoding(make: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that makes a model which takes text too, as columns of numbers."""
+    """Return a function that makes a model which takes text too, as columns of zeros and ones."""
+    from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
-    from mbkl.tabular import TableEncoder
-
-    return lambda: make_pipeline(TableEncoder(), make())
+    ones = OneHotEncoder(
+        max_categories=_TEXTS, handle_unknown="infrequent_if_exist", sparse_output=False
+    )
+    text = make_column_selector(dtype_exclude="number")
+    columns = make_column_transformer((ones, text), remainder="passthrough")
+    return lambda: make_pipeline(columns, make())
 
 
 def _scaled(model: Any, sparse: bool) -> Any:

@@ -18,15 +18,7 @@ _PART_OF_A_STEP = 0.2
 
 @dataclass(frozen=True)
 class Console:
-    """Where results, messages and progress go.
-
-    Parameters
-    ----------
-    quiet : bool
-        Whether to leave out messages and progress.
-    as_json : bool
-        Whether results are JSON.
-    """
+    """Where results, messages and progress go."""
 
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No messages and no progress, only results.")
@@ -98,14 +90,7 @@ class Console:
 
 
 class Steps:
-    """A bar that moves on from step to step.
-
-    Parameters
-    ----------
-    bar : rich.progress.Progress
-    shares : mapping of str to float
-        Steps in order, and about how long each takes.
-    """
+    """A bar that moves on from step to step, by about how long each takes."""
 
     def __init__(self, bar: Any, shares: Mapping[str, float]) -> None:
         self._bar, self._shares = bar, shares

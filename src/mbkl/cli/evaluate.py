@@ -9,7 +9,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_picture
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile
+from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
 
 if TYPE_CHECKING:
     from mbkl.cli.outcomes import Outcome
@@ -21,20 +21,16 @@ def evaluate(
     reading: Reading,
     learning: Learning,
     model: Annotated[
-        Path | None,
-        typer.Option(
-            help="Model file to be tried on the file; nothing is learned.", show_default=False
-        ),
+        Path | None, option("Model file to be tried on the file; nothing is learned.")
     ] = None,
     test: TestFile = None,
     folds: Folds = 5,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Picture of ROC, precision and recall, and reliability; or of predicted against "
+        option(
+            "Picture of ROC, precision and recall, and reliability; or of predicted against "
             "true numbers and residuals, .png, .svg or .pdf.",
-            show_default=False,
+            metavar="FILE",
         ),
     ] = None,
 ) -> None:

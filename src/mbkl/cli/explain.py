@@ -9,7 +9,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_picture, save_figure
-from mbkl.cli.options import ModelFile
+from mbkl.cli.options import ModelFile, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,17 +28,13 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    row: Annotated[
-        int | None,
-        typer.Option(min=1, help="Row of the file to explain, from 1.", show_default=False),
-    ] = None,
+    row: Annotated[int | None, option("Row of the file to explain, from 1.", min=1)] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of columns to show.")] = 10,
     plot: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
             metavar="FILE",
-            help="Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -59,10 +55,9 @@ def explain(
         trained = Trained.load(model)
         frame = None if data is None else trained.read(data, console)
         X = None if frame is None else trained.features(frame)
-        columns = trained.columns(frame) or _columns_of(trained, X)
         steps.begin("explaining")
         if row is not None:
-            explained = _explain_row(trained, X, row, str(data), columns)
+            explained = _explain_row(trained, X, row, str(data), trained.columns(frame))
             if plot is not None:
                 from mbkl.plot import WaterfallDisplay
 
@@ -73,31 +68,17 @@ def explain(
         else:
             from mbkl.explain import explain_global
 
-            explanation = explain_global(trained.model, X, columns=columns)
+            explanation = explain_global(trained.model, X)
             if plot is not None:
                 from mbkl.plot import ImportanceDisplay
 
-                save_figure(
-                    ImportanceDisplay.from_explanation(explanation.by_column()).figure_, plot
-                )
+                save_figure(ImportanceDisplay.from_explanation(explanation).figure_, plot)
     if row is not None:
         _show_row(console, trained, *explained, row, top)
     else:
         _show_importances(console, explanation, top)
     if plot is not None:
         console.say(f"picture: {plot}")
-
-
-def _columns_of(trained: Trained, X: Any) -> Sequence[InputColumn]:
-    """Return a column for each feature."""
-    import numpy as np
-
-    from mbkl.explain.global_explanation import feature_names_of
-    from mbkl.explain.input_columns import columns_of_features
-
-    model = trained.model
-    rows = None if X is None or hasattr(X, "toarray") else np.asarray(X)
-    return columns_of_features(feature_names_of(model), model.levels_, rows)
 
 
 def _explain_row(
@@ -111,18 +92,18 @@ def _explain_row(
     one = X[row - 1 : row]
     coded = trained.model._validate_new(one)
     values = coded.toarray() if hasattr(coded, "toarray") else coded
-    written = [column.words(values[0]) for column in columns]
-    return explain_local(trained.model, one, background=X).by_column(columns), written
+    written = [column.words(value) for column, value in zip(columns, values[0], strict=True)]
+    return explain_local(trained.model, one, background=X), written
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
     """Print the most important columns, and the pairs that tell more together."""
-    whole = explanation.by_column()
-    found = [[whole.feature_names[i], float(whole.importance[i])] for i in whole.ranking]
+    names, importance = explanation.feature_names, explanation.importance
+    found = [[names[i], float(importance[i])] for i in explanation.ranking]
 
     def show() -> None:
         console.grid(found[:top], ["column", "importance"])
-        pairs = _strongest_pairs(whole)[: min(top, 5)]
+        pairs = _strongest_pairs(explanation)[: min(top, 5)]
         if pairs:
             print()
             console.grid(pairs, ["together", "interaction"])
@@ -199,9 +180,3 @@ def _said_of_classes(trained: Trained, scores: Any) -> tuple[Any, int, int]:
     # With two classes there is one score, and what is for one of them is against the other.
     sign, column = (1 if best else -1, 0) if two_classes else (1, best)
     return label, sign, column
-
-
-def _in_words(value: str | float | None) -> str:
-    if value is None or value != value:
-        return "missing"
-    return value if isinstance(value, str) else f"{value:g}"

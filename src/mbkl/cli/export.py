@@ -9,20 +9,14 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
-from mbkl.cli.options import ModelFile
+from mbkl.cli.options import ModelFile, option
 
 
 def export(
     model: ModelFile,
     console: Console,
-    onnx: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="ONNX file to write.", show_default=False),
-    ] = None,
-    c: Annotated[
-        Path | None,
-        typer.Option("--c", metavar="FILE", help="Header of C to write.", show_default=False),
-    ] = None,
+    onnx: Annotated[Path | None, option("ONNX file to write.", metavar="FILE")] = None,
+    c: Annotated[Path | None, option("Header of C to write.", "--c", metavar="FILE")] = None,
     name: Annotated[str, typer.Option(help="What functions in C begin with.")] = "model",
 ) -> None:
     """Write a model as ONNX, or as a header of plain C; both know how to encode the columns.

@@ -36,9 +36,12 @@ def check_picture(path: Path, *inputs: Path | None) -> None:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, in the format that the name ends with."""
+    """Write a figure of matplotlib, in the format that the name ends with, and close it."""
+    from matplotlib import pyplot
+
     from mbkl.io.container import write_atomically
 
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
+    pyplot.close(figure)
     write_atomically(path, iter([content.getvalue()]))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
-from mbkl.cli.options import DataFile, Learning, Reading
+from mbkl.cli.options import DataFile, Learning, Reading, option
 
 if TYPE_CHECKING:
     from mbkl.tabular import Frame
@@ -22,17 +20,13 @@ def fit(
     learning: Learning,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Model file to write.", show_default="name of the data + .mbkl"
-        ),
+        option("Model file to write.", "--output", "-o", shown="name of the data + .mbkl"),
     ] = None,
     max_time: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which to end with what is reached.", show_default=False),
+        float | None, option("Seconds after which to end with what is reached.")
     ] = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File from which a fit that was stopped goes on.", show_default=False),
+        Path | None, option("File from which a fit that was stopped goes on.")
     ] = None,
 ) -> None:
     """Learn a model from a file.
@@ -78,10 +72,11 @@ def fit(
         "seconds": model.timings_["total"],
         "notes": [*frame.notes, *notes],
     }
+    n_columns = len(encoder.rules) if encoder else len(frame.names)
     what = "numbers" if frame.task == "regression" else f"{len(model.classes_)} classes"
     console.say(
         f"{path}: {what}, learned from {frame.n_rows:,} rows of "
-        f"{len(frame.names)} columns in {model.timings_['total']:.1f} s."
+        f"{n_columns} column{'s' if n_columns > 1 else ''} in {model.timings_['total']:.1f} s."
     )
     console.result(summary)
 

@@ -19,19 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model and how to read and encode rows for it.
+    """A model, and how to read and encode rows for it.
 
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    model : MBKLClassifier or MBKLRegressor
-    rules : list of dict or None
-        Those of a `TableEncoder`; None if features are what they are in the file.
-    target : str or None
-        Column of the labels, in files that have one.
-    dialect : dict
-        How to read text files.
+    Rules are those of a `TableEncoder`, None where features are what they are in the file; the
+    target is the column of the labels, in files that have one.
     """
 
     path: Path
@@ -67,7 +58,7 @@ class Trained:
         dialect = extra.get("dialect", {})
         try:
             if rules is not None:
-                width = len(TableEncoder.from_rules(rules).get_feature_names_out())
+                width = len(TableEncoder.from_rules(rules).rules)
                 if width != model.n_features_in_:
                     raise ValueError(f"{width} columns for {model.n_features_in_} features")
             if not isinstance(target, str | None) or not isinstance(dialect, dict):
@@ -123,7 +114,7 @@ class Trained:
         rules = self.rules
         if rules is None:
             known = frame.names if names is None else names
-            rules = [{"name": str(name), "kind": "number", "categories": []} for name in known]
+            rules = [{"name": str(name), "kind": "number"} for name in known]
             if names is None and len(rules) != n_features:
                 raise FrameError(
                     f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
@@ -135,14 +126,13 @@ class Trained:
         """Whether the model is a regressor."""
         return not hasattr(self.model, "classes_")
 
-    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...] | None:
-        """Return what the features are made of, or None where they are columns themselves."""
-        if self.rules is None or (frame is not None and frame.is_sparse):
-            return None
-        from mbkl.explain.input_columns import columns_of_rules
+    def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
+        """Return what the features are, as far as a frame tells."""
+        from mbkl.explain.global_explanation import feature_names_of
+        from mbkl.explain.input_columns import input_columns
 
-        kinds = {} if frame is None else kinds_of(frame.columns)
-        return columns_of_rules(self.rules, kinds, self.model.levels_)
+        kinds = {} if frame is None or frame.is_sparse else kinds_of(frame.columns)
+        return input_columns(feature_names_of(self.model), self.model.levels_, kinds)
 
     @property
     def _columns(self) -> list[str]:
@@ -167,9 +157,7 @@ def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any
     return pd.DataFrame(X, columns=encoder.get_feature_names_out(), copy=False) if with_names else X
 
 
-def encoded_for_training(
-    frame: Frame, *others: Frame, with_names: bool = True
-) -> tuple[list[Any], TableEncoder | None]:
+def encoded_for_training(frame: Frame, *others: Frame) -> tuple[list[Any], TableEncoder | None]:
     """Learn how to encode a frame, and encode it and others; sparse ones stay as they are."""
     for other in others:
         if other.is_sparse != frame.is_sparse:
@@ -178,13 +166,13 @@ def encoded_for_training(
         width = frame.columns.shape[1]
         return [frame.columns, *(resized(other.columns, width) for other in others)], None
     encoder = encoder_of(frame)
-    return [encoded(encoder, one, with_names) for one in (frame, *others)], encoder
+    return [encoded(encoder, one) for one in (frame, *others)], encoder
 
 
 def encoder_of(frame: Frame) -> TableEncoder:
     """Learn how to encode a frame."""
     with frame.errors_located():
-        return TableEncoder(keep_text=True).fit(frame.columns)
+        return TableEncoder().fit(frame.columns)
 
 
 def in_float32(values: Any) -> Any:
@@ -194,7 +182,9 @@ def in_float32(values: Any) -> Any:
     largest = float(np.finfo(np.float32).max)
     if hasattr(values, "select_dtypes"):
         numbers = values.select_dtypes("number")
-        return values.assign(**numbers.clip(-largest, largest).astype(np.float32))
+        values = values.copy(deep=False)
+        values[numbers.columns] = numbers.clip(-largest, largest).astype(np.float32)
+        return values
     return values.clip(-largest, largest).astype(np.float32)
 
 

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from mbkl.tabular import Frame
     from mbkl.tabular.task import Task
 
+
+def option(text: str, *names: str, shown: bool | str = False, **more: Any) -> Any:
+    """Return an option with this help, whose default is not shown, or shown in other words."""
+    return typer.Option(*names, help=text, show_default=shown, **more)
+
+
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="File: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz or .npy.",
-        show_default=False,
+        help="File: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz or .npy.", show_default=False
     ),
 ]
 ModelFile = Annotated[
@@ -26,18 +31,12 @@ ModelFile = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        help="Column to predict: its name, or its place (0 is the first, -1 the last).",
-        show_default=False,
+    option(
+        "Column to predict: its name, or its place (0 is the first, -1 the last).", "--target", "-t"
     ),
 ]
 Folds = Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")]
-TestFile = Annotated[
-    Path | None,
-    typer.Option("--test", help="File with new rows to be right about.", show_default=False),
-]
+TestFile = Annotated[Path | None, option("File with new rows to be right about.", "--test")]
 
 
 _LOSSES_OF_CLASSES = ("squared_hinge", "hinge", "logistic")
@@ -50,49 +49,37 @@ class Reading:
     """How to read a file for training."""
 
     target: Target = None
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help="Column to leave out; can be repeated.", show_default=False),
-    ] = None
+    drop: Annotated[list[str] | None, option("Column to leave out; can be repeated.")] = None
     text: Annotated[
-        list[str] | None,
-        typer.Option(help="Column whose numbers are names; can be repeated.", show_default=False),
+        list[str] | None, option("Column whose numbers are names; can be repeated.")
     ] = None
     missing: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What else means a missing value, besides an empty field, ?, NA, N/A, NaN, null "
-            "and None; can be repeated.",
-            show_default=False,
+        option(
+            "What else means a missing value, besides an empty field, ?, NA, N/A, NaN, null "
+            "and None; can be repeated."
         ),
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Whether a text file has a first line of names; else they are column_1 and so on.",
             "--header/--no-header",
-            help="Whether a text file has a first line of names; else they are column_1 and so on.",
-            show_default="found out",
+            shown="found out",
         ),
     ] = None
     delimiter: Annotated[
         str | None,
-        typer.Option(
-            help="Separates fields; a space stands for any number of them.",
-            show_default="found out",
-        ),
+        option("Separates fields; a space stands for any number of them.", shown="found out"),
     ] = None
     decimal: Annotated[
-        str | None,
-        typer.Option(help="Stands before the fraction of numbers.", show_default="found out"),
+        str | None, option("Stands before the fraction of numbers.", shown="found out")
     ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Of text files.", show_default="found out")
-    ] = None
+    encoding: Annotated[str | None, option("Of text files.", shown="found out")] = None
     task: Annotated[
         Literal["classification", "regression"] | None,
-        typer.Option(
-            help="What there is to learn: classes (one for each number) or numbers.",
-            show_default="found out",
+        option(
+            "What there is to learn: classes (one for each number) or numbers.", shown="found out"
         ),
     ] = None
 
@@ -161,16 +148,13 @@ class Learning:
         Literal["auto", "stumps", "ferns", "projections"],
         typer.Option(help="Binary maps: stumps make an additive model, ferns see interactions."),
     ] = "auto"
-    n_maps: Annotated[
-        int | None, typer.Option(min=1, help="Number of maps to draw.", show_default="by size")
-    ] = None
+    n_maps: Annotated[int | None, option("Number of maps to draw.", shown="by size", min=1)] = None
     theta: Annotated[
         Literal["ones", "learned", "reweighted", "alignment"],
         typer.Option(help="Kernel weights; with stumps, 'learned' makes the smallest models."),
     ] = "ones"
     cost: Annotated[
-        float | None,
-        typer.Option("--cost", "-C", help="Cost of errors.", show_default="chosen on a sample"),
+        float | None, option("Cost of errors.", "--cost", "-C", shown="chosen on a sample")
     ] = None
     loss: Annotated[
         Literal[
@@ -183,29 +167,22 @@ class Learning:
             "poisson",
         ]
         | None,
-        typer.Option(
-            help="The first three are for classes, the others for numbers; poisson is for counts.",
-            show_default="squared_hinge or squared_error",
+        option(
+            "The first three are for classes, the others for numbers; poisson is for counts.",
+            shown="squared_hinge or squared_error",
         ),
     ] = None
     quantile: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of rows that are to be below the prediction; numbers only.",
-            show_default=False,
-        ),
+        float | None, option("Share of rows that are to be below the prediction; numbers only.")
     ] = None
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give all classes the same weight.")
     ] = False
     calibrate: Annotated[
-        bool,
-        typer.Option("--calibrate", help="Probabilities by folds; about three times slower."),
+        bool, typer.Option("--calibrate", help="Probabilities by folds; about three times slower.")
     ] = False
     seed: Annotated[int, typer.Option(help="Of random numbers; the same seed, the same model.")] = 0
-    jobs: Annotated[
-        int | None, typer.Option(help="Number of threads.", show_default="all cores")
-    ] = None
+    jobs: Annotated[int | None, option("Number of threads.", shown="all cores")] = None
 
     def estimator(self, task: Task | None, **more: Any) -> Any:
         """Return a classifier or a regressor that has not learned yet."""

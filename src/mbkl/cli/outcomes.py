@@ -13,22 +13,15 @@ from numpy.typing import NDArray
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import save_figure
-from mbkl.explain.number_quality import figures_of_the_mean, number_figures
-from mbkl.explain.quality import probability_figures
+from mbkl.explain.quality import figures_of_the_mean, number_figures, probability_figures
 
 # Share of the rows that intervals are to hold.
 COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was predicted for rows, and the seconds of the fit.
-
-    Parameters
-    ----------
-    truth, predictions : ndarray of shape (n_rows,)
-    seconds : float
-    """
+class _Outcome:
+    """What was predicted for rows, and the seconds of the fit."""
 
     truth: NDArray
     predictions: NDArray
@@ -42,38 +35,14 @@ class Outcome:
     factor: ClassVar[float]
     decimals: ClassVar[int]
 
-    @property
-    def score(self) -> float:
-        """How good the predictions are; the more the better."""
-        raise NotImplementedError
-
     def written(self, score: float) -> str:
         """Return a score as it is shown."""
         return f"{self.factor * score:.{self.decimals}f}"
 
-    def figures(self) -> dict[str, Any]:
-        """Return all figures, by name."""
-        raise NotImplementedError
-
-    def show(self, console: Console, figures: dict[str, Any], folds: str | None) -> None:
-        """Print the figures, and what is known of the folds."""
-        raise NotImplementedError
-
-    def draw(self, path: Path, target: str) -> None:
-        """Draw the predictions of what is in a column."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
-class Labels(Outcome):
-    """Classes that were predicted, and their probabilities.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        All of them, sorted.
-    probabilities : ndarray of shape (n_rows, n_classes) or None
-    """
+class Labels(_Outcome):
+    """Classes that were predicted, of all classes, sorted, and their probabilities."""
 
     classes: NDArray
     probabilities: NDArray[np.float64] | None
@@ -136,13 +105,8 @@ class Labels(Outcome):
 
 
 @dataclass(frozen=True)
-class Numbers(Outcome):
-    """Numbers that were predicted, and their intervals.
-
-    Parameters
-    ----------
-    bounds : ndarray of shape (n_rows, 2) or None
-    """
+class Numbers(_Outcome):
+    """Numbers that were predicted, and bounds of shape (n_rows, 2) that are to hold the truth."""
 
     bounds: NDArray[np.float64] | None
 
@@ -193,6 +157,9 @@ class Numbers(Outcome):
             self.truth, self.predictions, self.bounds, name=target
         )
         save_figure(display.figure_, path)
+
+
+Outcome = Labels | Numbers
 
 
 def outcome_of(model: Any, X: Any, y: NDArray, classes: NDArray | None, seconds=0.0) -> Outcome:

@@ -11,7 +11,7 @@ import typer
 
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
-from mbkl.cli.options import DataFile, ModelFile
+from mbkl.cli.options import DataFile, ModelFile, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,26 +26,17 @@ def predict(
     console: Console,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="File to write, .csv or .parquet.", show_default="stdout, as CSV"
-        ),
+        option("File to write, .csv or .parquet.", "--output", "-o", shown="stdout, as CSV"),
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
     interval: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Add bounds that hold this share of the numbers, such as 0.9.",
-            show_default=False,
-        ),
+        option("Add bounds that hold this share of the numbers, such as 0.9.", metavar="SHARE"),
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of the file to copy, such as a key; can be repeated.", show_default=False
-        ),
+        list[str] | None, option("Column of the file to copy, such as a key; can be repeated.")
     ] = None,
 ) -> None:
     """Predict the labels of new rows, or their numbers.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mbkl.cli.console import Console
 from mbkl.cli.files import check_output
-from mbkl.cli.options import DataFile, ModelFile, Target, TestFile
+from mbkl.cli.options import DataFile, ModelFile, Target, TestFile, option
 
 
 def report(
@@ -19,12 +17,9 @@ def report(
     target: Target = None,
     test: TestFile = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Page to write.", show_default="name of the model + .html"
-        ),
+        Path | None, option("Page to write.", "--output", "-o", shown="name of the model + .html")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.", show_default=False)] = None,
+    title: Annotated[str | None, option("Of the page.")] = None,
 ) -> None:
     """Write a page with figures and pictures of a model, as one HTML file.
 

@@ -23,17 +23,7 @@ Split = tuple[Any, NDArray, Any, NDArray]
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows to learn from and rows to be right about: a test file, or folds.
-
-    Parameters
-    ----------
-    frame : Frame
-    test : Frame or None
-        None means folds of the frame.
-    n_splits : int
-    seed : int
-        Of the folds.
-    """
+    """Rows to learn from and rows to be right about: a test file, or else folds."""
 
     frame: Frame
     test: Frame | None
@@ -66,8 +56,7 @@ class Splits:
         Each split learns anew how to encode columns, so that no test row has a say in it.
         """
         for train, test in self._pairs():
-            # Not all rivals take all names of features.
-            (X_train, X_test), _ = encoded_for_training(train, test, with_names=False)
+            (X_train, X_test), _ = encoded_for_training(train, test)
             yield X_train, train.y, X_test, test.y
 
     @property
@@ -111,8 +100,9 @@ def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
     few = [f"'{label}'" for label in classes[counts < n_folds]]
     if few:
         shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        many = "1 class has" if len(few) == 1 else f"{len(few)} classes have"
         console.note(
-            f"{len(few)} classes have fewer rows than there are folds: {shown}. A class with one "
+            f"{many} fewer rows than there are folds: {shown}. A class with one "
             "row is learned from, but never tested."
         )
     return min(n_folds, int(counts.max()))

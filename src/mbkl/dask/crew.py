@@ -1,16 +1,21 @@
-"""All stores together: the same call to each, and their answers in one."""
+"""All stores together: the same call to each, and their answers in one.
+
+Arguments of a call may be arrays of the stores: nodes, or what has one. What a node stands for is
+not computed until a call needs it: a whole chain of operations goes to the workers at once.
+"""
 
 from __future__ import annotations
 
 import itertools
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from mbkl.dask.store import Instruction, Store
+from mbkl.dask.store import Instruction, Reference, Store, itself, nothing
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -24,13 +29,41 @@ class WorkerLostError(RuntimeError):
     """A worker that held rows is gone, and its codes with it."""
 
 
-class Crew:
-    """Stores in this process: for tests, and what `DaskCrew` has in common with them.
+class Node:
+    """An array of the stores; until it is computed, with what it is computed from."""
 
-    Parameters
-    ----------
-    stores : sequence of Store
-    """
+    def __init__(self, crew: Crew, function=None, arguments: tuple = (), options=None) -> None:
+        self.key = crew.new_key()
+        self.function, self.options = function, options or {}
+        self.arguments = tuple(getattr(each, "node", each) for each in arguments)
+        weakref.finalize(self, crew.forget, self.key)
+
+    @property
+    def is_computed(self) -> bool:
+        return self.function is None
+
+    def program(self) -> list[Instruction]:
+        """Return what computes this node; it and all it needs then count as computed."""
+        if self.is_computed:
+            return []
+        steps = [step for each in self.arguments for step in _program(each)]
+        own = tuple(map(_reference, self.arguments))
+        steps.append(Instruction(self.key, self.function, own, self.options))
+        # What nothing else refers to is forgotten from here on.
+        self.function, self.arguments = None, ()
+        return steps
+
+
+def _program(argument: Any) -> list[Instruction]:
+    return argument.program() if isinstance(argument, Node) else []
+
+
+def _reference(argument: Any) -> Any:
+    return Reference(argument.key) if isinstance(argument, Node) else argument
+
+
+class Crew:
+    """Stores in this process: for tests, and what `DaskCrew` has in common with them."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = list(stores)
@@ -49,51 +82,51 @@ class Crew:
         """Let the stores forget an array, at the next call."""
         self._garbage.append(key)
 
-    def call(self, method: str, *arguments, program: Sequence[Instruction] = ()) -> list:
-        """Call a method of every store, after the instructions; return all answers."""
-        return self.call_each(method, [arguments] * self.n_stores, program)
+    def call(self, function: Callable | str, *arguments) -> list:
+        """Call a function, or a method of the store, on every store; return all answers."""
+        return self._run_all([self._prepared(function, arguments)] * self.n_stores)
 
-    def call_each(
-        self, method: str, arguments: Sequence[tuple], program: Sequence[Instruction] = ()
-    ) -> list:
-        """Call a method with arguments that are each store's own."""
-        forget, self._garbage = self._garbage, []
-        return self._run_all([(program, method, own, forget) for own in arguments])
+    def work(self, name: str, function: Callable | str, *arguments) -> list:
+        """Call what takes long, as tasks of a name that a person can read."""
+        return self.call(function, *arguments)
 
-    def work(self, name: str, method: str, *arguments) -> list:
-        """Call a method that takes long, as tasks of a name that a person can read."""
-        return self.call(method, *arguments)
+    def keep(self, name: str, function: Callable | str, *arguments) -> Node:
+        """Let every store compute an array now, and keep it."""
+        node = Node(self, function, arguments)
+        self.work(name, nothing, node)
+        return node
+
+    def keep_each(self, values: Sequence) -> Node:
+        """Let every store keep a value of its own."""
+        node = Node(self)
+        program = [[Instruction(node.key, itself, (own,), {})] for own in values]
+        self._run_all([(own, nothing, (), ()) for own in program])
+        return node
 
     def exchange(
-        self, name: str, split: str, arguments: tuple, merge: Callable[[list], tuple[list, Any]]
+        self, name: str, split: Callable, arguments: tuple, merge: Callable[[list], tuple]
     ) -> tuple[list[list], list]:
         """Let the stores send each other parts, which are merged, and answers back.
 
-        Parameters
-        ----------
-        name : str
-        split : str
-            Method that returns a part for each store.
-        arguments : tuple
-            Of that method, before the number of stores.
-        merge : callable
-            Turns the parts of all stores for one of them into an answer for each, and a
-            result.
-
-        Returns
-        -------
-        answers : list of list
-            For each store, the answers of all.
-        results : list
+        `split` is the function that returns a part for each store, and `merge` turns the parts of
+        all stores for one of them into an answer for each, and a result. Returned are for each
+        store the answers of all, and the results.
         """
         parts = self.call(split, *arguments, self.n_stores)
         merged = [merge(list(own)) for own in zip(*parts, strict=True)]
         answers = [[answer[store] for answer, _ in merged] for store in range(self.n_stores)]
         return answers, [result for _, result in merged]
 
-    def answered(self, name: str, method: str, answers: Sequence[list], *arguments) -> list:
-        """Call a method with what an exchange answered, and other arguments."""
-        return self.call_each(method, [(own, *arguments) for own in answers])
+    def keep_answers(self, name: str, function: Callable, answers: Sequence[list], *more) -> Node:
+        """Let every store keep a function of what an exchange answered it."""
+        return self.keep_each([function(own, *more) for own in answers])
+
+    def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
+        """Return what a store is to run: what computes the arguments comes first."""
+        nodes = [getattr(each, "node", each) for each in arguments]
+        program = [step for each in nodes for step in _program(each)]
+        forget, self._garbage = self._garbage, []
+        return program, function, tuple(map(_reference, nodes)), forget
 
     def _run_all(self, calls: Sequence[tuple]) -> list:
         return [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
@@ -110,11 +143,7 @@ def local_crew(pieces: Sequence[tuple]) -> Crew:
 class DaskCrew(Crew):
     """Stores as actors on the workers of a cluster.
 
-    Parameters
-    ----------
-    client : Client
-    pieces : dict
-        For each worker's address, futures of the partitions that it is to hold.
+    Of each worker's address, `pieces` has futures of the partitions that it is to hold.
     """
 
     def __init__(self, client: Client, pieces: dict[str, list]) -> None:
@@ -154,21 +183,20 @@ class DaskCrew(Crew):
         self._futures.clear()
         self._stores.clear()
 
-    def work(self, name: str, method: str, *arguments) -> list:
-        forget, self._garbage = self._garbage, []
-        tasks = [
-            self._submit(name, _run_store, store, ((), method, arguments, forget), place=number)
+    def work(self, name: str, function: Callable | str, *arguments) -> list:
+        return self._gather(self._tasks(name, self._prepared(function, arguments)))
+
+    def _tasks(self, name: str, call: tuple) -> list:
+        """Return futures of the same call to each store."""
+        return [
+            self._submit(name, _run_store, store, call, place=number)
             for number, store in enumerate(self._stores)
         ]
-        return self._gather(tasks)
 
     def exchange(self, name, split, arguments, merge) -> tuple[list[list], list]:
         every = range(self.n_stores)
-        call = ((), split, (*arguments, self.n_stores), ())
-        parts = [
-            self._submit(f"{name}-split", _run_store, store, call, place=number)
-            for number, store in enumerate(self._stores)
-        ]
+        call = self._prepared(split, (*arguments, self.n_stores))
+        parts = self._tasks(f"{name}-split", call)
         merged = []
         for owner in every:
             own = [self._submit(f"{name}-part", _item, part, owner, place=place)
@@ -184,12 +212,14 @@ class DaskCrew(Crew):
         self._wait([future for own in answers for future in own])
         return answers, self._gather(results)
 
-    def answered(self, name, method, answers, *arguments) -> list:
+    def keep_answers(self, name: str, function: Callable, answers: Sequence[list], *more) -> Node:
+        node = Node(self)
         tasks = [
-            self._submit(name, _run_with, store, method, own, arguments, place=number)
+            self._submit(name, _keep_answer, store, node.key, function, own, more, place=number)
             for number, (store, own) in enumerate(zip(self._stores, answers, strict=True))
         ]
-        return self._gather(tasks)
+        self._gather(tasks)
+        return node
 
     def _submit(self, name: str, function: Callable, *arguments, place: int, actor: bool = False):
         return self._client.submit(
@@ -277,8 +307,8 @@ def _run_store(store, call: tuple) -> Any:
     return store.run(*call).result()
 
 
-def _run_with(store, method: str, own: list, arguments: tuple) -> Any:
-    return store.run((), method, (own, *arguments), ()).result()
+def _keep_answer(store, key: int, function: Callable, own: list, more: tuple) -> None:
+    store.run([Instruction(key, function, (own, *more), {})], nothing, (), ()).result()
 
 
 def _item(values: Sequence, position: int) -> Any:

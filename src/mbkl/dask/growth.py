@@ -8,35 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.dask.codes import RemoteCodes
-from mbkl.dask.rows import Node, RemoteRows
-from mbkl.maps.growing_rows import Chosen, Draft, GrowthSample, growing_rows, table_of
+from mbkl.dask.crew import Node
+from mbkl.dask.rows import RemoteRows
+from mbkl.dask.store import ask, sample_of
+from mbkl.maps.growing_rows import (
+    Chosen,
+    Draft,
+    GrowingRows,
+    GrowthSample,
+    growing_rows,
+    table_of,
+)
 from mbkl.maps.objectives import Objective
 
 
 class RemoteGrowingRows:
-    """What `GrowingRows` are, put together from those of all stores.
-
-    Parameters
-    ----------
-    codes : RemoteCodes
-    objective : Objective
-    y, weights, keys : RemoteRows
-    seed : int
-    """
+    """What `GrowingRows` are, put together from those of all stores."""
 
     def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        self._node = Node(self._crew)
-        names = [each.compute_now() for each in (y, weights, keys)]
-        self._crew.call("grow", self._node.key, codes.node.key, objective, *names, seed)
+        rows = (codes, objective, y, weights, keys, seed)
+        self._node = Node(self._crew, GrowingRows, rows)
 
     def hold_out(self, share: float) -> int:
         return sum(self._all("hold_out", share))
 
     def start(self) -> NDArray[np.float32]:
-        weights = Node(self._crew)
-        self._crew.call("keep_training_weights", self._node.key, weights.key)
+        weights = Node(self._crew, ask, (self._node, "training_weights"))
         own = RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
         return self._objective.start(self._y, own)
 
@@ -49,8 +48,11 @@ class RemoteGrowingRows:
     def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
         return np.sum(self._all("fill", *stumps), axis=0)
 
-    def watch(self, levels) -> int:
-        return 0
+    def watch(self, levels: RemoteCodes) -> int:
+        return min(self._all("watch", levels))
+
+    def fill_levels(self, group: int) -> NDArray[np.int64]:
+        return np.sum(self._all("fill_levels", group), axis=0)
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
         return table_of(self.fill(features, cuts, members), units, ridge, rate)
@@ -66,7 +68,7 @@ class RemoteGrowingRows:
         return np.sum(self._all("size_of_share", number, n_shares, columns), axis=0)
 
     def sample(self, *arguments) -> GrowthSample:
-        found = self._crew.call("growing_sample", self._node.key, *arguments)
+        found = self._crew.call(sample_of, self._node, *arguments)
         codes, residuals = zip(*found, strict=True)
         loops = self._loops.alone
         return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
@@ -75,7 +77,7 @@ class RemoteGrowingRows:
         return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
 
     def _all(self, method: str, *arguments) -> list:
-        return self._crew.call("growing", self._node.key, method, *arguments)
+        return self._crew.call(ask, self._node, method, *arguments)
 
 
 growing_rows.register(RemoteCodes, RemoteGrowingRows)

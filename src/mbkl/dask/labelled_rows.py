@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import getitem
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells.operator import Operator
-from mbkl.dask.crew import Crew
-from mbkl.dask.rows import Node, RemoteRows, RowSet
-from mbkl.dask.store import merge_stores, own_order
+from mbkl.dask.crew import Crew, Node
+from mbkl.dask.rows import RemoteRows, RowSet
+from mbkl.dask.store import (
+    first_hashes,
+    merge_stores,
+    merged_rows,
+    own_order,
+    smallest_hashes,
+    smallest_of_kinds,
+    split_rows,
+)
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.learn.labelled_rows import (
@@ -27,21 +36,7 @@ from mbkl.maps.numbers import Numbers
 
 @dataclass
 class RemoteLabelledRows:
-    """What `LabelledRows` are, on the workers: the same operations, and the same bits.
-
-    Parameters
-    ----------
-    crew : Crew
-    operator : Operator
-    y, weights : RemoteRows
-    n_classes : int
-    seed : int
-    sums : RemoteRows or None
-        Random numbers of the cells of each row, added up; from these come its hashes.
-    gram : None
-    numbers : Numbers or None
-        What y stands for, where it is no class.
-    """
+    """What `LabelledRows` are, on the workers: the same operations, and the same bits."""
 
     crew: Crew
     operator: Operator
@@ -49,9 +44,10 @@ class RemoteLabelledRows:
     n_classes: int
     weights: RemoteRows
     seed: int
+    # Random numbers of the cells of each row, added up; from these come its hashes.
     sums: RemoteRows | None = None
     gram: SharedGram | None = None
-    numbers: Numbers | None = None
+    numbers: Numbers | None = None  # what y stands for, where it is no class
 
     @property
     def n_rows(self) -> int:
@@ -62,11 +58,10 @@ class RemoteLabelledRows:
         """The same rows with equal ones merged; few are collected here."""
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
-        names = (sums.compute_now(), self.seed, self.y.compute_now(), integers.compute_now())
-        answers, counts = self.crew.exchange("merge-rows", "split_rows", names, merge_stores)
-        rows, weights = Node(self.crew), Node(self.crew)
-        arguments = (rows.key, weights.key, float(unit[0]))
-        self.crew.answered("keep-rows", "keep_rows", answers, *arguments)
+        arrays = (sums, self.seed, self.y, integers)
+        answers, counts = self.crew.exchange("merge-rows", split_rows, arrays, merge_stores)
+        found = self.crew.keep_answers("keep-rows", merged_rows, answers, float(unit[0]))
+        rows, weights = (Node(self.crew, getitem, (found, place)) for place in range(2))
         kept = RowSet(rows, sum(counts))
         own_weights = RemoteRows(self.crew, weights, np.empty(0), kept.size)
         merged = replace(self, weights=own_weights, sums=sums)
@@ -110,7 +105,7 @@ class RemoteLabelledRows:
 
     def first(self, n_rows: int) -> RowSet:
         """Return the first rows in the order of their own."""
-        answers = self.crew.call("first_hashes", *self._hash_names(), n_rows)
+        answers = self.crew.call(first_hashes, self.sums, self.seed, self.y, n_rows)
         return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
 
     def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -131,41 +126,28 @@ class RemoteLabelledRows:
             kinds, n_kinds = self.y * 0, 1
         own_class = (kinds[:, None] == np.arange(n_kinds)).astype(np.int64)
         quota = equal_quota(own_class.sum(axis=0), n_rows)
-        names = (*self._hash_names(), kinds.compute_now())
-        found = self.crew.call("smallest_hashes", *names, quota)
+        found = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
         answers = [answer[:3] for answer in found]
-        hashes, own_kinds = _joined(answers)[0], np.concatenate([answer[3] for answer in found])
-        chosen = [
-            rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-            for rows in (np.flatnonzero(own_kinds == kind) for kind in np.unique(own_kinds))
-        ]
-        return self.collected(self._row_set(answers, np.concatenate(chosen)))
+        own_kinds = np.concatenate([answer[3] for answer in found])
+        chosen = smallest_of_kinds(_joined(answers)[0], own_kinds, quota)
+        return self.collected(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
         """Return rows of which the stores have told, to be collected in the order of their own.
 
-        Parameters
-        ----------
-        answers : list of (hashes, y, rows)
-            Of each store.
-        chosen : ndarray
-            Places among all of these, one store after the other.
+        Each store answers with (hashes, y, rows); `chosen` are places among all of these.
         """
         chosen = np.sort(chosen)
         starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
         places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
-        node = Node(self.crew)
-        own = [
-            (node.key, rows[place - start])
-            for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
-        ]
-        self.crew.call_each("set_rows", own)
+        node = self.crew.keep_each(
+            [
+                rows[place - start]
+                for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
+            ]
+        )
         hashes, labels = _joined(answers)
         return RowSet(node, chosen.size, own_order(hashes[chosen], labels[chosen]))
-
-    def _hash_names(self) -> tuple:
-        assert self.sums is not None
-        return self.sums.compute_now(), self.seed, self.y.compute_now()
 
 
 def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:

@@ -6,9 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.dask.codes import RemoteCodes
-from mbkl.dask.crew import Crew
-from mbkl.dask.rows import Node, RemoteRows
-from mbkl.dask.store import count_different, distinct, tell_apart
+from mbkl.dask.crew import Crew, Node
+from mbkl.dask.rows import RemoteRows
+from mbkl.dask.store import (
+    count_different,
+    distinct,
+    keys_told_apart,
+    smallest_keys,
+    split_equal,
+    split_keys,
+    tell_apart,
+)
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
@@ -17,15 +25,6 @@ from mbkl.engine.twins import TWINS, Twins
 class RemoteMatrix(Rows):
     """The rows of X in all stores, put together from what they say of theirs.
 
-    Parameters
-    ----------
-    crew : Crew
-    loops : Twins or Compiled
-        For codes that are collected here.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> from mbkl.dask.crew import local_crew
     >>> X, y = np.array([[1.0], [4.0], [2.0]]), np.array([0, 1, 0])
     >>> crew = local_crew([(X[:2], y[:2], None), (X[2:], y[2:], None)])
@@ -48,8 +47,8 @@ class RemoteMatrix(Rows):
 
     def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
         """Return the places of all rows' labels among all, and weights."""
-        y, weights = Node(self.crew), Node(self.crew)
-        self.crew.call("encode", classes, y.key, weights.key)
+        y = self.crew.keep("labels", "encode", classes)
+        weights = self.crew.keep("weights", "weigh")
         n_rows = self.shape[0]
         return (
             RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
@@ -69,21 +68,17 @@ class RemoteMatrix(Rows):
         return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
-        keys, told = Node(self.crew), Node(self.crew)
-        self.crew.work("hash-rows", "hash_rows", y.compute_now(), seed, keys.key)
-        names = (keys.key, weights.compute_now())
-        answers, _ = self.crew.exchange("tell-apart", "split_equal", names, tell_apart)
-        self.crew.answered("keep-keys", "keep_keys", answers, told.key)
+        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
+        answers, _ = self.crew.exchange("tell-apart", split_equal, (keys, weights), tell_apart)
+        told = self.crew.keep_answers("keep-keys", keys_told_apart, answers)
         return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        keys = Node(self.crew)
-        labels = None if y is None else y.compute_now()
-        self.crew.work("hash-rows", "hash_rows", labels, seed, keys.key)
-        candidates = np.concatenate(self.crew.call("smallest_keys", keys.key, n_rows))
+        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
+        candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
         chosen = np.unique(candidates)[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
-        parts = self.crew.call("rows_of_keys", keys.key, chosen, labels, integers.compute_now())
+        parts = self.crew.call("rows_of_keys", keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
         y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
@@ -93,22 +88,18 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, counts = self.crew.exchange("count", "split_keys", (keys.key,), count_different)
+            _, counts = self.crew.exchange("count", split_keys, (keys,), count_different)
             n_different = sum(counts)
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:
-        codes = self._new_codes(edges.cell_offsets)
-        self.crew.work("bin", "bin", codes.node.key, features, edges)
-        return codes
+        return self._codes(self.crew.keep("bin", "bin", features, edges), edges.cell_offsets)
 
     def bin_ferns(self, ferns) -> RemoteCodes:
-        codes = self._new_codes(ferns.cell_offsets)
-        self.crew.work("bin-ferns", "bin_ferns", codes.node.key, ferns)
-        return codes
+        return self._codes(self.crew.keep("bin-ferns", "bin_ferns", ferns), ferns.cell_offsets)
 
-    def _new_codes(self, offsets: NDArray[np.int64]) -> RemoteCodes:
-        return RemoteCodes(self.crew, Node(self.crew), self.shape[0], offsets, self.loops)
+    def _codes(self, node: Node, offsets: NDArray[np.int64]) -> RemoteCodes:
+        return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
     def release(self) -> None:
         self.crew.call("release_rows")

@@ -26,15 +26,7 @@ _PATIENCE = 10
 def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) -> DaskCrew:
     """Load all partitions onto workers, and give each worker a store of its own.
 
-    Parameters
-    ----------
-    client : Client
-    X : dask array or dataframe
-    y : dask array or series, or array-like
-        With the partitions of X, or with known lengths.
-    sample_weight : like y, or None
-    has_numbers : bool
-        Whether y are numbers, not classes.
+    Of an array y the partitions are those of X, or of known lengths.
     """
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")

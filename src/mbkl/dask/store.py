@@ -1,7 +1,8 @@
-"""What a worker holds: the rows of its partitions, their codes, and numbers for each row.
+"""What a worker holds: the rows of its partitions, and arrays and codes computed from them.
 
 A store is an actor: it lives on one worker, and its methods run there. It knows nothing of the
-other stores; what they hold together is put together by `Crew`.
+other stores; what they hold together is put together by `Crew`. Functions of this file get the
+arrays of one store, and are sent to all of them by name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from mbkl.engine.bundles import Bundling
 from mbkl.engine.codes import BundledCodes, DenseCodes
 from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
-from mbkl.maps.growing_rows import GrowingRows
 
 
 @dataclass(frozen=True)
@@ -31,32 +31,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class Instruction:
-    """Compute an array from others, on every store.
+    """Compute an array from others, on every store."""
 
-    Parameters
-    ----------
-    key : int
-        Name of the result.
-    function : callable, or "gather"
-    arguments : tuple
-        With a `Reference` for each array of the stores.
-    options : dict
-    """
-
-    key: int
-    function: Any
-    arguments: tuple
+    key: int  # name of the result
+    function: Callable | str  # a string names a method of the store
+    arguments: tuple  # with a `Reference` for each array of the stores
     options: dict
 
 
 class Store:
-    """The part of the rows that one worker holds.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Threads of this worker.
-    """
+    """The part of the rows that one worker holds."""
 
     def __init__(self, n_jobs: int | None = 1) -> None:
         self._n_jobs = n_jobs
@@ -79,22 +63,23 @@ class Store:
             self._weights.append(weights)
 
     def run(
-        self, program: Sequence[Instruction], method: str, arguments: tuple, forget: Sequence[int]
+        self, program: Sequence[Instruction], function, arguments: tuple, forget: Sequence[int]
     ) -> Any:
-        """Follow instructions, call a method, and forget what is needed no more."""
+        """Follow instructions, call a function, and forget what is needed no more."""
         for step in program:
-            values = [
-                self._objects[each.key] if isinstance(each, Reference) else each
-                for each in step.arguments
-            ]
-            function = _gather if step.function == "gather" else step.function
-            self._objects[step.key] = function(*values, **step.options)
-        result = getattr(self, method)(*arguments)
+            found = self._apply(step.function, step.arguments, step.options)
+            self._objects[step.key] = found
+        result = self._apply(function, arguments, {})
         for key in forget:
             self._objects.pop(key, None)
         return result
 
-    # What rows there are -------------------------------------------------------------------
+    def _apply(self, function: Callable | str, arguments: tuple, options: dict) -> Any:
+        own = [
+            self._objects[each.key] if isinstance(each, Reference) else each for each in arguments
+        ]
+        call = getattr(self, function) if isinstance(function, str) else function
+        return call(*own, **options)
 
     def shape(self) -> tuple[int, int | None]:
         """Return the number of rows, and of features where there are any rows."""
@@ -110,12 +95,16 @@ class Store:
         self._X, self._labels, self._weights = [], [], []
         return found
 
-    def encode(self, classes: NDArray, y: int, weights: int) -> None:
-        """Keep classes as numbers, and the weights, under these names."""
-        numbers = [_places(classes, labels) for labels in self._labels]
-        self._objects[y] = np.concatenate([np.empty(0, np.intp), *numbers])
-        self._objects[weights] = np.concatenate([np.empty(0), *self._weights])
-        self._labels, self._weights = [], []
+    def encode(self, classes: NDArray) -> NDArray[np.intp]:
+        """Hand over the labels, as their places among all classes."""
+        labels, self._labels = self._labels, []
+        numbers = [_places(classes, own) for own in labels]
+        return np.concatenate([np.empty(0, np.intp), *numbers])
+
+    def weigh(self) -> NDArray[np.float64]:
+        """Hand over the weights."""
+        weights, self._weights = self._weights, []
+        return np.concatenate([np.empty(0), *weights])
 
     def ranges(self) -> tuple:
         """Return smallest and largest values of the columns, and which ones have NaN."""
@@ -125,38 +114,25 @@ class Store:
         """Forget X: the codes are all that is needed from now on."""
         self._X = []
 
-    # A sample of the rows ------------------------------------------------------------------
-
-    def hash_rows(self, y: int | None, seed: int, keys: int) -> None:
-        """Keep a random number for each row, of its values and class."""
-        labels = None if y is None else self._objects[y]
+    def hash_rows(self, y: NDArray | None, seed: int) -> NDArray[np.uint64]:
+        """Return a random number for each row, of its values and class."""
         found, start = [np.empty(0, np.uint64)], 0
         for X in self._X:
             own = slice(start, start + len(X))
-            found.append(ArrayRows(X).keys(None if labels is None else labels[own], seed))
+            found.append(ArrayRows(X).keys(None if y is None else y[own], seed))
             start += len(X)
-        self._objects[keys] = np.concatenate(found)
+        return np.concatenate(found)
 
-    def smallest_keys(self, keys: int, n_keys: int) -> NDArray[np.uint64]:
-        """Return the smallest different ones of the random numbers."""
-        return np.unique(self._objects[keys])[:n_keys]
-
-    def split_keys(self, keys: int, n_parts: int) -> list[NDArray[np.uint64]]:
-        """Return the different random numbers, divided by size."""
-        distinct = np.unique(self._objects[keys])
-        return np.split(distinct, np.searchsorted(distinct, _bounds(n_parts)))
-
-    def rows_of_keys(self, keys: int, chosen: NDArray, y: int | None, integers: int) -> tuple:
+    def rows_of_keys(self, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
         """Return which of the chosen rows are here, with values, class and weights."""
-        own = self._objects[keys]
-        place = np.minimum(np.searchsorted(chosen, own), chosen.size - 1)
-        here = np.flatnonzero(chosen[place] == own)
+        place = np.minimum(np.searchsorted(chosen, keys), chosen.size - 1)
+        here = np.flatnonzero(chosen[place] == keys)
         place = place[here]
         mass = np.zeros(chosen.size, dtype=np.int64)
-        np.add.at(mass, place, self._objects[integers][here, 0])
+        np.add.at(mass, place, integers[here, 0])
         found, first = np.unique(place, return_index=True)
         rows = here[first]
-        labels = np.zeros(rows.size, np.intp) if y is None else self._objects[y][rows]
+        labels = np.zeros(rows.size, np.intp) if y is None else y[rows]
         return found, self._rows_of_X(rows), labels, mass
 
     def _rows_of_X(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -171,15 +147,13 @@ class Store:
                 taken[here] = X[rows[here] - start]
         return taken
 
-    # Codes -----------------------------------------------------------------------------------
+    def bin(self, features: NDArray, edges) -> DenseCodes:
+        """Return the codes of some columns of X."""
+        return self._coded(features.size, lambda rows: rows.bin(features, edges))
 
-    def bin(self, key: int, features: NDArray, edges) -> None:
-        """Keep the codes of some columns of X."""
-        self._objects[key] = self._coded(features.size, lambda rows: rows.bin(features, edges))
-
-    def bin_ferns(self, key: int, ferns) -> None:
-        """Keep the cell of each row in each fern."""
-        self._objects[key] = self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
+    def bin_ferns(self, ferns) -> DenseCodes:
+        """Return the cell of each row in each fern."""
+        return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
 
     def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
         """Return the codes of all partitions; one without rows where there are none."""
@@ -189,177 +163,141 @@ class Store:
         codes = [code(ArrayRows(each, loops)) for each in X]
         return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
 
-    def renumber(self, codes: int, groups, numbers, offsets, key: int) -> None:
-        """Keep the codes of some groups with new numbers for their cells."""
-        self._objects[key] = self._objects[codes].renumbered(groups, numbers, offsets)
 
-    def keep_groups(self, codes: int, groups: NDArray, key: int) -> None:
-        """Keep the codes of some groups."""
-        self._objects[key] = self._objects[codes].keep_groups(groups)
-
-    def bundle(self, codes: int, plan: Bundling, key: int) -> None:
-        """Keep the codes of groups joined as planned for all rows."""
-        old = self._objects[codes]
-        bundles = replace(old, values=plan.join(old.values), offsets=plan.cell_offsets)
-        self._objects[key] = BundledCodes(bundles, plan)
-
-    def take(self, codes: int, rows: int, key: int) -> None:
-        """Keep the codes of some rows."""
-        self._objects[key] = self._objects[codes].take(self._objects[rows])
-
-    def counts(self, codes: int) -> NDArray[np.int64]:
-        """Return the number of rows in each cell."""
-        return self._objects[codes].counts()
-
-    def histogram(self, codes: int, residuals: int) -> NDArray[np.int64]:
-        """Return the sum of the residuals in each cell."""
-        return self._objects[codes].histogram(self._objects[residuals])
-
-    # Numbers of rows, put together ------------------------------------------------------------
-
-    def largest(self, key: int) -> NDArray[np.float64]:
-        """Return the largest magnitude of each column."""
-        values = self._objects[key]
-        return np.maximum(values.max(axis=0, initial=0.0), -values.min(axis=0, initial=0.0))
-
-    def total(self, key: int) -> NDArray[np.int64]:
-        """Return the sum of each column of integers."""
-        return self._objects[key].sum(axis=0)
-
-    def fetch(self, key: int) -> NDArray:
-        """Return the numbers of all rows."""
-        return self._objects[key]
-
-    def group_totals(self, key: int, group: int) -> tuple[NDArray, NDArray[np.int64]]:
-        """Return the groups that rows are of, and the sum of the integers of each."""
-        groups, place = np.unique(self._objects[group], return_inverse=True)
-        return groups, group_totals(self._objects[key], place, groups.size)
-
-    def totals_below(self, key: int, integers: int, bounds: NDArray) -> NDArray[np.int64]:
-        """Return the sum of the integers of rows whose number is below each bound."""
-        values, weights = self._objects[key], self._objects[integers]
-        place = np.searchsorted(bounds, values, side="right")
-        return np.cumsum(group_totals(weights, place, bounds.size + 1))[:-1]
-
-    def find(self, key: int, rows: int) -> int:
-        """Keep which rows are not zero; return how many."""
-        self._objects[rows] = np.flatnonzero(self._objects[key])
-        return self._objects[rows].size
-
-    def pick(self, key: int, rows: int) -> NDArray:
-        """Return the numbers of some rows."""
-        return self._objects[key][self._objects[rows]]
-
-    def pick_codes(self, codes: int, rows: int) -> NDArray:
-        """Return the codes of some rows."""
-        return self._objects[codes].values[:, self._objects[rows]]
-
-    # Ferns that grow ---------------------------------------------------------------------------
-
-    def split_equal(self, keys: int, integers: int, n_parts: int) -> list:
-        """Return keys and weights of all rows, in order and divided by key."""
-        own, weights = self._objects[keys], self._objects[integers]
-        order = np.lexsort((weights, own))
-        cuts = np.searchsorted(own[order], _bounds(n_parts))
-        whole = (own[order], weights[order], order)
-        return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
-
-    def keep_keys(self, answers: Sequence[tuple], key: int) -> None:
-        """Keep keys that tell equal rows apart."""
-        order = np.concatenate([rows for rows, _ in answers])
-        told = np.empty(order.size, np.uint64)
-        told[order] = np.concatenate([keys for _, keys in answers])
-        self._objects[key] = told
-
-    def grow(self, key: int, codes: int, objective, y: int, weights: int, keys: int, seed: int):
-        """Keep rows to grow ferns on."""
-        own = self._objects
-        rows = GrowingRows(own[codes], objective, own[y], own[weights], own[keys], seed)
-        own[key] = rows
-
-    def growing(self, key: int, method: str, *arguments) -> Any:
-        """Let the rows that ferns grow on take a step."""
-        return getattr(self._objects[key], method)(*arguments)
-
-    def growing_sample(self, key: int, *arguments) -> tuple[NDArray, NDArray]:
-        """Return codes and residuals of a sample."""
-        sample = self._objects[key].sample(*arguments)
-        return sample.codes, sample.residuals
-
-    def keep_training_weights(self, key: int, weights: int) -> None:
-        """Keep the weights, zero for rows that take no part."""
-        self._objects[weights] = self._objects[key].training_weights()
-
-    # Equal rows -----------------------------------------------------------------------------
-
-    def split_rows(self, sums: int, seed: int, y: int, integers: int, n_parts: int) -> list:
-        """Merge the equal rows of this store; return what tells rows apart, divided by hash."""
-        hashes = hashes_of(self._objects[sums], seed)
-        labels, weights = self._objects[y], self._objects[integers][:, 0]
-        rows, merged = merge_equal_rows(hashes, labels, weights)
-        high = hashes[rows, 1]
-        cuts = np.searchsorted(high, _bounds(n_parts))
-        whole = (hashes[rows], labels[rows], merged, rows)
-        return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
-
-    def keep_rows(self, merged: Sequence[tuple], rows: int, weights: int, unit: float) -> int:
-        """Keep which rows stand for all equal ones, and their weights; return how many."""
-        chosen = np.concatenate([part for part, _ in merged])
-        integers = np.concatenate([part for _, part in merged])
-        order = np.argsort(chosen)
-        self._objects[rows] = chosen[order]
-        self._objects[weights] = integers[order] * unit
-        return chosen.size
-
-    def first_hashes(self, sums: int, seed: int, y: int, n_rows: int) -> tuple:
-        """Return hashes and classes of the first rows in the order of their own."""
-        hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
-        rows = own_order(hashes, labels)[:n_rows]
-        return hashes[rows], labels[rows], rows
-
-    def set_rows(self, key: int, rows: NDArray[np.intp]) -> None:
-        """Keep numbers of rows."""
-        self._objects[key] = rows
-
-    def smallest_hashes(self, sums: int, seed: int, y: int, kinds: int, quota: int) -> tuple:
-        """Return the rows of each kind with the smallest hashes, as many as the quota."""
-        hashes, labels = hashes_of(self._objects[sums], seed), self._objects[y]
-        own = self._objects[kinds]
-        chosen = [
-            rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-            for rows in (np.flatnonzero(own == kind) for kind in np.unique(own))
-        ]
-        rows = np.concatenate([np.empty(0, np.intp), *chosen])
-        return hashes[rows], labels[rows], rows, own[rows]
+# What stores are asked of their arrays and codes ------------------------------------------------
 
 
-def distinct(labels: NDArray) -> NDArray:
-    """Return the different labels, or rows of several targets, in order."""
-    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+def ask(thing: Any, method: str, *arguments) -> Any:
+    """Call a method of codes, or of rows that ferns grow on."""
+    return getattr(thing, method)(*arguments)
 
 
-def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
-    """Return the place of each label among all, which are in order."""
-    if labels.ndim == 1:
-        return np.searchsorted(classes, labels)
-    together = np.concatenate([classes, labels])
-    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
+def itself(values: Any) -> Any:
+    """Return an array as it is."""
+    return values
+
+
+def nothing(*values) -> None:
+    """Let arrays be computed, and return none of them."""
+
+
+def bundle(codes: DenseCodes, plan: Bundling) -> BundledCodes:
+    """Return the codes of groups joined as planned for all rows."""
+    joined = replace(codes, values=plan.join(codes.values), offsets=plan.cell_offsets)
+    return BundledCodes(joined, plan)
+
+
+def pick_codes(codes: DenseCodes, rows: NDArray[np.intp]) -> NDArray:
+    """Return the codes of some rows."""
+    return codes.values[:, rows]
+
+
+def column_sums(values: NDArray) -> NDArray:
+    """Return the sum of each column of integers."""
+    return values.sum(axis=0)
+
+
+def totals_of_groups(integers: NDArray, group: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
+    """Return the groups that rows are of, and the sum of the integers of each."""
+    groups, place = np.unique(group, return_inverse=True)
+    return groups, group_totals(integers, place, groups.size)
+
+
+def totals_below(values: NDArray, integers: NDArray, bounds: NDArray) -> NDArray[np.int64]:
+    """Return the sum of the integers of rows whose number is below each bound."""
+    place = np.searchsorted(bounds, values, side="right")
+    return np.cumsum(group_totals(integers, place, bounds.size + 1))[:-1]
+
+
+def smallest_keys(keys: NDArray[np.uint64], n_keys: int) -> NDArray[np.uint64]:
+    """Return the smallest different ones of the random numbers."""
+    return np.unique(keys)[:n_keys]
+
+
+def sample_of(growing, *arguments) -> tuple[NDArray, NDArray]:
+    """Return codes and residuals of a sample of rows that ferns grow on."""
+    sample = growing.sample(*arguments)
+    return sample.codes, sample.residuals
+
+
+def first_hashes(sums: NDArray, seed: int, y: NDArray, n_rows: int) -> tuple:
+    """Return hashes and classes of the first rows in the order of their own."""
+    hashes = hashes_of(sums, seed)
+    rows = own_order(hashes, y)[:n_rows]
+    return hashes[rows], y[rows], rows
+
+
+def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota: int) -> tuple:
+    """Return the rows of each kind with the smallest hashes, as many as the quota."""
+    hashes = hashes_of(sums, seed)
+    rows = smallest_of_kinds(hashes, kinds, quota)
+    return hashes[rows], y[rows], rows, kinds[rows]
+
+
+def smallest_of_kinds(hashes: NDArray, kinds: NDArray, quota: int) -> NDArray[np.intp]:
+    """Return the numbers of the rows of each kind with the smallest hashes."""
+    chosen = [
+        rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
+        for rows in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds))
+    ]
+    return np.concatenate([np.empty(0, np.intp), *chosen])
+
+
+# What stores send each other --------------------------------------------------------------------
+
+
+def split_keys(keys: NDArray[np.uint64], n_parts: int) -> list[NDArray[np.uint64]]:
+    """Return the different random numbers, divided by size."""
+    distinct = np.unique(keys)
+    return np.split(distinct, np.searchsorted(distinct, _bounds(n_parts)))
+
+
+def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
+    """Return how many different numbers the stores have, and nothing for the stores."""
+    return [None] * len(parts), np.unique(np.concatenate(parts)).size
+
+
+def split_equal(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list:
+    """Return keys and weights of all rows, in order and divided by key."""
+    order = np.lexsort((weights, keys))
+    cuts = np.searchsorted(keys[order], _bounds(n_parts))
+    whole = (keys[order], weights[order], order)
+    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+
+
+def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
+    """Return keys that tell equal rows of several stores apart, for each store.
+
+    Each tells (keys, weights, rows).
+    """
+    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
+    ends = np.cumsum([own[2].size for own in parts])[:-1]
+    told = np.split(told_apart(keys, weights), ends)
+    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
+
+
+def keys_told_apart(answers: Sequence[tuple]) -> NDArray[np.uint64]:
+    """Return the keys that `tell_apart` gave the rows of a store."""
+    order = np.concatenate([rows for rows, _ in answers])
+    told = np.empty(order.size, np.uint64)
+    told[order] = np.concatenate([keys for _, keys in answers])
+    return told
+
+
+def split_rows(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
+    """Merge the equal rows of a store; return what tells rows apart, divided by hash."""
+    hashes = hashes_of(sums, seed)
+    rows, merged = merge_equal_rows(hashes, y, integers[:, 0])
+    cuts = np.searchsorted(hashes[rows, 1], _bounds(n_parts))
+    whole = (hashes[rows], y[rows], merged, rows)
+    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
 
 
 def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
-    """Merge equal rows of several stores.
+    """Merge equal rows of several stores, of which each tells (hashes, y, integers, rows).
 
-    Parameters
-    ----------
-    found : sequence of (hashes, y, integers, rows)
-        One of each store.
-
-    Returns
-    -------
-    answers : list of (rows, integers)
-        For each store: those of its rows that stand for all equal ones, and their weights.
-    n_rows : int
-        How many there are in all.
+    Returned are for each store those of its rows that stand for all equal ones, with their
+    weights, and how many there are in all.
     """
     source = np.repeat(np.arange(len(found)), [len(own[1]) for own in found])
     hashes, y, integers, rows = (
@@ -373,23 +311,24 @@ def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
     return answers, chosen.size
 
 
-def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
-    """Return keys that tell equal rows of several stores apart, for each store.
-
-    Parameters
-    ----------
-    parts : sequence of (keys, weights, rows)
-        One of each store.
-    """
-    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
-    ends = np.cumsum([own[2].size for own in parts])[:-1]
-    told = np.split(told_apart(keys, weights), ends)
-    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
+def merged_rows(answers: Sequence[tuple], unit: float) -> tuple[NDArray, NDArray]:
+    """Return which rows of a store stand for all equal ones, and their weights."""
+    chosen, integers = (np.concatenate(part) for part in zip(*answers, strict=True))
+    order = np.argsort(chosen)
+    return chosen[order], integers[order] * unit
 
 
-def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
-    """Return how many different numbers the stores have, and nothing for the stores."""
-    return [None] * len(parts), np.unique(np.concatenate(parts)).size
+def distinct(labels: NDArray) -> NDArray:
+    """Return the different labels, or rows of several targets, in order."""
+    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+
+
+def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+    """Return the places of labels among all, which are in order."""
+    if labels.ndim == 1:
+        return np.searchsorted(classes, labels)
+    together = np.concatenate([classes, labels])
+    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
 
 
 def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -400,7 +339,3 @@ def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.int
 def _bounds(n_parts: int) -> NDArray[np.uint64]:
     """Return what divides random numbers into parts of about the same size."""
     return np.array([2**64 * part // n_parts for part in range(1, n_parts)], dtype=np.uint64)
-
-
-def _gather(codes: Any, tables: NDArray) -> NDArray[np.float64]:
-    return codes.gather(tables)

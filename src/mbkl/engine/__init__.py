@@ -16,23 +16,9 @@ from mbkl.engine.twins import TWINS, Twins
 
 
 def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
-    """Return the loops for a problem with `n_codes` codes times columns.
+    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
 
-    Parameters
-    ----------
-    n_codes : int
-        Codes times columns that one pass reads.
-    n_jobs : int or None
-        Number of threads; None and -1 mean all that joblib allows here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mbkl.engine.codes import DenseCodes
-    >>> values = np.array([[0, 1, 1]], dtype=np.uint8)
-    >>> codes = DenseCodes(values, np.array([0, 2]), choose_loops(values.size))
-    >>> codes.gather(np.array([[5.0], [7.0]])).ravel()
-    array([5., 7., 7.])
+    None or -1 for `n_jobs` are all threads that joblib allows here.
     """
     if "mbkl.engine.compiled" not in sys.modules:
         if n_codes < SMALL or importlib.util.find_spec("numba") is None:

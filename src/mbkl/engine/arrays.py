@@ -29,14 +29,7 @@ def is_numpy(array) -> bool:
 
 
 def namespace(array) -> ModuleType:
-    """Return the module whose functions apply to an array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> namespace(np.ones(2)).__name__
-    'numpy'
-    """
+    """Return the module whose functions apply to an array."""
     return np if is_numpy(array) else require("torch", "gpu")
 
 
@@ -76,9 +69,6 @@ def look_up(table: NDArray, index: Values) -> Values:
 def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.int64]:
     """Return the sum of the integers of each group's rows.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> group_totals(np.array([1, 2, 4]), np.array([0, 2, 0]), 3)
     array([5, 0, 2])
     """
@@ -102,9 +92,6 @@ def running_sum(values: Values) -> Values:
 def group_sums(values: Values, offsets: NDArray[np.int64]) -> Values:
     """Return the sum of the rows of each group, none of which is empty.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> group_sums(np.arange(5.0), np.array([0, 2, 5]))
     array([1., 9.])
     """
@@ -116,29 +103,18 @@ def group_sums(values: Values, offsets: NDArray[np.int64]) -> Values:
 
 
 def to_fixed_point(values: Values) -> tuple[Values, Values]:
-    """Round each column to integers whose sum cannot overflow.
+    """Round each column to integers whose sum cannot overflow, and return them with their unit.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
+    The values are integers * unit up to rounding, the unit of a column a power of two. Tensors
+    stay as they are, and the unit is one: a device adds up in an order of its own.
 
-    Returns
-    -------
-    integers : ndarray of shape (n_rows, n_columns)
-    unit : ndarray of shape (n_columns,)
-        values is integers * unit up to rounding; a power of two. Tensors stay as they
-        are, and the unit is one: a device adds up in an order of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> integers, unit = to_fixed_point(np.array([[0.25], [-0.5]]))
     >>> float(integers.sum() * unit[0])
     -0.25
     """
     if not is_numpy(values):
         return values, values.new_ones(values.shape[1], dtype=namespace(values).float64)
-    _, exponent = np.frexp(_magnitude(values))
+    _, exponent = np.frexp(magnitude(values))
     count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
     power = _MAGNITUDE_BITS - count_bits - exponent
     # A factor beyond 2^1023 would overflow for columns of tiny values.
@@ -146,7 +122,7 @@ def to_fixed_point(values: Values) -> tuple[Values, Values]:
     return np.rint(values * factor).astype(np.int64), 1.0 / factor
 
 
-def _magnitude(values: Values) -> Values:
+def magnitude(values: Values) -> Values:
     """Return the largest magnitude of each column."""
     if hasattr(values, "magnitude"):
         return values.magnitude()
@@ -154,26 +130,12 @@ def _magnitude(values: Values) -> Values:
 
 
 def exact_sum(values: Values) -> Values:
-    """Sum over rows with a result that does not depend on their order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> exact_sum(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([4., 6.])
-    """
+    """Sum over rows with a result that does not depend on their order."""
     return total_of(*to_fixed_point(values))
 
 
 def exact_total(values: Values) -> float:
-    """Sum one number a row, with a result that does not depend on the order of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> exact_total(np.array([1.0, 2.0]))
-    3.0
-    """
+    """Sum one number a row, with a result that does not depend on the order of the rows."""
     return float(exact_sum(values[:, None])[0])
 
 
@@ -187,8 +149,6 @@ def total_of(integers: Values, unit: Values) -> Values:
 def smallest_code_dtype(n_cells: int) -> np.dtype:
     """Return the smallest unsigned type that can number `n_cells` cells.
 
-    Examples
-    --------
     >>> smallest_code_dtype(256), smallest_code_dtype(257)
     (dtype('uint8'), dtype('uint16'))
     """
@@ -201,9 +161,6 @@ def smallest_code_dtype(n_cells: int) -> np.dtype:
 def offsets_of(sizes: NDArray) -> NDArray[np.int64]:
     """Return where groups of these sizes begin, and where the last one ends.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> offsets_of(np.array([2, 3]))
     array([0, 2, 5])
     """

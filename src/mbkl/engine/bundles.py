@@ -22,18 +22,11 @@ from mbkl.engine.limits import FEWEST_ROWS_A_CELL, MOST_CELLS_OF_A_BUNDLE
 
 @dataclass(frozen=True)
 class Bundling:
-    """Which groups are joined.
+    """Which groups are joined."""
 
-    Parameters
-    ----------
-    members : ndarray of shape (n_bundles + 1,)
-        Groups of bundle b are members[b] to members[b + 1] - 1.
-    offsets : ndarray of shape (n_groups + 1,)
-        First cell of each group.
-    """
-
+    # (n_bundles + 1,): groups of bundle b are members[b] to members[b + 1] - 1
     members: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # (n_groups + 1,): first cell of each group
 
     @cached_property
     def cell_offsets(self) -> NDArray[np.int64]:
@@ -87,9 +80,6 @@ class Bundling:
 def bundling(offsets: NDArray[np.int64], n_rows: int) -> Bundling | None:
     """Plan which groups to join for so many rows; None where it would save little.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> bundling(2 * np.arange(21), 200).members
     array([ 0,  4,  8, 12, 16, 20])
     """

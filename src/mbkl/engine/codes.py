@@ -24,21 +24,12 @@ from mbkl.engine.twins import TWINS, Twins
 
 @dataclass(frozen=True)
 class Coarsening:
-    """Renumbering of cells after some boundaries between cells are removed.
+    """Renumbering of cells after some boundaries between cells are removed."""
 
-    Parameters
-    ----------
-    groups : ndarray
-        Groups that still have two or more cells; the others are constant and go.
-    new_codes : ndarray of shape (n_cells,)
-        New code, within its group, of each old cell.
-    offsets : ndarray of shape (len(groups) + 1,)
-        First new cell of each kept group.
-    """
-
+    # Groups that still have two or more cells; the others are constant and go.
     groups: NDArray[np.intp]
-    new_codes: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    new_codes: NDArray[np.int64]  # (n_cells,): new code, within its group, of each old cell
+    offsets: NDArray[np.int64]  # (len(groups) + 1,): first new cell of each kept group
 
     @property
     def dtype(self) -> np.dtype:
@@ -46,18 +37,8 @@ class Coarsening:
 
 
 def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> Coarsening:
-    """Plan the removal of cell boundaries.
+    """Plan the removal of cell boundaries but those between neighbours that `keep_boundary` keeps.
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        First cell of each group.
-    keep_boundary : ndarray of shape (n_cells - n_groups,)
-        Whether the boundary between each two neighbouring cells of a group stays.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> coarsening(np.array([0, 3]), np.array([False, True])).new_codes
     array([0, 0, 1])
     """
@@ -74,21 +55,12 @@ def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> 
 
 
 class Codes:
-    """What codes have in common wherever they are.
-
-    Attributes
-    ----------
-    offsets : ndarray of shape (n_groups + 1,)
-        Cells of group g are numbered offsets[g] to offsets[g + 1] - 1.
-    loops : Twins or Compiled
-        What computes with those that are in memory.
-    many_at_once : bool
-        Whether a pass of many columns takes hardly longer than one of a single column.
-    """
+    """What codes have in common wherever they are."""
 
     n_rows: Any
-    offsets: Any
-    loops: Any
+    offsets: Any  # (n_groups + 1,): cells of group g are numbered offsets[g] to offsets[g + 1] - 1
+    loops: Any  # what computes with those that are in memory
+    # Whether a pass of many columns takes hardly longer than one of a single column.
     many_at_once = False
 
     @property
@@ -102,27 +74,12 @@ class Codes:
     def gather(self, tables) -> Any:
         """Sum over groups the table entry of each row's cell.
 
-        Parameters
-        ----------
-        tables : ndarray of shape (n_cells, n_columns)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows, n_columns)
+        Tables of shape (n_cells, n_columns) give scores of shape (n_rows, n_columns).
         """
         raise NotImplementedError
 
     def histogram(self, residuals) -> Any:
-        """Sum the residuals of the rows in each cell.
-
-        Parameters
-        ----------
-        residuals : ndarray of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        sums : ndarray of shape (n_cells, n_columns)
-        """
+        """Sum the residuals of the rows, (n_rows, n_columns), in each cell."""
         raise NotImplementedError
 
     def take(self, rows) -> Codes:
@@ -130,15 +87,9 @@ class Codes:
         raise NotImplementedError
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> Codes:
-        """Return the codes of some groups with new numbers for all cells.
+        """Return the codes of some groups with new numbers, within its group, for all cells.
 
-        Parameters
-        ----------
-        groups : ndarray of shape (n_kept,)
-        numbers : ndarray of shape (n_cells,)
-            New number, within its group, of each cell.
-        offsets : ndarray of shape (n_kept + 1,)
-            First new cell of each kept group.
+        `offsets` has the first new cell of each kept group.
         """
         raise NotImplementedError
 
@@ -176,6 +127,10 @@ class Codes:
         """Write the cell of each row in a fern; see `Twins.fern_cells`."""
         raise NotImplementedError
 
+    def write_group(self, group: int, cells: NDArray) -> None:
+        """Write the code of each row in a group."""
+        raise NotImplementedError
+
     # Where numbers of rows and of cells are ---------------------------------------------------
 
     def place(self, array, dtype=None) -> Any:
@@ -195,17 +150,6 @@ class Codes:
 class DenseCodes(Codes):
     """One code per group and row, in memory.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_groups, n_rows)
-        Group-major, so that a pass reads the codes of a group in sequence while
-        its small table or histogram stays in the nearest cache.
-    offsets : ndarray of shape (n_groups + 1,)
-    loops : Twins or Compiled
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> codes = DenseCodes(np.array([[0, 1, 1]], dtype=np.uint8), np.array([0, 2]))
     >>> codes.gather(np.array([[5.0], [7.0]])).ravel()
     array([5., 7., 7.])
@@ -213,8 +157,10 @@ class DenseCodes(Codes):
     array([1, 5])
     """
 
+    # (n_groups, n_rows): group-major, so that a pass reads the codes of a group in sequence while
+    # its small table or histogram stays in the nearest cache
     values: NDArray
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
     loops: Twins = field(default=TWINS, repr=False)
 
     @property
@@ -243,6 +189,9 @@ class DenseCodes(Codes):
     def fern_cells(self, groups, cuts, members, leading, cells) -> None:
         self.loops.fern_cells(self.values, groups, cuts, members, leading, cells)
 
+    def write_group(self, group, cells) -> None:
+        cells[:] = self.values[group]
+
     def bundled(self) -> Codes:
         plan = bundling(self.offsets, self.n_rows)
         if plan is None:
@@ -256,28 +205,15 @@ class DenseCodes(Codes):
 
 @dataclass(frozen=True)
 class SparseCodes(Codes):
-    """Codes of a sparse matrix: only entries outside the cell of zero are stored.
+    """Codes of a sparse matrix: only entries outside the cell of zero are stored."""
 
-    Parameters
-    ----------
-    indptr : ndarray of shape (n_groups + 1,)
-        Entries of group g are at indptr[g] to indptr[g + 1] - 1.
-    rows : ndarray of shape (n_entries,)
-        Row of each entry, increasing within a group.
-    values : ndarray of shape (n_entries,)
-        Code of each entry.
-    zero_codes : ndarray of shape (n_groups,)
-        Code of the value zero in each group, that of every row not stored.
-    offsets : ndarray of shape (n_groups + 1,)
-    n_rows : int
-    loops : Twins or Compiled
-    """
-
+    # (n_groups + 1,): entries of group g are at indptr[g] to indptr[g + 1] - 1
     indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    values: NDArray
+    rows: NDArray[np.int32]  # (n_entries,): row of each entry, increasing within a group
+    values: NDArray  # (n_entries,): code of each entry
+    # (n_groups,): code of the value zero in each group, that of every row not stored
     zero_codes: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
     n_rows: int
     loops: Twins = field(default=TWINS, repr=False)
 
@@ -347,18 +283,10 @@ class SparseCodes(Codes):
 
 @dataclass(frozen=True)
 class BundledCodes(Codes):
-    """Codes of bundles of neighbouring groups, for passes of few columns.
+    """Codes of bundles of neighbouring groups, for passes of few columns."""
 
-    Parameters
-    ----------
-    bundles : Codes
-        One code per bundle and row; the first member is the leading digit.
-    plan : Bundling
-        Which groups are joined.
-    """
-
-    bundles: Any
-    plan: Bundling
+    bundles: Any  # one code per bundle and row; the first member is the leading digit
+    plan: Bundling  # which groups are joined
 
     @property
     def offsets(self) -> NDArray[np.int64]:

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 class Compiled(Twins):
     """The loops over codes in memory, and over rows of X, compiled and threaded.
 
-    Parameters
-    ----------
-    n_threads : int
-        Threads that share the blocks of one operation. The result is the same
-        for any number.
+    The result is the same for any number of threads.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -96,7 +92,8 @@ class Compiled(Twins):
 
     def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         if has_one_weight(weights):
-            counts = self._compare(loops.count_agreement, values, others)
+            ones = np.ones(weights.size, dtype=np.uint16)
+            counts = self._compare(loops.agreement, values, others, ones)
             return (weights[0] if weights.size else 0.0) * counts
         return self._compare(loops.agreement, values, others, weights)
 
@@ -116,20 +113,20 @@ class Compiled(Twins):
 
     def bin(self, X, features, edges) -> NDArray:
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
-        arguments = (*_search(X, features, edges), values)
+        arguments = (X, _search(features, edges), values)
         self.share(X.shape[0], values.size, loops.bin_dense, *arguments)
         return values
 
     def bin_ferns(self, X, ferns: Any) -> NDArray:
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
-        arguments = (X, *stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns), values)
-        self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, *arguments)
+        own = (*stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns))
+        self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, X, own, values)
         return values
 
     def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.empty((X.shape[0], tables.shape[1]))
-        arguments = (*_search(X, features, edges), np.ascontiguousarray(tables), scores)
+        arguments = (X, _search(features, edges), np.ascontiguousarray(tables), scores)
         self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
@@ -224,11 +221,11 @@ class Compiled(Twins):
             other.result()
 
 
-def _search(X, features, edges) -> tuple:
-    """Return the arguments by which a loop finds the cell of a value."""
+def _search(features, edges) -> tuple:
+    """Return that by which a loop finds the cell of a value."""
     guide = edges.guide
     limits = (guide.low, guide.scale, guide.counts, guide.offsets)
-    return (X, features, edges.thresholds, edges.offsets, *limits)
+    return (features, edges.thresholds, edges.offsets, *limits)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -12,6 +12,7 @@ import gc
 import importlib.util
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -40,13 +41,16 @@ _WIDTH = 128
 # Indicators formed at once: enough to fill the device, little enough to fit anywhere.
 _BLOCK_ROWS, _BLOCK_CELLS = 131_072, 4_096
 _SMALLEST_BLOCK = 1_024
-# Look-ups at once.
-_BLOCK_CODES = 64_000_000
+# Look-ups at once, and what one takes with all that is made of it.
+_BLOCK_CODES, _BYTES_OF_A_VALUE = 64_000_000, 32
 # Rows that take up more of the free memory than this are sent again for each pass over them.
 _SHARE_OF_MEMORY = 0.3
-_UPLOAD_BYTES = 256_000_000
+# Copies between here and the device go through so much page-locked memory at a time, at most;
+# more threads copy there no faster.
+_STAGED_BYTES, _STAGING_THREADS = 256_000_000, 8
 # Arrays of models that predict, on devices.
 _kept: dict[tuple[int, str], Any] = {}
+_NO_MEMBERS = np.zeros(1, dtype=bool)
 # Codes of rows that are scored at once.
 _SCORED_CODES = 1_000_000_000
 
@@ -64,12 +68,7 @@ class CellColumns:
 
 
 class Device:
-    """A device of Torch: where numbers go, and how finely products are computed.
-
-    Parameters
-    ----------
-    name : str or torch.device
-    """
+    """A device of Torch: where numbers go, and how finely products are computed."""
 
     def __init__(self, name) -> None:
         self.torch = require("torch", "gpu")
@@ -100,12 +99,8 @@ class Device:
     def repeated(self, run: Callable[[], Tensor], can_record: bool) -> Callable[[], Tensor]:
         """Return a function that does the same, of many small kernels, and faster from now on.
 
-        Parameters
-        ----------
-        run : callable
-            Waits for nothing, and reads and writes the same tensors every time.
-        can_record : bool
-            Else it is returned as it is.
+        `run` waits for nothing, and reads and writes the same tensors every time; else it is not
+        to be recorded, and returned as it is.
         """
         if not can_record:
             return run
@@ -170,55 +165,99 @@ class Device:
     def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> Tensor:
         """Return room for codes; Torch has no wider unsigned integers."""
         kind = self.torch.uint8 if dtype == np.uint8 else self.torch.int32
+        self.check_room(float(n_groups) * n_rows * kind.itemsize, "The codes of the rows")
         return self.torch.empty((n_groups, n_rows), dtype=kind, device=self.device)
 
     def free_memory(self) -> float:
         """Return the free bytes of the device."""
         if self.device.type != "cuda":
             return np.inf
-        return float(self.torch.cuda.mem_get_info(self.device)[0])
+        cuda = self.torch.cuda
+        # What Torch keeps for later is free too.
+        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return float(cuda.mem_get_info(self.device)[0] + kept)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Complain where the device has no room for so many bytes."""
+        free = self.free_memory()
+        if n_bytes > free:
+            raise MemoryError(
+                f"{what} take {n_bytes / 1e9:.3g} GB on the device, which has {free / 1e9:.3g} GB "
+                "left. Use device='cpu', or fewer rows."
+            )
+
+    def at_once(self, most: int, bytes_of_one: int) -> int:
+        """Return how many numbers or rows to work on at once: fewer where memory is short."""
+        return max(int(min(most, _SHARE_OF_MEMORY * self.free_memory() / bytes_of_one)), 1)
 
     def upload(self, X: NDArray) -> Tensor:
         """Copy rows to the device through page-locked memory, which is faster (measured)."""
         torch = self.torch
-        if self.device.type != "cuda" or X.nbytes < _BLOCK_CODES:
+        if not self._is_worth_staging(X):
             return self.place(np.ascontiguousarray(X))
         dtype = torch.from_numpy(X[:1].copy()).dtype
         tensor = torch.empty(X.shape, dtype=dtype, device=self.device)
-        # Page-locked memory takes long to get: no more than an eighth of the rows.
-        n_bytes = min(_UPLOAD_BYTES, X.nbytes // 8)
-        step = max(n_bytes // (X.itemsize * X.shape[1]), 1)
-        buffers = [torch.empty((step, X.shape[1]), dtype=dtype, pin_memory=True) for _ in "ab"]
-        events = [torch.cuda.Event() for _ in buffers]
-        with torch.cuda.device(self.device):
-            for number, rows in enumerate(steps(X.shape[0], step)):
-                buffer, event = buffers[number % 2], events[number % 2]
+        with torch.cuda.device(self.device), ThreadPoolExecutor(_STAGING_THREADS) as pool:
+            for rows, buffer, event in self._staged(tensor):
                 event.synchronize()
-                block = buffer[: rows.stop - rows.start]
-                np.copyto(block.numpy(), X[rows])
-                tensor[rows].copy_(block, non_blocking=True)
+                _copy(pool, buffer.numpy(), X[rows])
+                tensor[rows].copy_(buffer, non_blocking=True)
                 event.record()
             torch.cuda.synchronize()
         return tensor
 
+    def download(self, tensor: Tensor, target: NDArray) -> None:
+        """Copy rows from the device, likewise: one block goes on from there while one arrives."""
+        if not self._is_worth_staging(target):
+            target[:] = to_host(tensor)
+            return
+        with self.torch.cuda.device(self.device), ThreadPoolExecutor(_STAGING_THREADS) as pool:
+            arriving: list[Any] = []
+            for rows, buffer, event in self._staged(tensor):
+                buffer.copy_(tensor[rows], non_blocking=True)
+                event.record()
+                arriving.append((rows, buffer, event))
+                if len(arriving) == 2:
+                    _arrive(pool, target, *arriving.pop(0))
+            for each in arriving:
+                _arrive(pool, target, *each)
+
+    def _is_worth_staging(self, array: NDArray) -> bool:
+        return self.device.type == "cuda" and array.nbytes >= _BLOCK_CODES
+
+    def _staged(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor, Any]]:
+        """Yield blocks of rows, page-locked memory for each in turn, and an event of each."""
+        torch = self.torch
+        # Page-locked memory takes long to get: no more than an eighth of the rows.
+        n_bytes = min(_STAGED_BYTES, tensor.nbytes // 8)
+        step = max(n_bytes // (tensor.itemsize * tensor.shape[1]), 1)
+        shape = (step, tensor.shape[1])
+        buffers = [torch.empty(shape, dtype=tensor.dtype, pin_memory=True) for _ in "ab"]
+        events = [torch.cuda.Event() for _ in buffers]
+        for number, rows in enumerate(steps(len(tensor), step)):
+            yield rows, buffers[number % 2][: rows.stop - rows.start], events[number % 2]
+
+
+def _copy(pool: ThreadPoolExecutor, target: NDArray, source: NDArray) -> None:
+    """Copy rows, a share by each thread."""
+    parts = steps(len(source), -(-len(source) // _STAGING_THREADS))
+    list(pool.map(lambda rows: np.copyto(target[rows], source[rows]), parts))
+
+
+def _arrive(pool: ThreadPoolExecutor, target: NDArray, rows: slice, buffer: Tensor, event) -> None:
+    """Copy a block on that comes from the device."""
+    event.synchronize()
+    _copy(pool, target[rows], buffer.numpy())
+
 
 @dataclass(frozen=True)
 class DeviceCodes(Codes):
-    """Codes on a device, with numbers of rows and cells as tensors there.
+    """Codes on a device, with numbers of rows and cells as tensors there."""
 
-    Parameters
-    ----------
-    values : tensor of shape (n_groups, n_rows)
-    offsets : ndarray of shape (n_groups + 1,)
-    device : Device
-    loops : Twins or Compiled
-        For codes that are collected here.
-    """
-
-    values: Tensor
-    offsets: NDArray[np.int64]
+    values: Tensor  # (n_groups, n_rows)
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
     device: Device
-    loops: Twins = field(default=TWINS, repr=False)
+    loops: Twins = field(default=TWINS, repr=False)  # for codes that are collected here
 
     many_at_once = True
 
@@ -388,16 +427,8 @@ class DeviceCodes(Codes):
 class DeviceRows(Rows):
     """The rows of an array, whose codes are made on a device.
 
-    They are sent there once, or again for each pass over them where memory does not suffice.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    device : Device
-    loops : Twins or Compiled
-        For codes that are collected here.
-    sent : tensor or None
-        The rows on the device, where they are there already.
+    They are sent there once, or again for each pass over them where memory does not suffice;
+    `sent` has those that are there already. Loops are for codes that are collected here.
     """
 
     def __init__(self, X: NDArray, device: Device, loops: Twins = TWINS, sent=None) -> None:
@@ -427,7 +458,8 @@ class DeviceRows(Rows):
 
     def _on_device(self, n_values: int) -> Iterator[tuple[slice, Tensor]]:
         """Yield blocks of rows on the device, with so many values a row to be made of them."""
-        for rows in steps(self.shape[0], _BLOCK_CODES // max(n_values, 1)):
+        n_at_once = self.device.at_once(_BLOCK_CODES, _BYTES_OF_A_VALUE)
+        for rows in steps(self.shape[0], n_at_once // max(n_values, 1)):
             sent = self._sent
             yield rows, self.device.place(self.X[rows]) if sent is None else sent[rows]
 
@@ -505,19 +537,21 @@ class DeviceRows(Rows):
 
     def score_ferns(self, ferns, tables: NDArray) -> NDArray[np.float64]:
         placed, entries = place_ferns(ferns, self.device), self.device.keep(tables)
-        scores = np.zeros((self.shape[0], tables.shape[1]))
+        scores = np.empty((self.shape[0], tables.shape[1]))
         for rows, block in self._on_device(self.shape[1] + tables.shape[1]):
             found = entries.new_zeros((len(block), tables.shape[1]))
             self.device.loops.fern_scores(block, placed, entries, found)
-            scores[rows] = to_host(found)
+            self.device.download(found, scores[rows])
         return scores
 
     def score(self, features, edges, tables) -> NDArray[np.float64]:
         """Return the sum of table entries of each row."""
         placed = self.device.place(tables)
         scores = np.empty((self.shape[0], tables.shape[1]))
-        for rows in steps(self.shape[0], _SCORED_CODES // max(features.size, 1)):
-            scores[rows] = to_host(self.block(rows).bin(features, edges).gather(placed))
+        n_at_once = self.device.at_once(_SCORED_CODES, 1)
+        for rows in steps(self.shape[0], n_at_once // max(features.size, 1)):
+            found = self.block(rows).bin(features, edges).gather(placed)
+            self.device.download(found, scores[rows])
         return scores
 
 
@@ -525,7 +559,9 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
     """Return ferns on a device, where their numbers stay as long as they are here."""
     place = device.place
     depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
-    hashed = depths > n_bits
+    hashed, sets = depths > n_bits, ferns.sets
+    starts = np.full(ferns.features.size, -1) if sets is None else sets.starts
+    members = _NO_MEMBERS if sets is None else sets.members
     return PlacedFerns(
         place(ferns.features.astype(np.int64)),
         place(ferns.thresholds, device.torch.float32),
@@ -535,23 +571,19 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
         place(ferns.n_raw - 1),
         place(ferns.raw_offsets),
         device.keep(ferns.numbers, None if ferns.numbers.itemsize == 1 else device.torch.int32),
+        place(starts),
+        device.keep(members, device.torch.uint8),
         place(ferns.cell_offsets),
+        None if sets is None else place(sets.n_levels),
         depths,
     )
 
 
 def device_for(device: str, n_codes: float, worth_it: float) -> str:
-    """Return where codes are to be: a GPU is for many of them.
+    """Return where codes are to be: a GPU is for many of them, as many as `worth_it`.
 
-    Parameters
-    ----------
-    device : str
-        "auto" is a GPU where there is one.
-    n_codes, worth_it : float
-        Codes, and how many of them are worth a GPU; Torch on the CPU is for trying.
+    "auto" is a GPU where there is one, and Torch on the CPU is for trying.
 
-    Examples
-    --------
     >>> device_for("auto", 1_000, 1_000_000), device_for("torch", 1_000, 1_000_000)
     ('cpu', 'torch')
     """
@@ -563,13 +595,7 @@ def device_for(device: str, n_codes: float, worth_it: float) -> str:
 
 
 def device_of(device: str) -> Device:
-    """Return a device, or say why it cannot be used.
-
-    Parameters
-    ----------
-    device : str
-        "cuda", "cuda:1", ..., or "torch" for Torch on the CPU.
-    """
+    """Return a device ("cuda", "cuda:1", ..., or "torch"), or say why it cannot be used."""
     if device == "torch":
         return Device("cpu")
     if device.split(":")[0] != "cuda":

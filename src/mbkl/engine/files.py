@@ -21,28 +21,9 @@ from mbkl.engine.twins import Twins
 class DiskArray:
     """Codes of shape (n_groups, n_rows) in a file; block after block, each group-major.
 
-    Files are read and written, not mapped: what is in memory is one block, and the next one,
-    which is read meanwhile. The file goes when the object does.
-
-    Parameters
-    ----------
-    folder : Path
-    shape : (n_groups, n_rows)
-    dtype : dtype
-    block_rows : int
-        Rows of a block, all but the last.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     array = DiskArray(Path(folder), (2, 5), np.dtype(np.uint8), block_rows=3)
-    ...     for rows in array.block_slices():
-    ...         array.write(rows, np.full((2, rows.stop - rows.start), rows.start))
-    ...     [block.tolist() for _, block in array.blocks()]
-    [[[0, 0, 0], [0, 0, 0]], [[3, 3], [3, 3]]]
+    Files are read and written, not mapped: what is in memory is one block, and the next one, which
+    is read meanwhile. The file goes when the object does. All blocks but the last have
+    `block_rows` rows.
     """
 
     def __init__(
@@ -112,20 +93,11 @@ class DiskArray:
 
 @dataclass(frozen=True)
 class FileCodes(Codes):
-    """Codes in a file. All operations have the bits of those in memory.
+    """Codes in a file. All operations have the bits of those in memory."""
 
-    Parameters
-    ----------
-    array : DiskArray
-        Of shape (n_groups, n_rows).
-    offsets : ndarray of shape (n_groups + 1,)
-    loops : Twins or Compiled
-        For the codes of one block.
-    """
-
-    array: DiskArray
-    offsets: NDArray[np.int64]
-    loops: Twins
+    array: DiskArray  # of shape (n_groups, n_rows)
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
+    loops: Twins  # for the codes of one block
 
     @property
     def n_rows(self) -> int:
@@ -172,6 +144,10 @@ class FileCodes(Codes):
         for rows, block in self.array.blocks(groups):
             self.loops.fern_cells(block, places, cuts, members, leading[rows], cells[rows])
 
+    def write_group(self, group, cells) -> None:
+        for rows, block in self.array.blocks(np.array([group])):
+            cells[rows] = block[0]
+
     def renumbered(self, groups, numbers, offsets) -> FileCodes:
         def renumber(block: NDArray) -> NDArray:
             return self.loops.renumber(block, self.offsets, groups, numbers)
@@ -203,22 +179,12 @@ class FileCodes(Codes):
 
 @dataclass(frozen=True)
 class FileRows(Rows):
-    """Rows whose codes are made in files.
-
-    Parameters
-    ----------
-    source : Rows
-    loops : Twins or Compiled
-    folder : Path
-        For the files.
-    block_rows : int
-        Rows of a block.
-    """
+    """Rows whose codes are made in files."""
 
     source: Rows
     loops: Twins
-    folder: Path
-    block_rows: int
+    folder: Path  # for the files
+    block_rows: int  # rows of a block
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]

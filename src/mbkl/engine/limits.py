@@ -51,6 +51,8 @@ CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
 FEW_ROWS_GRAM = 4_000
 # The same for losses of numbers that take several steps, and whose cost is searched for.
 FEW_ROWS_OTHER_LOSSES = 1_500
+# That search looks at so many rows: its time grows with their third power.
+ROWS_OF_A_COST = 800
 # A search over maps and costs looks at so many rows: as many as the kernel matrix is fast for.
 ROWS_OF_A_SEARCH = FEW_ROWS_GRAM
 # Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all

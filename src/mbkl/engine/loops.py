@@ -212,18 +212,20 @@ def histogram_sparse(
 
 
 @jit
-def _bin_block(X, feature, first, thresholds, low, scale, guide, values, codes):
-    """OUT codes of rows first, first + 1, ... of one feature: thresholds below each value.
+def _bin_block(X, search, group, first, values, codes):
+    """OUT codes of rows first, first + 1, ... of one group: thresholds below each value.
 
-    NaN is below all thresholds.
+    NaN is below all thresholds. OUT values is room for those of the rows.
     """
-    n_rows = codes.shape[0]
-    for row in range(n_rows):
-        values[row] = X[first + row, feature]
-    if thresholds.shape[0] <= _FEW_THRESHOLDS:
-        _count_below(thresholds, values, codes)
+    features, thresholds, offsets, low, scale, guide, guide_offsets = search
+    for row in range(codes.shape[0]):
+        values[row] = X[first + row, features[group]]
+    own = thresholds[offsets[group] : offsets[group + 1]]
+    if own.shape[0] <= _FEW_THRESHOLDS:
+        _count_below(own, values, codes)
     else:
-        _search_below(thresholds, low, scale, guide, values, codes)
+        own_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
+        _search_below(own, low[group], scale[group], own_guide, values, codes)
 
 
 @jit
@@ -268,9 +270,7 @@ def _search_below(thresholds, low, scale, guide, values, codes):
 
 
 @jit
-def bin_dense(
-    X, features, thresholds, offsets, low, scale, guide, guide_offsets, codes, start, stop
-):
+def bin_dense(X, search, codes, start, stop):
     """OUT codes[:, start:stop]: how many thresholds of its group lie below each value."""
     # A block of rows of a row-major X is read once from memory and then, feature
     # by feature, from the cache.
@@ -278,46 +278,24 @@ def bin_dense(
     block = np.empty(_ROWS_BINNED, dtype=np.int32)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)
-        for group in range(features.shape[0]):
-            _bin_block(
-                X,
-                features[group],
-                first,
-                thresholds[offsets[group] : offsets[group + 1]],
-                low[group],
-                scale[group],
-                guide[guide_offsets[group] : guide_offsets[group + 1]],
-                values[:n_rows],
-                block[:n_rows],
-            )
+        for group in range(search[0].shape[0]):
+            _bin_block(X, search, group, first, values[:n_rows], block[:n_rows])
             target = codes[group, first : first + n_rows]
             for row in range(n_rows):
                 target[row] = block[row]
 
 
 @jit
-def score_dense(
-    X, features, thresholds, offsets, low, scale, guide, guide_offsets, tables, scores, start, stop
-):
+def score_dense(X, search, tables, scores, start, stop):
     """OUT scores[start:stop]: bin_dense and gather in one, without storing codes."""
-    n_columns = tables.shape[1]
+    n_columns, offsets = tables.shape[1], search[2]
     values = np.empty(_ROWS_BINNED, np.float32)
     block = np.empty(_ROWS_BINNED, dtype=np.int32)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)
         scores[first : first + n_rows] = 0.0
-        for group in range(features.shape[0]):
-            _bin_block(
-                X,
-                features[group],
-                first,
-                thresholds[offsets[group] : offsets[group + 1]],
-                low[group],
-                scale[group],
-                guide[guide_offsets[group] : guide_offsets[group + 1]],
-                values[:n_rows],
-                block[:n_rows],
-            )
+        for group in range(search[0].shape[0]):
+            _bin_block(X, search, group, first, values[:n_rows], block[:n_rows])
             # A group has one cell more than thresholds.
             table = tables[offsets[group] + group : offsets[group + 1] + group + 1]
             if n_columns == 1:
@@ -368,22 +346,10 @@ def _level_cells(values, n_levels):
 
 
 @jit
-def bin_ferns(
-    X,
-    features,
-    thresholds,
-    offsets,
-    factors,
-    raw_offsets,
-    numbers,
-    set_starts,
-    members,
-    n_levels,
-    codes,
-    start,
-    stop,
-):
+def bin_ferns(X, ferns, codes, start, stop):
     """OUT codes[:, start:stop]: the cell of each fern that each row falls in."""
+    features, thresholds, offsets, factors, raw_offsets, numbers = ferns[:6]
+    set_starts, members, n_levels = ferns[6:]
     one, zero = np.uint64(1), np.uint64(0)
     same_type = thresholds.astype(np.float32)  # exact
     # A block of rows, feature by feature: comparisons then run along the rows.
@@ -425,17 +391,19 @@ def bin_ferns(
 def agreement(values, others, weights, symmetric, agreement, start, stop):
     """OUT agreement[start:stop]: total weight of the groups in which two rows agree.
 
-    Where both sides are the same rows, only those at or after each row are compared,
-    and the result is written for both.
+    Weights of one in 16 bits count the groups, several times as fast as others add up. Where both
+    sides are the same rows, only those at or after each row are compared, and the result is
+    written for both.
     """
     n_groups, n_others = others.shape
     # A block of either side: its sums stay in the nearest cache while all groups pass.
-    sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED))
+    sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED), weights.dtype)
+    nothing = weights.dtype.type(0)
     for first in range(start, stop, _ROWS_COMPARED):
         last = min(first + _ROWS_COMPARED, stop)
         for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
             end = min(begin + _OTHERS_COMPARED, n_others)
-            sums[:] = 0.0
+            sums[:] = nothing
             for group in range(n_groups):
                 weight = weights[group]
                 codes = others[group, begin:end]
@@ -443,28 +411,8 @@ def agreement(values, others, weights, symmetric, agreement, start, stop):
                     code = values[group, row]
                     line = sums[row - first]
                     for other in range(end - begin):
-                        line[other] += weight if codes[other] == code else 0.0
+                        line[other] += weight if codes[other] == code else nothing
             _write_block(sums, symmetric, agreement, first, last, begin, end)
-
-
-@jit
-def count_agreement(values, others, symmetric, agreement, start, stop):
-    """OUT agreement[start:stop]: number of groups in which two rows agree."""
-    n_groups, n_others = others.shape
-    counts = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED), np.uint16)
-    for first in range(start, stop, _ROWS_COMPARED):
-        last = min(first + _ROWS_COMPARED, stop)
-        for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
-            end = min(begin + _OTHERS_COMPARED, n_others)
-            counts[:] = 0
-            for group in range(n_groups):
-                codes = others[group, begin:end]
-                for row in range(first, last):
-                    code = values[group, row]
-                    line = counts[row - first]
-                    for other in range(end - begin):
-                        line[other] += np.uint16(codes[other] == code)
-            _write_block(counts, symmetric, agreement, first, last, begin, end)
 
 
 @jit

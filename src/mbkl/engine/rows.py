@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,39 +29,22 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Sample:
-    """Different rows of X, each with the weight of all rows equal to it.
+    """Different rows of X, each with the weight of all rows equal to it."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-    n_different : int
-        Number of different rows among which these were drawn.
-    """
-
-    X: NDArray[np.floating]
-    y: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    n_different: int = 0
+    X: NDArray[np.floating]  # (n_rows, n_features)
+    y: NDArray[np.intp]  # (n_rows,)
+    weights: NDArray[np.float64]  # (n_rows,)
+    n_different: int = 0  # number of different rows among which these were drawn
 
 
 def copies_of(keys: Sequence[Hashable], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how many samples each of the merged rows stands for, as far as can be told.
 
     A weight may be a number of equal samples, or how much a single one matters. Where rows of
-    several classes are equal in everything else, samples repeat: their weights are numbers of
-    samples where they are whole, and otherwise the lightest is one. All other rows count for one.
+    several classes are equal in everything else, and so have the same key, samples repeat: their
+    weights are numbers of samples where they are whole, and otherwise the lightest is one. All
+    other rows count for one.
 
-    Parameters
-    ----------
-    keys : list
-        The same for rows that differ in their class only.
-    weights : ndarray of shape (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> copies_of(["a", "a", "b"], np.array([4.0, 6.0, 9.0])).tolist()
     [2.0, 3.0, 1.0]
     """
@@ -74,25 +57,13 @@ def copies_of(keys: Sequence[Hashable], weights: NDArray[np.float64]) -> NDArray
 
 
 class Rows:
-    """Rows that are read from the first to the last, block by block.
-
-    Attributes
-    ----------
-    shape : (n_rows, n_features)
-    dtype : dtype
-    loops : Twins or Compiled
-        What computes their codes.
-    in_files : bool
-        Whether they may be more than memory holds.
-    reads_blocks : bool
-        Whether they can be read block by block.
-    """
+    """Rows that are read from the first to the last, block by block."""
 
     shape: tuple[int, int]
     dtype: np.dtype
-    loops: Twins
-    in_files = False
-    reads_blocks = True
+    loops: Twins  # what computes their codes
+    in_files = False  # whether they may be more than memory holds
+    reads_blocks = True  # whether they can be read block by block
 
     @property
     def bytes_to_copy(self) -> int:
@@ -103,7 +74,7 @@ class Rows:
         """Yield all rows in order, `step` at a time, with their numbers."""
         raise NotImplementedError
 
-    def in_memory(self) -> ArrayRows | SparseRows:
+    def in_memory(self) -> MatrixRows:
         """Return the same rows as an array."""
         return ArrayRows(self.take(np.arange(self.shape[0])))
 
@@ -114,9 +85,6 @@ class Rows:
     def take(self, rows: NDArray[np.intp]) -> NDArray:
         """Return some rows as an array, in the given order.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> SomeRows(ArrayRows(np.arange(4)[:, None]), np.arange(4)).take(np.array([3, 1])).ravel()
         array([3, 1])
         """
@@ -143,23 +111,11 @@ class Rows:
         return told_apart(self.keys(y, seed), weights)
 
     def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
-        """Draw rows by a hash of their values, and merge equal ones of the same class.
+        """Draw up to `n_rows` rows by a hash of their values, equal ones of one class merged.
 
-        Neither the order of the rows nor the format of X has any influence, and a row of
-        weight two is the same as two rows.
+        Neither the order of the rows nor the format of X has any influence, and a row of weight
+        two is the same as two rows. None for y means that the class does not matter.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,) or None
-            Class of each row; None if it does not matter.
-        weights : ndarray of shape (n_rows,)
-        n_rows : int
-            Largest number of different rows.
-        seed : int
-
-        Examples
-        --------
-        >>> import numpy as np
         >>> rows, y = ArrayRows(np.array([[1.0], [1.0], [2.0]])), np.array([0, 0, 1])
         >>> sorted(rows.sample(y, np.ones(3), 10, seed=0).weights.tolist())
         [1.0, 2.0]
@@ -179,15 +135,7 @@ class Rows:
         return sample.X, sample.weights
 
     def bin(self, features: NDArray[np.intp], edges: Any) -> Codes:
-        """Return the codes of some columns.
-
-        Parameters
-        ----------
-        features : ndarray of shape (n_groups,)
-            Column of each group.
-        edges : BinEdges
-            Thresholds of each group; NaN is below all of them.
-        """
+        """Return the codes of some columns, by the thresholds of each; NaN is below all of them."""
         raise NotImplementedError
 
     def bin_ferns(self, ferns: Any) -> Codes:
@@ -210,16 +158,10 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class ArrayRows(Rows):
-    """The rows of an array in memory.
+class MatrixRows(Rows):
+    """The rows of a matrix in memory."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    loops : Twins or Compiled
-    """
-
-    X: NDArray
+    X: Any  # (n_rows, n_features)
     loops: Twins = TWINS
 
     bytes_to_copy = 0
@@ -232,23 +174,26 @@ class ArrayRows(Rows):
     def dtype(self) -> np.dtype:  # type: ignore[override]
         return self.X.dtype
 
-    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        for rows in steps(self.X.shape[0], step):
-            yield rows, self.X[rows]
-
-    def block(self, rows: slice) -> ArrayRows:
-        """Return some rows next to each other."""
+    def block(self, rows: slice) -> Self:
         return replace(self, X=self.X[rows])
 
     def with_columns(self, X: NDArray) -> ArrayRows:
         """Return rows of other columns, at the same place."""
-        return replace(self, X=X)
+        return ArrayRows(X, self.loops)
 
-    def in_memory(self) -> ArrayRows:
+    def in_memory(self) -> Self:
         return self
 
-    def some(self, rows: NDArray[np.intp]) -> ArrayRows:
+    def some(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, X=self.X[rows])
+
+
+class ArrayRows(MatrixRows):
+    """The rows of an array in memory."""
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows in steps(self.X.shape[0], step):
+            yield rows, self.X[rows]
 
     def take(self, rows: NDArray[np.intp]) -> NDArray:
         return self.X[rows]
@@ -268,43 +213,10 @@ class ArrayRows(Rows):
         return self.loops.score(self.X, features, edges, tables)
 
 
-@dataclass(frozen=True)
-class SparseRows(Rows):
-    """The rows of a sparse matrix; the zeros between its entries are never formed.
+class SparseRows(MatrixRows):
+    """The rows of a sparse matrix, CSR or CSC; the zeros between its entries are never formed."""
 
-    Parameters
-    ----------
-    X : sparse matrix of shape (n_rows, n_features), CSR or CSC
-    loops : Twins or Compiled
-    """
-
-    X: Any
-    loops: Twins = TWINS
-
-    bytes_to_copy = 0
     reads_blocks = False
-
-    @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.X.shape
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        return self.X.dtype
-
-    def block(self, rows: slice) -> SparseRows:
-        """Return some rows next to each other."""
-        return replace(self, X=self.X[rows])
-
-    def with_columns(self, X: NDArray) -> ArrayRows:
-        """Return rows of other columns, at the same place."""
-        return ArrayRows(X, self.loops)
-
-    def in_memory(self) -> SparseRows:
-        return self
-
-    def some(self, rows: NDArray[np.intp]) -> SparseRows:
-        return replace(self, X=self.X[rows])
 
     def take(self, rows: NDArray[np.intp]) -> NDArray:
         return self.X[rows].toarray()
@@ -371,17 +283,8 @@ class SparseRows(Rows):
 
 
 class SomeRows(Rows):
-    """Some of the rows of others, picked where they are read.
+    """Some of the rows of others, in increasing order, picked where they are read.
 
-    Parameters
-    ----------
-    whole : Rows
-    rows : ndarray of shape (n_rows,)
-        Increasing.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> part = SomeRows(ArrayRows(np.arange(10).reshape(5, 2)), np.array([1, 4]))
     >>> [block.tolist() for _, block in part.blocks(5)]
     [[[2, 3], [8, 9]]]
@@ -405,13 +308,6 @@ class SomeRows(Rows):
 class FloatRows(Rows):
     """An array of integers, or of other numbers, turned to floating point where it is read.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> [block.dtype for _, block in FloatRows(np.ones((3, 1), np.uint8)).blocks(3)]
     [dtype('float32')]
     """
@@ -429,13 +325,7 @@ class FloatRows(Rows):
 
 
 class BlockRows(Rows):
-    """Rows that another object reads: it has `shape`, `dtype` and `blocks(step)`.
-
-    Parameters
-    ----------
-    source : object
-        Such as `mbkl.parquet.ParquetRows`.
-    """
+    """Rows that another object reads, which has `shape`, `dtype` and `blocks(step)`."""
 
     in_files = True
 
@@ -456,14 +346,7 @@ def as_rows(X) -> Rows:
 
 
 def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
-    """Return numbers of rows that are as good as random, in order; all where they are few.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> first_by_hash(np.eye(3), np.arange(3), 5, seed=0)
-    array([0, 1, 2])
-    """
+    """Return numbers of rows that are as good as random, in order; all where they are few."""
     if X.shape[0] <= n_rows:
         return np.arange(X.shape[0])
     keys = as_rows(X).keys(y, seed)
@@ -511,9 +394,6 @@ def without_duplicates(X):
 def blocks_of(pieces: Iterable[NDArray], step: int) -> Iterator[tuple[slice, NDArray]]:
     """Cut pieces of any lengths anew, into blocks of `step` rows.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> pieces = [np.zeros((2, 1)), np.zeros((5, 1))]
     >>> [rows for rows, _ in blocks_of(pieces, 3)]
     [slice(0, 3, None), slice(3, 6, None), slice(6, 7, None)]
@@ -533,8 +413,6 @@ def blocks_of(pieces: Iterable[NDArray], step: int) -> Iterator[tuple[slice, NDA
 def steps(length: int, step: int) -> Iterator[slice]:
     """Yield slices that cover a range.
 
-    Examples
-    --------
     >>> list(steps(5, 3))
     [slice(0, 3, None), slice(3, 5, None)]
     """
@@ -543,25 +421,12 @@ def steps(length: int, step: int) -> Iterator[slice]:
 
 
 def rows_at_once(n_features: int) -> int:
-    """Return how many rows of a file to read at a time: a few megabytes.
-
-    Examples
-    --------
-    >>> rows_at_once(10), rows_at_once(10_000_000)
-    (100000, 1)
-    """
+    """Return how many rows of a file to read at a time: a few megabytes."""
     return max(1, _VALUES_AT_ONCE // max(n_features, 1))
 
 
 def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bool(scramble(np.array([1], dtype=np.uint64))[0] > 2**32)
-    True
-    """
+    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
     with np.errstate(over="ignore"):
         mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -22,8 +22,6 @@ _NAN_BITS = 0x7FC00000
 def signed(number: int) -> int:
     """Return the signed number with the same 64 bits.
 
-    Examples
-    --------
     >>> signed(2**64 - 1), signed(2**64 + 5)
     (-1, 5)
     """

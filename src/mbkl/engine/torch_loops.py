@@ -46,6 +46,12 @@ class PlacedFerns(NamedTuple):
     factors, shifts, masks : tensor of shape (n_ferns,)
         An outcome counts as ((outcome * factor) >> shift) & mask.
     numbers : tensor
+    set_starts : tensor of shape (n_stumps,)
+        Where in the members the set of a stump begins; -1 for one with a threshold.
+    members : tensor
+        See `LevelSets`.
+    n_levels : tensor of shape (n_features,) or None
+        None where no stump has a set.
     depths : ndarray of shape (n_ferns,)
         Here.
     """
@@ -58,18 +64,23 @@ class PlacedFerns(NamedTuple):
     masks: Tensor
     raw_offsets: Tensor
     numbers: Tensor
+    set_starts: Tensor
+    members: Tensor
     cell_offsets: Tensor
+    n_levels: Tensor | None
     depths: NDArray[np.int64]
 
 
-def fern_sums(values, stumps, leading, packed, cells) -> Tensor:
+def fern_sums(values, stumps, members, leading, packed, cells) -> Tensor:
     """Write the cell of each row in a fern; return the sums of residuals in the cells.
 
     Parameters
     ----------
     values : tensor of shape (n_groups, n_rows)
     stumps : tensor of shape (2, depth)
-        Groups, and the last codes on their left sides.
+        Groups, and the last codes on their left sides; -1 for those that ask about a set.
+    members : tensor of shape (depth, 256) or None
+        Which codes are in the set of each stump that has one.
     leading : tensor of shape (n_rows,)
         First digit of the cell.
     packed : tensor of shape (n_rows, n_columns)
@@ -81,15 +92,20 @@ def fern_sums(values, stumps, leading, packed, cells) -> Tensor:
     sums : tensor of shape (2^(depth + 1), n_columns, 2)
     """
     cells.copy_(leading)
-    for group, cut in zip(*stumps.tolist(), strict=True):
-        cells.mul_(2).add_(values[group] > cut)
+    for level, (group, cut) in enumerate(zip(*stumps.tolist(), strict=True)):
+        codes = values[group]
+        cells.mul_(2).add_(codes > cut if cut >= 0 else members[level][codes.int()])
+    return cell_sums(cells, packed, 2 << stumps.shape[1])
+
+
+def cell_sums(cells, packed, n_cells: int) -> Tensor:
+    """Return the sums of residuals in cells, (n_cells, n_columns, 2)."""
     both = require("torch", "gpu").stack([packed >> 16, packed & 0xFFFF], dim=2).long()
-    sums = both.new_zeros((2 << stumps.shape[1], *both.shape[1:]))
-    return sums.index_add_(0, cells, both)
+    return both.new_zeros((n_cells, *both.shape[1:])).index_add_(0, cells, both)
 
 
-def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float) -> Tensor:
-    """Return what a cut above each bin of each feature would collect in all cells.
+def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
+    """Return the sums of residuals by feature, cell and bin.
 
     Parameters
     ----------
@@ -99,6 +115,30 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float)
     residuals : tensor of shape (n_rows, n_columns)
         Gradients above, curvatures below, in 64 bits.
     bins : Bins
+
+    Returns
+    -------
+    sums : tensor of shape (n_asked, n_cells, width, n_columns)
+    """
+    torch = require("torch", "gpu")
+    n_columns = residuals.shape[1]
+    asked, _, _, shifts, moves = bins.numbers
+    places = (codes[asked].int() + moves[:, None]) >> shifts[:, None]
+    number = torch.arange(len(places), device=codes.device)[:, None]
+    places = (number * n_cells + cells) * bins.width + places
+    sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
+    spread = residuals.expand(len(places), -1, -1).reshape(-1, n_columns)
+    sums.index_add_(0, places.reshape(-1), spread)
+    return sums.view(len(places), n_cells, bins.width, n_columns)
+
+
+def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float) -> Tensor:
+    """Return what a cut above each bin of each feature would collect in all cells.
+
+    Parameters
+    ----------
+    codes, cells, n_cells, residuals, bins
+        See `level_sums`.
     ridge : float
         Added to the curvature of each side.
 
@@ -110,17 +150,12 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float)
     """
     torch = require("torch", "gpu")
     n_rows, n_columns = residuals.shape
-    asked, _, lengths, shifts, moves = bins.numbers
-    gains = residuals.new_full((len(asked), bins.width), -1.0, dtype=torch.float64)
+    lengths = bins.numbers[2]
+    gains = residuals.new_full((len(lengths), bins.width), -1.0, dtype=torch.float64)
     size = max(n_cells * bins.width, n_rows) * n_columns
-    for part in steps(len(asked), max(_AT_ONCE // size, 1)):
-        places = (codes[asked[part]].int() + moves[part, None]) >> shifts[part, None]
-        number = torch.arange(len(places), device=codes.device)[:, None]
-        places = (number * n_cells + cells) * bins.width + places
-        sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
-        spread = residuals.expand(len(places), -1, -1).reshape(-1, n_columns)
-        sums.index_add_(0, places.reshape(-1), spread)
-        left = sums.view(len(places), n_cells, bins.width, n_columns).cumsum(dim=2)
+    for part in steps(len(lengths), max(_AT_ONCE // size, 1)):
+        own = Bins(bins.numbers[:, part], bins.width)
+        left = level_sums(codes, cells, n_cells, residuals, own).cumsum(dim=2)
         found = _collected(left, ridge) + _collected(left[:, :, -1:] - left, ridge)
         inside = torch.arange(bins.width, device=codes.device) < lengths[part, None]
         gains[part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
@@ -225,7 +260,7 @@ def fern_scores(X, ferns: PlacedFerns, tables, scores) -> None:
 def _numbers(X, ferns: PlacedFerns) -> Tensor:
     """Return the number of the cell of each row in each fern, (n_rows, n_ferns)."""
     torch = require("torch", "gpu")
-    X = X.float()
+    columns = columns_of(X, ferns.n_levels)
     # The deepest first: those that have a level more are always the first ones.
     order = np.argsort(-ferns.depths, kind="stable")
     by_depth = torch.as_tensor(order, device=X.device)
@@ -233,10 +268,28 @@ def _numbers(X, ferns: PlacedFerns) -> Tensor:
     outcome = torch.zeros((len(X), order.size), dtype=torch.int64, device=X.device)
     for level in range(int(ferns.depths.max(initial=0))):
         own = stumps[: int((ferns.depths > level).sum())] + level
-        yes = X[:, ferns.features[own]] > ferns.thresholds[own]
+        values, starts = columns[ferns.features[own]].t(), ferns.set_starts[own]
+        yes = values > ferns.thresholds[own]
+        if ferns.n_levels is not None:
+            places = torch.where(starts >= 0, starts + values.nan_to_num().long(), 0)
+            yes = torch.where(starts >= 0, ferns.members[places].bool(), yes)
         outcome[:, : own.numel()].mul_(2).add_(yes)
     # Products of 64-bit integers wrap around alike, signed or not.
     found = torch.empty_like(outcome)
     found[:, by_depth] = outcome
     found.mul_(ferns.factors)
     return ferns.numbers[((found >> ferns.shifts) & ferns.masks) + ferns.raw_offsets[:-1]]
+
+
+def columns_of(X, n_levels) -> Tensor:
+    """Return the columns of rows in single precision, (n_features, n_rows).
+
+    Level numbers of categories become the numbers of their cells, see `level_cells`.
+    """
+    torch = require("torch", "gpu")
+    columns = X.t().float().contiguous()
+    if n_levels is None:
+        return columns
+    most = n_levels[:, None]
+    cells = columns.clamp(min=0).minimum(most).floor() + 1
+    return torch.where(most > 0, cells.masked_fill_(columns.isnan(), 0), columns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from mbkl.engine.torch_loops import running_sums
+from mbkl.engine.torch_loops import columns_of, running_sums
 from mbkl.extras import require
 
 torch = require("torch", "gpu")
@@ -76,8 +76,9 @@ def indicators(codes, groups, numbers):
 
 @triton.jit(do_not_specialize=["first", "n_rows", "depth", "size"])
 def _fern_sums(
-    values, stumps, leading, packed, cells, sums, first, n_rows, stride, depth, size,
+    values, stumps, members, leading, packed, cells, sums, first, n_rows, stride, depth, size,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PART: tl.constexpr,
+    HAS_SETS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     part = (tl.program_id(0) * BLOCK) // PART
@@ -88,7 +89,11 @@ def _fern_sums(
         group = tl.load(stumps + level).to(tl.int64)
         cut = tl.load(stumps + depth + level)
         code = tl.load(values + group * stride + row, mask=inside, other=0).to(tl.int32)
-        cell = 2 * cell + (code > cut).to(tl.int64)
+        yes = code > cut
+        if HAS_SETS:
+            member = tl.load(members + level * 256 + code, mask=inside, other=0)
+            yes = tl.where(cut < 0, member != 0, yes)
+        cell = 2 * cell + yes.to(tl.int64)
     tl.store(cells + row, cell.to(tl.int32), mask=inside)
     column = tl.arange(0, WIDTH)[None, :]
     mask = inside[:, None] & (column < COLUMNS)
@@ -98,7 +103,7 @@ def _fern_sums(
     tl.atomic_add(sums + place, both, mask=mask, sem="relaxed")
 
 
-def fern_sums(values, stumps, leading, packed, cells):
+def fern_sums(values, stumps, members, leading, packed, cells):
     """See `torch_loops.fern_sums`: cells and sums in one pass."""
     n_rows, n_columns = packed.shape
     depth, width = stumps.shape[1], _power_of_two(n_columns)
@@ -112,8 +117,9 @@ def fern_sums(values, stumps, leading, packed, cells):
             n_parts = triton.cdiv(last - first, _ROWS_OF_A_PART)
             sums = total.new_zeros((n_parts, size))
             _fern_sums[(triton.cdiv(last - first, block),)](
-                values, stumps, leading, packed, cells, sums, first, last, values.stride(0),
-                depth, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block, PART=_ROWS_OF_A_PART,
+                values, stumps, leading if members is None else members, leading, packed, cells,
+                sums, first, last, values.stride(0), depth, size, COLUMNS=n_columns, WIDTH=width,
+                BLOCK=block, PART=_ROWS_OF_A_PART, HAS_SETS=members is not None,
             )  # fmt: skip
             total[:, 0] += (sums >> 32).sum(dim=0)
             total[:, 1] += (sums & 0xFFFFFFFF).sum(dim=0)
@@ -176,14 +182,10 @@ def _level_gains(
     tl.store(gains + row * width + bin, gain, mask=bin < width)
 
 
-def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
-    """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
+def _copied_sums(codes, cells, n_cells: int, residuals, bins):
+    """Return parts of the sums of `torch_loops.level_sums`, flat: (n_copies, size)."""
     n_rows, n_columns = residuals.shape
     n_features, width = bins.numbers.shape[1], _power_of_two(n_columns)
-    n_bins = _power_of_two(bins.width)
-    n_together = max(_TILE // (n_bins * width), 1)
-    n_blocks = triton.cdiv(n_cells, n_together)
-    gains = ridge.new_empty((n_blocks, n_features, bins.width))
     # Programs that add to the same few sums would wait for each other.
     size = n_features * n_cells * bins.width * n_columns
     n_copies = min(max(_COPIED_SUMS // max(size, 1), 1), _MOST_COPIES)
@@ -194,8 +196,26 @@ def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
             codes, cells, residuals, bins.numbers, sums, n_rows, codes.stride(0),
             n_cells, bins.width, n_copies, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip
+    return sums
+
+
+def level_sums(codes, cells, n_cells: int, residuals, bins):
+    """See `torch_loops.level_sums`."""
+    sums = _copied_sums(codes, cells, n_cells, residuals, bins).sum(dim=0)
+    return sums.view(bins.numbers.shape[1], n_cells, bins.width, -1)
+
+
+def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
+    """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
+    n_columns, n_features = residuals.shape[1], bins.numbers.shape[1]
+    width, n_bins = _power_of_two(n_columns), _power_of_two(bins.width)
+    n_together = max(_TILE // (n_bins * width), 1)
+    n_blocks = triton.cdiv(n_cells, n_together)
+    gains = ridge.new_empty((n_blocks, n_features, bins.width))
+    sums = _copied_sums(codes, cells, n_cells, residuals, bins)
+    with _on(codes):
         _level_gains[(n_features, n_blocks)](
-            sums, bins.numbers, ridge, gains, n_cells, bins.width, n_copies, size,
+            sums, bins.numbers, ridge, gains, n_cells, bins.width, *sums.shape,
             COLUMNS=n_columns, WIDTH=width, BINS=n_bins, CELLS=n_together,
         )  # fmt: skip
     return gains.sum(dim=0) if n_blocks > 1 else gains[0]
@@ -291,13 +311,19 @@ def newton_steps(sums, units, ridge: float):
 
 @triton.jit
 def _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
-          fern, row, inside, stride):  # fmt: skip
+          set_starts, members, fern, row, inside, stride, HAS_SETS: tl.constexpr):  # fmt: skip
     """Return the number of the cell of each row in one fern."""
     outcome = tl.zeros_like(row)
     for stump in range(tl.load(offsets + fern), tl.load(offsets + fern + 1)):
         feature = tl.load(features + stump)
         value = tl.load(X + feature * stride + row, mask=inside, other=0.0)
-        outcome = 2 * outcome + (value > tl.load(thresholds + stump)).to(tl.int64)
+        yes = value > tl.load(thresholds + stump)
+        if HAS_SETS:
+            first = tl.load(set_starts + stump)
+            own = tl.where(first < 0, 0.0, value).to(tl.int64)
+            member = tl.load(members + tl.maximum(first, 0) + own, mask=inside, other=0)
+            yes = tl.where(first < 0, yes, member != 0)
+        outcome = 2 * outcome + yes.to(tl.int64)
     outcome = (outcome * tl.load(factors + fern)) >> tl.load(shifts + fern)
     outcome = outcome & tl.load(masks + fern)
     place = numbers + tl.load(raw_offsets + fern) + outcome
@@ -306,14 +332,14 @@ def _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
 
 @triton.jit(do_not_specialize=["n_rows"])
 def _fern_codes(
-    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
-    values, n_rows, stride, stride_of_values, BLOCK: tl.constexpr,
+    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers, set_starts,
+    members, values, n_rows, stride, stride_of_values, BLOCK: tl.constexpr, HAS_SETS: tl.constexpr,
 ):  # fmt: skip
     fern = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
     number = _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
-                   numbers, fern, row, inside, stride)  # fmt: skip
+                   numbers, set_starts, members, fern, row, inside, stride, HAS_SETS)  # fmt: skip
     tl.store(
         values + fern * stride_of_values + row, number.to(values.dtype.element_ty), mask=inside
     )
@@ -321,9 +347,9 @@ def _fern_codes(
 
 @triton.jit(do_not_specialize=["n_rows", "n_ferns", "n_columns"])
 def _fern_scores(
-    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers,
-    cell_offsets, tables, scores, n_rows, stride, n_ferns, n_columns,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    X, features, thresholds, offsets, factors, shifts, masks, raw_offsets, numbers, set_starts,
+    members, cell_offsets, tables, scores, n_rows, stride, n_ferns, n_columns,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, HAS_SETS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
@@ -333,7 +359,8 @@ def _fern_scores(
     total = tl.load(target, mask=mask, other=0.0)
     for fern in range(n_ferns):
         number = _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
-                       numbers, fern, row, inside, stride)  # fmt: skip
+                       numbers, set_starts, members, fern, row, inside, stride,
+                       HAS_SETS)  # fmt: skip
         cell = number + tl.load(cell_offsets + fern)
         total += tl.load(tables + cell[:, None] * n_columns + column, mask=mask, other=0.0)
     tl.store(target, total, mask=mask)
@@ -341,21 +368,23 @@ def _fern_scores(
 
 def fern_codes(X, ferns, values) -> None:
     """See `torch_loops.fern_codes`."""
-    columns = X.t().float().contiguous()
+    columns = columns_of(X, ferns.n_levels)
     with _on(X):
         _fern_codes[(triton.cdiv(len(X), 256), len(values))](
-            columns, *ferns[:8], values, len(X), columns.stride(0), values.stride(0), BLOCK=256
-        )
+            columns, *ferns[:10], values, len(X), columns.stride(0), values.stride(0), BLOCK=256,
+            HAS_SETS=ferns.n_levels is not None,
+        )  # fmt: skip
 
 
 def fern_scores(X, ferns, tables, scores) -> None:
     """See `torch_loops.fern_scores`; in the order of the ferns, as on the CPU."""
-    columns = X.t().float().contiguous()
+    columns = columns_of(X, ferns.n_levels)
     n_columns = tables.shape[1]
     width = min(_power_of_two(n_columns), _MOST_COLUMNS)
     block = max(256 // width, 16)
     with _on(X):
         _fern_scores[(triton.cdiv(len(X), block), triton.cdiv(n_columns, width))](
-            columns, *ferns[:8], ferns.cell_offsets, tables, scores, len(X), columns.stride(0),
+            columns, *ferns[:11], tables, scores, len(X), columns.stride(0),
             ferns.factors.numel(), n_columns, WIDTH=width, BLOCK=block,
+            HAS_SETS=ferns.n_levels is not None,
         )  # fmt: skip

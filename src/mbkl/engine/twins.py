@@ -94,17 +94,7 @@ class Twins:
         return renumbered
 
     def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the total weight of the groups in which two rows share the cell.
-
-        Parameters
-        ----------
-        values, others : ndarray of shape (n_groups, n_rows) and (n_groups, n_others)
-        weights : ndarray of shape (n_groups,)
-
-        Returns
-        -------
-        agreement : ndarray of shape (n_rows, n_others)
-        """
+        """Return the total weight of the groups in which two rows share the cell."""
         same = has_one_weight(weights)
         agreement = np.zeros((values.shape[1], others.shape[1]))
         for own, other, weight in zip(values, others, weights, strict=True):
@@ -116,16 +106,7 @@ class Twins:
     def city_block(
         self, positions: NDArray[np.float64], others: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the sum over the groups of how far apart two rows are.
-
-        Parameters
-        ----------
-        positions, others : ndarray of shape (n_groups, n_rows) and (n_groups, n_others)
-
-        Returns
-        -------
-        distance : ndarray of shape (n_rows, n_others)
-        """
+        """Return the sum over the groups of how far apart two rows are."""
         distance = np.zeros((positions.shape[1], others.shape[1]))
         for line, other in zip(positions, others, strict=True):
             distance += np.abs(line[:, None] - other)
@@ -134,19 +115,7 @@ class Twins:
     # Rows of X --------------------------------------------------------------------------------
 
     def bin(self, X, features, edges) -> NDArray:
-        """Return the code of each value of some columns of a dense X.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        features : ndarray of shape (n_groups,)
-            Column of each group.
-        edges : BinEdges
-
-        Returns
-        -------
-        values : ndarray of shape (n_groups, n_rows)
-        """
+        """Return the code of each value of some columns of a dense X, (n_groups, n_rows)."""
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
         if X.shape[0] < FEW_ROWS_TO_BIN and features.size:
             # Few rows: all comparisons at once. NaN is greater than nothing.
@@ -162,17 +131,7 @@ class Twins:
         return values
 
     def bin_ferns(self, X, ferns: Any) -> NDArray:
-        """Return the cell of each row of a dense X in each fern.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        ferns : FernMaps
-
-        Returns
-        -------
-        values : ndarray of shape (n_ferns, n_rows)
-        """
+        """Return the cell of each row of a dense X in each fern, (n_ferns, n_rows)."""
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         if not ferns.n_maps:
             return values
@@ -220,16 +179,8 @@ class Twins:
     def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
         """Write the cell of each row: a leading digit, then the answers to its stumps.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_groups, n_rows)
-        features, cuts : ndarray of shape (depth,)
-            Group of each stump, and the last code on its left side; -1 for one that asks
-            whether the code is in a set.
-        members : ndarray of shape (depth, 256)
-            Which codes are in the set of each stump that has one.
-        leading : ndarray of shape (n_rows,)
-        cells : ndarray of shape (n_rows,)
+        A stump has a feature and a cut, the last code on its left side; or -1, where it asks
+        whether the code is one of its `members`, of shape (depth, 256).
         """
         found = leading.astype(np.int64)
         for feature, cut, own in zip(features, cuts, members, strict=True):
@@ -238,16 +189,7 @@ class Twins:
         cells[:] = found
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
-        """Write gradients and curvatures times weights, rounded and packed in 32 bits.
-
-        Parameters
-        ----------
-        gradient, curvature : ndarray of shape (n_rows, n_columns)
-        weights : ndarray of shape (n_rows,)
-        units : (float32, float32)
-            Steps of one, of gradients and curvatures.
-        packed : ndarray of shape (n_rows, n_columns)
-        """
+        """Write gradients and curvatures times weights, rounded to units and packed in 32 bits."""
         g = np.rint(gradient * weights[:, None] * units[0]).clip(-MOST_PACKED, MOST_PACKED)
         h = np.minimum(np.rint(curvature * weights[:, None] * units[1]), MOST_PACKED)
         packed[:] = (g.astype(np.int32) << 16) + h.astype(np.int32)
@@ -269,6 +211,9 @@ class Twins:
     ) -> NDArray[np.float64]:
         """Return what a cut above each code of each feature would collect in all cells.
 
+        That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides,
+        of shape (n_features, 256); -1 where there is no such code.
+
         Parameters
         ----------
         codes : ndarray of shape (n_features, n_rows)
@@ -280,14 +225,6 @@ class Twins:
             Where in that order each cell begins.
         n_codes, shifts, moves : ndarray of shape (n_features,)
             Codes in use; a code counts as (code + move) >> shift.
-        ridge : float
-            Added to the curvature of each side.
-
-        Returns
-        -------
-        gains : ndarray of shape (n_features, 256)
-            Sum over cells and columns of gradient^2 / curvature on both sides; -1 where there
-            is no such code.
         """
         gains = np.full((len(codes), 256), -1.0)
         for feature, own in enumerate(codes):
@@ -337,9 +274,6 @@ def score_of_zero(zero_cells: NDArray, tables: NDArray[np.float64]) -> NDArray[n
 def as_float32(values: NDArray) -> NDArray[np.float64]:
     """Round values as they are compared with thresholds: as float32, whatever they are.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> as_float32(np.array([1.0, 1.0 + 1e-12])).tolist()
     [1.0, 1.0]
     """
@@ -350,9 +284,6 @@ def as_float32(values: NDArray) -> NDArray[np.float64]:
 def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
     """Return the cells of level numbers: 0 where one is missing, the last where it is new.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> level_cells(np.array([np.nan, 0.0, 1.0, 2.0, 9.0]), 2)
     array([0, 1, 2, 3, 3])
     """

@@ -4,8 +4,7 @@ from mbkl.explain.columns import column_importances
 from mbkl.explain.global_explanation import FeatureGroup, GlobalExplanation, explain_global
 from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.local_explanation import LocalExplanation, explain_local
-from mbkl.explain.number_quality import number_figures
-from mbkl.explain.quality import Curves, probability_figures, quality_curves
+from mbkl.explain.quality import Curves, number_figures, probability_figures, quality_curves
 from mbkl.explain.shapes import FeatureShape
 
 __all__ = [

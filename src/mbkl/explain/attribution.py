@@ -20,19 +20,16 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.codes import DenseCodes
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_shares import fern_shares
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    codes_of,
-    families,
-    one_blas_thread,
-)
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps, MapSet
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -43,17 +40,12 @@ _ROWS_AT_ONCE = 10_000
 def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) -> Array:
     """Return what each feature adds, of shape (n_rows, n_features, n_columns).
 
-    Parameters
-    ----------
-    predictor : TablePredictor
-    X : ndarray of shape (n_rows, n_features)
-    background : ndarray of shape (n_background, n_features)
-        Rows that stand for the absence of features.
+    The rows of the background stand for the absence of features.
     """
     # By feature first: a fern adds to whole rows of a few features.
     total = np.zeros((X.shape[1], X.shape[0], predictor.intercept.size))
     with one_blas_thread():
-        for maps, tables in families(predictor):
+        for maps, tables in predictor.families:
             _add_contributions(maps, total, tables, X, background)
     return np.ascontiguousarray(total.transpose(1, 0, 2))
 
@@ -102,6 +94,11 @@ def entries_of(maps: Maps, tables: Array, X: NDArray) -> Array:
     """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
     codes = codes_of(maps, X)
     return tables[codes.values + codes.offsets[:-1, None]]
+
+
+def codes_of(maps: Maps, X: NDArray, n_jobs: int | None = None) -> DenseCodes:
+    """Return the cell of each row in each group."""
+    return maps.codes(rows_to_predict(X, MapSet((maps,)), n_jobs)).dense()
 
 
 def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    MapSet,
-    ProjectionMaps,
-    StumpMaps,
-    first_by_hash,
-    just_above,
-)
+from mbkl.engine.rows import first_by_hash
+from mbkl.engine.twins import just_above
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import MapSet
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
 
 _SEED = 0
 
@@ -29,14 +23,7 @@ def check_number(name: str, value: int) -> None:
 
 
 def some_rows(X, n_rows: int) -> NDArray:
-    """Return at most so many rows of X, dense, drawn by a hash of their values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> some_rows(np.arange(10.0)[:, None], 3).shape
-    (3, 1)
-    """
+    """Return at most so many rows of X, dense, drawn by a hash of their values."""
     rows = X[first_by_hash(X, np.zeros(X.shape[0], dtype=np.intp), n_rows, _SEED)]
     return rows.toarray() if sparse.issparse(rows) else rows
 
@@ -46,20 +33,12 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
 
     All intervals between the thresholds of a feature are equally likely, features are
     independent, and those that only projections use have a normal distribution.
-
-    Parameters
-    ----------
-    maps : MapSet
-    n_features, n_rows : int
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
     """
     generator = np.random.Generator(np.random.Philox(_SEED))
     rows = np.zeros((n_rows, n_features))
     for family in maps.families:
-        _spread(family, rows, generator)
+        if isinstance(family, ProjectionMaps):
+            rows[:] = family.centre + family.scale * generator.normal(size=rows.shape)
     pairs = [(maps.stump_features, maps.stump_thresholds), *maps.ferns]
     columns = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
     stumps = np.unique(np.column_stack(columns), axis=0)
@@ -90,19 +69,3 @@ def _categories(maps: MapSet) -> dict[int, int]:
             asked = np.unique(family.features[family.sets.numbers >= 0])
             found |= zip(asked.tolist(), family.sets.n_levels[asked].tolist(), strict=True)
     return found
-
-
-@singledispatch
-def _spread(maps: Maps, rows: NDArray[np.float64], generator: np.random.Generator) -> None:
-    """Set values of features that thresholds do not tell."""
-    raise TypeError(f"Values of features of {type(maps).__name__} are unknown.")
-
-
-@_spread.register
-def _(maps: ProjectionMaps, rows: NDArray[np.float64], generator: np.random.Generator) -> None:
-    rows[:] = maps.centre + maps.scale * generator.normal(size=rows.shape)
-
-
-@_spread.register
-def _(maps: StumpMaps | CategoryMaps | FernMaps, *_) -> None:
-    """Thresholds and levels tell all there is."""

@@ -15,14 +15,9 @@ MOST_EXACT = 8
 
 @dataclass(frozen=True)
 class Coalitions:
-    """Coalitions of a game and how their values are shared out.
+    """Coalitions of a game: `weights @ values` is what each player gets of their values.
 
-    Parameters
-    ----------
-    members : ndarray of shape (n_coalitions, n_players)
-        Who is in each coalition.
-    weights : ndarray of shape (n_players, n_coalitions)
-        `weights @ values` is what each player gets.
+    Members is of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions).
     """
 
     members: NDArray[np.bool_]
@@ -38,22 +33,6 @@ def shapley(n_players: int) -> Coalitions:
     that go round a circle of them, from every start and in both directions: each player
     then comes at each place equally often. In either case the shares sum to the value of
     all players less that of none, and a player who never adds anything gets nothing.
-
-    Parameters
-    ----------
-    n_players : int
-
-    Returns
-    -------
-    coalitions : Coalitions
-
-    Examples
-    --------
-    >>> from mbkl.explain.coalitions import shapley
-    >>> game = shapley(2)
-    >>> only_together = game.members.all(axis=1).astype(float)
-    >>> game.weights @ only_together
-    array([0.5, 0.5])
     """
     return _all(n_players) if n_players <= MOST_EXACT else _circular(n_players)
 

@@ -12,15 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from mbkl.explain.attribution import along_projections, entries_of
 from mbkl.explain.background import rows_between_thresholds
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    families,
-)
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -66,14 +63,13 @@ def column_importances(model) -> Array:
         totals = changes.sum(axis=0)
         changes = changes / np.where(totals > 0, totals, 1.0)
     changes = changes.mean(axis=1)
-    total = changes.sum()
-    return changes / total if total else changes
+    return changes / (changes.sum() or 1.0)
 
 
 def _changes(predictor: TablePredictor, rows: Array) -> Array:
     """Return the change by each column's value of the row before, (n_features, n_rows, ...)."""
     total = np.zeros((rows.shape[1], rows.shape[0], predictor.intercept.size))
-    for maps, tables in families(predictor):
+    for maps, tables in predictor.families:
         _add_changes(maps, total, tables, rows)
     return total
 

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.explain.inside import FernMaps, as_float32, level_cells, level_edges
+from mbkl.engine.twins import as_float32, level_cells
+from mbkl.maps.categories import level_edges
+from mbkl.maps.ferns import FernMaps
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
@@ -32,12 +34,7 @@ class FernTables:
     The outcomes of a fern's stumps are the digits of a number. Those of one feature
     are a *piece* of it, and the sum of the pieces is the number. The different pieces that
     rows can have are the *steps* of a feature: with n thresholds n + 1, from below all to above
-    all; of a category those that its levels have.
-
-    Parameters
-    ----------
-    ferns : FernMaps
-    tables : ndarray of shape (n_cells, n_columns)
+    all; of a category those that its levels have. Tables are of shape (n_cells, n_columns).
     """
 
     ferns: FernMaps
@@ -114,22 +111,43 @@ class FernTables:
     @cached_property
     def steps(self) -> Steps:
         """The steps of each piece."""
+        sizes = np.where(self.n_cells > 0, 0, self.sizes + 1)
+        categories = np.flatnonzero(self.n_cells)
+        first_cell = _from_zero(self.n_cells)
+        own_cells = np.repeat(categories, self.n_cells[categories])
+        answers = self._level_answers(first_cell)
+        # Levels that give the same digits are one step.
+        order = np.lexsort((answers, own_cells))
+        fresh = np.ones(order.size, dtype=bool)
+        fresh[1:] = (np.diff(answers[order]) != 0) | (np.diff(own_cells) != 0)
+        sizes += np.bincount(own_cells[fresh], minlength=sizes.size)
+        first = _from_zero(sizes)
+        is_of_category = np.repeat(self.n_cells > 0, sizes)
+        number = np.cumsum(fresh) - 1
+        cells = np.empty(order.size, np.intp)
+        cells[order] = np.flatnonzero(is_of_category)[number] - first[own_cells]
+
+        values = np.zeros(first[-1], np.uint64)
+        values[is_of_category] = answers[order][fresh]
         climbed = np.cumsum(self.digits)
         climbed -= np.repeat((climbed - self.digits)[self.starts], self.sizes)
-        own = np.split(climbed, self.starts[1:])
-        cells = [np.empty(0, np.intp)]
-        for piece in np.flatnonzero(self.n_cells):
-            stumps = slice(self.starts[piece], self.starts[piece] + self.sizes[piece])
-            asked = self.set_starts[stumps, None] + np.arange(self.n_cells[piece])
-            answers = self.ferns.sets.members[asked] * self.digits[stumps, None]  # type: ignore[union-attr]
-            own[piece], step = np.unique(answers.sum(axis=0), return_inverse=True)
-            cells.append(step)
-        nothing = np.zeros(1, np.uint64)
-        is_number = (self.n_cells == 0).tolist()
-        parts = [np.append(nothing, p) if flag else p for p, flag in zip(own, is_number)]
-        sizes = np.array([part.size for part in parts], dtype=np.int64)
-        values = np.concatenate([np.empty(0, np.uint64), *parts])
-        return Steps(values, _from_zero(sizes), np.concatenate(cells), _from_zero(self.n_cells))
+        is_climb = ~is_of_category
+        is_climb[first[:-1]] = False  # below all thresholds
+        values[is_climb] = climbed[np.repeat(self.n_cells == 0, self.sizes)]
+        return Steps(values, first, cells, first_cell)
+
+    def _level_answers(self, first_cell: NDArray[np.int64]) -> Numbers:
+        """Return the digits that each cell of a category gives, those of all pieces in a row."""
+        asking = np.flatnonzero(np.repeat(self.n_cells, self.sizes))
+        piece = np.repeat(np.arange(self.starts.size), self.sizes)[asking]
+        n_cells = self.n_cells[piece]
+        cell = np.arange(n_cells.sum()) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
+        answers = np.zeros(first_cell[-1], np.uint64)
+        if asking.size:
+            asked = np.repeat(self.set_starts[asking], n_cells) + cell
+            terms = self.ferns.sets.members[asked] * np.repeat(self.digits[asking], n_cells)  # type: ignore[union-attr]
+            np.add.at(answers, np.repeat(first_cell[piece], n_cells) + cell, terms)
+        return answers
 
     @cached_property
     def raw_offsets(self) -> NDArray[np.int64]:
@@ -145,13 +163,7 @@ class FernTables:
         return np.where(hashed, self.ferns.factors, np.uint64(1)), shift
 
     def cells(self, fern: NDArray[np.intp], numbers: Numbers) -> NDArray[np.intp]:
-        """Return places in the tables, of the shape of numbers.
-
-        Parameters
-        ----------
-        fern : ndarray that broadcasts with numbers
-        numbers : ndarray of uint64
-        """
+        """Return places in the tables, of the shape of numbers; ferns are broadcast."""
         factor, shift = self.hash
         raw = ((numbers * factor[fern]) >> shift[fern]).view(np.int64)
         return self.ferns.cell_offsets[fern] + self.ferns.numbers[self.raw_offsets[fern] + raw]
@@ -172,11 +184,7 @@ class FernTables:
     def outcomes(self, columns: NDArray[np.float32], block: range) -> NDArray[np.bool_]:
         """Return the outcomes of the sorted stumps of some ferns, (n_stumps, n_rows).
 
-        Parameters
-        ----------
-        columns : ndarray of shape (n_features, n_rows)
-            See `columns_of`.
-        block : range
+        Columns are of shape (n_features, n_rows), see `columns_of`.
         """
         stumps = self.stumps(block)
         yes = columns[self.features[stumps]] > self.thresholds[stumps, None].astype(np.float32)
@@ -193,9 +201,11 @@ class FernTables:
         pieces = slice(*self.bounds[[block.start, block.stop]].tolist())
         first = self.starts[pieces] - self.stumps(block).start
         found = np.add.reduceat(self.outcomes(columns, block), first, axis=0, dtype=np.intp)
-        for piece in (pieces.start + np.flatnonzero(self.n_cells[pieces])).tolist():
-            cells = level_cells(columns[self.features[self.starts[piece]]], self.n_cells[piece] - 2)
-            found[piece - pieces.start] = self.steps.of_cells(piece)[cells]
+        own = np.flatnonzero(self.n_cells[pieces])
+        categories = pieces.start + own
+        levels = columns[self.features[self.starts[categories]]]
+        cells = level_cells(levels, self.n_cells[categories, None] - 2)
+        found[own] = self.steps.cells[self.steps.first_cell[categories, None] + cells]
         return found
 
     def answers(self, columns: NDArray[np.float32], block: range) -> Answers:
@@ -228,26 +238,15 @@ class FernTables:
 class Steps:
     """Different pieces that rows can have.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-        Digits of the steps of all pieces, one piece after the other.
-    first : ndarray of shape (n_pieces + 1,)
-        First step of each piece.
-    cells : ndarray of shape (n_cells,)
-        Step of each cell of a category, counted from the first of its piece.
-    first_cell : ndarray of shape (n_pieces + 1,)
-        First cell of each piece; pieces of numbers have none.
+    Values are the digits of the steps of all pieces, one piece after the other, and first is the
+    first step of each. Cells are the steps of the cells of categories, counted from the first of
+    their piece, and first_cell the first cell of each piece; pieces of numbers have none.
     """
 
     values: Numbers
     first: NDArray[np.int64]
     cells: NDArray[np.intp]
     first_cell: NDArray[np.int64]
-
-    def of_cells(self, piece: int) -> NDArray[np.intp]:
-        """Return the step of each cell of a category."""
-        return self.cells[self.first_cell[piece] : self.first_cell[piece + 1]]
 
 
 def _from_zero(sizes: NDArray) -> NDArray[np.int64]:
@@ -263,17 +262,9 @@ def columns_of(X: NDArray) -> NDArray[np.float32]:
 class Answers:
     """Different answers of rows to the stumps of some ferns.
 
-    Parameters
-    ----------
-    fern : ndarray of shape (n_answers,)
-        Fern of each, counted from the first of the block; they come in order.
-    numbers : ndarray of shape (n_answers,)
-    masks : ndarray of shape (n_answers, most_players)
-        Digits of the pieces; zeros where a fern has fewer players.
-    count : ndarray of shape (n_answers,)
-        Number of rows that give each.
-    place : ndarray of shape (n_ferns, n_rows)
-        Answer of each row to each fern.
+    Of each answer there is the fern, counted from the first of the block and in order, the number,
+    the masks of its pieces (zeros where a fern has fewer players), and how many rows give it; of
+    each row its answer to each fern, place, of shape (n_ferns, n_rows).
     """
 
     fern: NDArray[np.intp]
@@ -296,15 +287,10 @@ class Answers:
 def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return all pairs of an entry on the left and one on the right with the same fern.
 
-    Parameters
-    ----------
-    left, right : ndarray of shape (n_left,) and (n_right,)
-        Fern of each entry; those on the right are sorted.
-    n_ferns : int
+    Those on the right are sorted by fern.
 
     Examples
     --------
-    >>> import numpy as np
     >>> same_fern(np.array([0, 1]), np.array([0, 1, 1]), 2)
     (array([0, 1, 1]), array([0, 1, 2]))
     """
@@ -320,20 +306,8 @@ def partial_dependences(
 ) -> Array:
     """Return mean table entries of the background with some digits replaced.
 
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-    background : Answers
-        To the ferns of the block.
-    fern : ndarray of shape (n_questions,)
-        Counted from the first of the block.
-    masks, values : ndarray of shape (n_questions,)
-        Which digits are replaced, and by what.
-
-    Returns
-    -------
-    means : ndarray of shape (n_questions, n_columns)
+    Each question is a fern, counted from the first of the block, a mask that says which digits are
+    replaced, and by what values. The means are of shape (n_questions, n_columns).
     """
     question, answer = same_fern(fern, background.fern, len(block))
     numbers = (background.numbers[answer] & ~masks[question]) | values[question]
@@ -356,20 +330,9 @@ def main_effects(
     """Return by how much the mean table entry changes at thresholds, and from level to level.
 
     The mean is over rows of the background whose value of that feature is moved from just
-    below the threshold to just above it: these are the jumps of the partial dependence.
-
-    Parameters
-    ----------
-    tables : FernTables
-    background : ndarray of shape (n_features, n_rows)
-        See `columns_of`.
-
-    Returns
-    -------
-    features : ndarray of shape (n_jumps,)
-    thresholds : ndarray of shape (n_jumps,)
-        Those between the numbers of levels for a category, see `level_edges`.
-    jumps : ndarray of shape (n_jumps, n_columns)
+    below the threshold to just above it: these are the jumps of the partial dependence. Returned
+    are the feature, the threshold (those between the numbers of levels for a category, see
+    `level_edges`) and the change of each jump.
     """
     steps = tables.steps
     piece = np.repeat(np.arange(tables.starts.size), np.diff(steps.first))
@@ -386,10 +349,14 @@ def main_effects(
     stumps = np.repeat(is_number, tables.sizes)
     features, thresholds = [tables.features[stumps]], [tables.thresholds[stumps]]
     jumps = [means[inside + 1] - means[inside]]
-    for category in np.flatnonzero(~is_number).tolist():
-        cuts = level_edges(int(tables.n_cells[category]) - 2)
-        features.append(np.full(cuts.size, tables.features[tables.starts[category]]))
-        thresholds.append(cuts)
-        by_cell = means[steps.first[category] + steps.of_cells(category)]
-        jumps.append(np.diff(by_cell, axis=0))
+    categories = np.flatnonzero(~is_number)
+    n_cells = tables.n_cells[categories]
+    category = np.repeat(categories, n_cells)
+    by_cell = means[steps.first[category] + steps.cells]
+    jumps.append(np.diff(by_cell, axis=0)[np.diff(category) == 0])
+    n_edges = n_cells - 1
+    features.append(np.repeat(tables.features[tables.starts[categories]], n_edges))
+    # The edges of a category are the first of those of the one with the most levels.
+    place = np.arange(n_edges.sum()) - np.repeat(np.cumsum(n_edges) - n_edges, n_edges)
+    thresholds.append(level_edges(int(n_edges.max(initial=1)) - 1)[place])
     return np.concatenate(features), np.concatenate(thresholds), np.concatenate(jumps)

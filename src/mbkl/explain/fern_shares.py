@@ -9,9 +9,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mbkl.explain import inside
-from mbkl.explain.coalitions import MOST_EXACT, shapley
-from mbkl.explain.fern_games import Answers, Array, FernTables, same_fern
+from mbkl.engine import choose_loops
+from mbkl.engine.limits import SMALL
+from mbkl.engine.rows import ArrayRows
+from mbkl.engine.twins import TWINS
+from mbkl.explain.coalitions import shapley
+from mbkl.explain.fern_games import Answers, Array, FernTables, columns_of, same_fern
+from mbkl.maps.ferns import Ferns
 
 _ENTRIES_AT_ONCE = 1_000_000
 
@@ -19,25 +23,15 @@ _ENTRIES_AT_ONCE = 1_000_000
 def fern_shares(tables: FernTables, block: range, rows: Answers, background: Answers) -> Array:
     """Return the mean over the background of what each player gets, for each answer of rows.
 
-    Parameters
-    ----------
-    tables : FernTables
-    block : range
-        The ferns.
-    rows, background : Answers
-        To these ferns.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_answers, most_players, n_columns)
+    The shares are of shape (n_answers, most_players, n_columns).
     """
     n_others = np.bincount(background.fern, minlength=len(block))
     n_games = int(n_others[rows.fern].sum()) * tables.tables.shape[1]
     # Ferns are drawn alike, so that all blocks take about as long as this one.
     n_games = n_games * tables.ferns.n_maps // len(block)
-    if n_games >= inside.SMALL:
-        threads = inside.choose_loops(n_games)
-        if threads is not inside.TWINS:  # there is a compiler
+    if n_games >= SMALL:
+        threads = choose_loops(n_games)
+        if threads is not TWINS:  # there is a compiler
             return share_compiled(tables, block, rows, background, threads)
     return share_numpy(tables, block, rows, background)
 
@@ -45,40 +39,34 @@ def fern_shares(tables: FernTables, block: range, rows: Answers, background: Ans
 def share_compiled(
     tables: FernTables, block: range, rows: Answers, background: Answers, threads
 ) -> Array:
-    """Return what `fern_shares` does, by the compiled loops."""
-    from mbkl.explain import loops
+    """Return what `fern_shares` does, by the compiled loop."""
+    from mbkl.explain.loops import share
 
     ferns = slice(block.start, block.stop)
     factor, shift = (numbers[ferns] for numbers in tables.hash)
     raw = tables.raw_offsets[block.start : block.stop + 1]
     first = tables.ferns.cell_offsets[block.start : block.stop + 1]
-    sizes = np.diff(tables.bounds)[ferns]
     shares = np.empty((*rows.pieces.shape, tables.tables.shape[1]))
     edges = np.arange(len(block) + 1)
-    for loop, chosen in (
-        (loops.share_few, sizes <= MOST_EXACT),
-        (loops.share_many, sizes > MOST_EXACT),
-    ):
-        threads.share(
-            int(chosen.sum()),
-            shares.size * background.place.shape[1],
-            loop,
-            np.flatnonzero(chosen),
-            sizes,
-            tables.padded_masks(block),
-            factor,
-            shift,
-            raw - raw[0],
-            tables.ferns.numbers[raw[0] : raw[-1]].astype(np.int64),
-            first - first[0],
-            np.ascontiguousarray(tables.tables[first[0] : first[-1]]),
-            np.searchsorted(rows.fern, edges),
-            rows.numbers,
-            np.searchsorted(background.fern, edges),
-            background.numbers,
-            background.shares,
-            shares,
-        )
+    threads.share(
+        len(block),
+        shares.size * background.place.shape[1],
+        share,
+        np.diff(tables.bounds)[ferns],
+        tables.padded_masks(block),
+        factor,
+        shift,
+        raw - raw[0],
+        tables.ferns.numbers[raw[0] : raw[-1]].astype(np.int64),
+        first - first[0],
+        np.ascontiguousarray(tables.tables[first[0] : first[-1]]),
+        np.searchsorted(rows.fern, edges),
+        rows.numbers,
+        np.searchsorted(background.fern, edges),
+        background.numbers,
+        background.shares,
+        shares,
+    )
     return shares
 
 
@@ -114,3 +102,12 @@ def share_numpy(tables: FernTables, block: range, rows: Answers, background: Ans
             )
             shares[first * n_players : last * n_players] += collect @ gains.reshape(-1, n_columns)
     return shares.reshape(rows.fern.size, n_players, n_columns)
+
+
+def warm_explanations(loops) -> None:
+    """Compile the loop ahead of time, by a tiny game."""
+    X = np.arange(8.0).reshape(4, 2)
+    ferns, codes = Ferns().fit_codes(ArrayRows(X, loops), np.ones(len(X)), 3, 0)
+    games, block = FernTables(ferns, np.zeros((codes.n_cells, 1))), range(ferns.n_maps)
+    answers = games.answers(columns_of(X), block)
+    share_compiled(games, block, answers, answers, loops)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,10 +11,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from mbkl.explain.attribution import contributions
 from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.groups import pair_strengths, set_contributions
-from mbkl.explain.input_columns import InputColumn
-from mbkl.explain.inside import TablePredictor
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -77,10 +75,6 @@ class GlobalExplanation:
         Rows over which importances are means.
     from_data : bool
         Whether these rows were given, or made up from the thresholds.
-    columns : tuple of InputColumn
-        What the features were made of, where that was given.
-    column_importances : ndarray of shape (n_columns_given, n_columns) or None
-        Mean absolute value of what the features of a column add together.
     unit : {"score", "target", "log"}
         What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
@@ -95,8 +89,6 @@ class GlobalExplanation:
     pair_strengths: Array
     n_rows: int
     from_data: bool
-    columns: tuple[InputColumn, ...] = ()
-    column_importances: Array | None = None
     unit: str = "score"
 
     def __repr__(self) -> str:
@@ -123,38 +115,6 @@ class GlobalExplanation:
     def ranking(self) -> NDArray[np.intp]:
         """Features from the most to the least important."""
         return np.argsort(-self.importance, kind="stable")
-
-    def by_column(self) -> GlobalExplanation:
-        """Return the explanation with the given columns in place of the features, less shapes.
-
-        How much two columns tell together is the sum over their features.
-        """
-        if self.column_importances is None:
-            return self
-        owner = {one: place for place, own in enumerate(self.columns) for one in own.features}
-        places = list(dict.fromkeys(owner[feature] for feature in self.pair_features.tolist()))
-        belongs = np.array([[owner[f] == p for f in self.pair_features.tolist()] for p in places])
-        belongs = belongs.reshape(len(places), self.pair_features.size)
-        strengths = belongs @ self.pair_strengths @ belongs.T
-        np.fill_diagonal(strengths, 0.0)
-        names = tuple(column.name for column in self.columns)
-        joined: dict[tuple[int, ...], Array] = {}
-        for group in self.groups:
-            key = tuple(sorted({owner[feature] for feature in group.features}))
-            joined[key] = joined.get(key, 0.0) + group.importances
-        groups = [
-            FeatureGroup(key, " & ".join(names[i] for i in key), value, self.scale)
-            for key, value in joined.items()
-        ]
-        return replace(
-            self,
-            feature_names=names,
-            importances=self.column_importances,
-            shapes=(),
-            groups=tuple(sorted(groups, key=lambda group: -group.importance)),
-            pair_features=np.array(places, dtype=np.intp),
-            pair_strengths=strengths,
-        )
 
     def shape(self, feature: int | str) -> FeatureShape:
         """Return the shape function of a feature, given by number or name."""
@@ -197,7 +157,6 @@ def explain_global(
     max_rows: int = 200,
     background_rows: int = 100,
     pair_features: int = 20,
-    columns: Sequence[InputColumn] = (),
 ) -> GlobalExplanation:
     """Show what a model has learned.
 
@@ -224,9 +183,6 @@ def explain_global(
         have all of them.
     pair_features : int, default=20
         How many features, the most important ones, are compared pair by pair.
-    columns : sequence of InputColumn
-        What the features were made of, such as the levels of a category; each then has its own
-        importance.
 
     Returns
     -------
@@ -259,12 +215,7 @@ def explain_global(
     rows, others = rows[: _at_least(share, len(rows))], background
     others = others[: _at_least(share, len(others))]
     names, classes = feature_names_of(model), score_classes(model)
-    added_by_features = contributions(predictor, rows, others)
-    importances = np.abs(added_by_features).mean(axis=0)
-    by_column = [
-        np.abs(added_by_features[:, list(column.features)].sum(axis=1)).mean(axis=0)
-        for column in columns
-    ]
+    importances = np.abs(contributions(predictor, rows, others)).mean(axis=0)
     unit = unit_of(model)
     scale = _scale(importances, unit)
     strongest = np.argsort(-(importances / scale).mean(axis=1), kind="stable")[:pair_features]
@@ -284,8 +235,6 @@ def explain_global(
         pair_strengths(_scaled(predictor, scale), rows, others, strongest),
         len(rows),
         X is not None,
-        tuple(columns),
-        np.array(by_column) if columns else None,
         unit,
     )
 

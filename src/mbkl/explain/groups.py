@@ -9,17 +9,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.explain.attribution import centred_entries
-from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.fern_pairs import add_pair_effects
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    families,
-)
+from mbkl.explain.fern_games import FernTables, columns_of, partial_dependences, same_fern
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
@@ -53,26 +49,16 @@ def _(maps: ProjectionMaps) -> list[Features]:
 def set_contributions(
     predictor: TablePredictor, X: NDArray, background: NDArray
 ) -> tuple[list[Features], Array]:
-    """Return what the tables of each set of features add, less their means.
+    """Return the sets of features that tables join, and what the tables of each add.
 
-    Parameters
-    ----------
-    predictor : TablePredictor
-    X : ndarray of shape (n_rows, n_features)
-    background : ndarray of shape (n_background, n_features)
-
-    Returns
-    -------
-    sets : list of tuple of int
-        Features that are joined by one table or several.
-    contributions : ndarray of shape (n_sets, n_rows, n_columns)
-        These sum to the scores less the mean scores of the background.
+    These contributions, of shape (n_sets, n_rows, n_columns), sum to the scores less the mean
+    scores of the background.
     """
-    joined = [joined_features(maps) for maps, _ in families(predictor)]
+    joined = [joined_features(maps) for maps, _ in predictor.families]
     sets = sorted(set().union(*joined), key=lambda features: (len(features), features))
     number = {features: position for position, features in enumerate(sets)}
     total = np.zeros((len(sets), len(X), predictor.intercept.size))
-    for (maps, tables), features in zip(families(predictor), joined, strict=True):
+    for (maps, tables), features in zip(predictor.families, joined, strict=True):
         entries = centred_entries(maps, tables, X, background)
         for own, table in zip(features, entries, strict=True):
             total[number[own]] += table
@@ -82,49 +68,96 @@ def set_contributions(
 def pair_strengths(
     predictor: TablePredictor, X: NDArray, background: NDArray, features: NDArray[np.intp]
 ) -> Array:
-    """Return how much each two features tell together, beyond what each tells alone.
+    """Return how much each two of some features tell together, beyond what each tells alone.
 
     The joint partial dependence of two features less the partial dependences of both:
     its mean absolute value over the rows of X and the scores. Projections are left out.
-
-    Parameters
-    ----------
-    predictor : TablePredictor
-    X : ndarray of shape (n_rows, n_features)
-    background : ndarray of shape (n_background, n_features)
-    features : ndarray of shape (n,)
-        Those to look at.
-
-    Returns
-    -------
-    strengths : ndarray of shape (n, n)
-        Symmetric, with zeros on the diagonal.
     """
     n_features = features.size
     position = np.full(X.shape[1], -1)
     position[features] = np.arange(n_features)
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     columns = columns_of(X), columns_of(background)
-    for maps, tables in families(predictor):
-        _add_pairs(maps, total, tables, position, *columns)
+    for maps, tables in predictor.families:
+        if not isinstance(maps, FernMaps):
+            continue  # single features have no pairs, and those of projections are left out
+        games = FernTables(maps, tables)
+        for block in games.blocks():
+            _add_pair_effects(total, games, block, position, *columns)
     strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
     np.fill_diagonal(strengths, 0.0)
     return strengths
 
 
-@singledispatch
-def _add_pairs(maps: Maps, total: Array, tables: Array, position, columns, others) -> None:
-    """Add what pairs of features tell together in a family; see `add_pair_effects`."""
-    raise TypeError(f"Pairs of features of {type(maps).__name__} are unknown.")
+# ---------------------------------------------------------------- pairs of a fern
+# A feature gives one of few pieces, its steps, whatever the row. So the partial dependences of a
+# feature, and of two of them, are small tables, and rows look up in these what the pair adds.
 
 
-@_add_pairs.register
-def _(maps: FernMaps, total: Array, tables: Array, position, columns, others) -> None:
-    games = FernTables(maps, tables)
-    for block in games.blocks():
-        add_pair_effects(total, games, block, position, columns, others)
+def _add_pair_effects(
+    total: Array,
+    tables: FernTables,
+    block: range,
+    position: NDArray[np.intp],
+    rows: NDArray[np.float32],
+    background: NDArray[np.float32],
+) -> None:
+    """Add the joint partial dependences of each two features less those of both.
+
+    Total is of shape (n, n, n_rows, n_columns); of a pair, the place whose first index is the
+    smaller feature's is added to. Position is the place of each feature in total, or -1.
+    """
+    first_piece, last_piece = tables.bounds[[block.start, block.stop]]
+    starts = tables.starts[first_piece:last_piece]
+    place = position[tables.features[starts]]
+    wanted = np.flatnonzero(place >= 0)
+    place, fern = place[wanted], tables.fern[starts[wanted]] - block.start
+    left, right = same_fern(fern, fern, len(block))
+    left, right = left[left < right], right[left < right]
+    if not left.size:
+        return
+    steps = _Steps(tables, block, first_piece + wanted, fern, background)
+    cell = steps.cell(left, right, tables.row_steps(rows, block)[wanted])
+    n, n_rows = total.shape[1:3]
+    target = (n * place[left] + place[right])[:, None] * n_rows + np.arange(n_rows)
+    collect = sparse.coo_array(
+        (np.ones(cell.size), (target.ravel(), cell.ravel())),
+        shape=(n * n * n_rows, len(steps.effects)),
+    )
+    total += (collect @ steps.effects).reshape(total.shape)
 
 
-@_add_pairs.register
-def _(maps: StumpMaps | CategoryMaps | ProjectionMaps, *_) -> None:
-    """Single features have no pairs, and those of projections are left out."""
+class _Steps:
+    """The steps of some pieces, and what each two of different pieces add together."""
+
+    def __init__(self, tables: FernTables, block: range, pieces, fern, background) -> None:
+        first_step = tables.steps.first
+        size = np.diff(first_step)[pieces]
+        self.first = np.append(0, np.cumsum(size))
+        self.piece = np.repeat(np.arange(pieces.size), size)
+        step = np.arange(self.piece.size) - self.first[self.piece]
+        value = tables.steps.values[first_step[pieces][self.piece] + step]
+        own, mask = fern[self.piece], tables.masks[pieces][self.piece]
+
+        left, right = same_fern(own, own, len(block))
+        later = self.piece[left] < self.piece[right]
+        left, right = left[later], right[later]
+        self.start = np.searchsorted(left, np.arange(self.piece.size))
+        n_ferns, n_steps = len(block), self.piece.size
+        nothing = np.zeros(n_ferns, dtype=np.uint64)
+        means = partial_dependences(
+            tables,
+            block,
+            tables.answers(background, block),
+            np.concatenate([np.arange(n_ferns), own, own[left]]),
+            np.concatenate([nothing, mask, mask[left] | mask[right]]),
+            np.concatenate([nothing, value, value[left] | value[right]]),
+        )
+        nobody, alone, together = np.split(means, [n_ferns, n_ferns + n_steps])
+        self.effects = together - alone[left] - alone[right] + nobody[own[left]]
+
+    def cell(self, left, right, steps: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where in the effects two pieces are, by the steps of the rows in each."""
+        step = self.first[left, None] + steps[left]
+        after = self.first[left + 1][:, None]
+        return self.start[step] + self.first[right, None] + steps[right] - after

@@ -1,19 +1,13 @@
-"""Columns as people know them: which features of X each became, and the names of its cells.
-
-A column of numbers is one feature. A category is one feature whose values number its levels, or
-a feature of zeros and ones for each level. Explanations and the report speak of columns only.
-"""
+"""Columns as people know them: what kind each is, and its values in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-KINDS = ("number", "whole", "date", "category")
 _ROWS_TO_LOOK_AT = 10_000
 
 
@@ -24,118 +18,65 @@ class InputColumn:
     Parameters
     ----------
     name : str
-    features : tuple of int
-        Columns of X that it became.
     kind : {"number", "whole", "date", "category"}
         A date is a number of days since 1970-01-01.
     levels : tuple of str
-        Of a category: the label of each of its features, or of each value of its feature.
-    has_feature_a_level : bool
-        Whether each level has a feature of zeros and ones.
+        Of a category, whose values number them.
 
     Examples
     --------
-    >>> town = InputColumn("town", (1, 2), "category", ("Rome", "Bonn"), True)
-    >>> town.encoded(1), town.encoded(None)
-    ([0.0, 1.0], [0.0, 0.0])
-    >>> town.words(np.array([31.0, 0.0, 1.0])), town.words(np.array([31.0, 0.0, 0.0]))
-    ('Bonn', 'missing')
+    >>> town = InputColumn("town", "category", ("Rome", "Bonn"))
+    >>> town.words(1.0), town.words(np.nan), InputColumn("day", "date").words(18_000.0)
+    ('Bonn', 'missing', '2019-04-14')
     """
 
     name: str
-    features: tuple[int, ...]
     kind: str = "number"
     levels: tuple[str, ...] = ()
-    has_feature_a_level: bool = False
 
-    def encoded(self, level: int | None) -> list[float]:
-        """Return the values of the features for a level; None is a missing or new one."""
-        if not self.has_feature_a_level:
-            return [np.nan if level is None else float(level)]
-        return [float(place == level) for place in range(len(self.features))]
-
-    def level_of(self, rows: NDArray) -> NDArray[np.intp]:
-        """Return the level of each of some rows of X, and their number where it is missing."""
-        if self.has_feature_a_level:
-            own = rows[:, list(self.features)] == 1
-            return np.where(own.any(axis=1), own.argmax(axis=1), len(self.levels))
-        values = rows[:, self.features[0]].astype(np.float64)
+    def level_of(self, values: NDArray) -> NDArray[np.intp]:
+        """Return the level of each value, and their number where it is missing or new."""
         is_known = (values >= 0) & (values < len(self.levels))
         return np.where(is_known, np.nan_to_num(values), len(self.levels)).astype(np.intp)
 
-    def words(self, row: NDArray) -> str:
-        """Return what a row of X has in this column, as people write it."""
+    def words(self, value: float) -> str:
+        """Return a value as people write it."""
         if self.kind == "category":
-            return (*self.levels, "missing")[self.level_of(row[None])[0]]
-        value = float(row[self.features[0]])
+            return (*self.levels, "missing")[self.level_of(np.asarray(value))]
         if np.isnan(value):
             return "missing"
         if self.kind == "date":
-            return str(np.datetime64(round(value), "D"))
+            return str(np.datetime64(round(float(value)), "D"))
         # As it was written: 0.1, not the float32 number next to it with all its digits.
-        return f"{float(str(row[self.features[0]])):g}" if self.kind == "number" else f"{value:.0f}"
+        return f"{float(str(value)):g}" if self.kind == "number" else f"{value:.0f}"
 
 
-def columns_of_rules(
-    rules: Sequence[Mapping[str, Any]],
-    kinds: Mapping[str, str],
+def input_columns(
+    names: Sequence[str],
     known: Sequence[Sequence | None],
+    kinds: Mapping[str, str] | None = None,
+    X=None,
 ) -> tuple[InputColumn, ...]:
-    """Return the columns that a `TableEncoder` encoded.
+    """Return a column for each feature, of which categories of the model have known levels.
 
-    Parameters
-    ----------
-    rules : sequence of dict
-        Its rules.
-    kinds : dict
-        Kinds of columns that are not plain numbers or text, by name.
-    known : sequence of (sequence or None)
-        Levels of each feature that is a category of the model.
+    Kinds are those of columns by name, else numbers are whole where X has no others.
 
     Examples
     --------
-    >>> rules = [{"name": "age", "kind": "number"}, {"name": "sex", "kind": "one-hot",
-    ...          "categories": ["f", "m"]}]
-    >>> [column.features for column in columns_of_rules(rules, {"age": "whole"}, [None] * 3)]
-    [(0,), (1, 2)]
+    >>> [column.kind for column in input_columns(["age", "sex"], [None, ["f", "m"]])]
+    ['number', 'category']
     """
-    columns, first = [], 0
-    for rule in rules:
-        levels = tuple(str(level) for level in known[first] or rule.get("categories") or ())
-        width = len(levels) if rule["kind"] == "one-hot" else 1
-        is_number = rule["kind"] == "number" and known[first] is None
-        kind = kinds.get(rule["name"], "number") if is_number else "category"
-        if kind == "category" and not levels:  # such as booleans, which are numbers of two values
-            levels = ("false", "true")
-        features = tuple(range(first, first + width))
-        is_one_hot = rule["kind"] == "one-hot"
-        columns.append(InputColumn(str(rule["name"]), features, kind, levels, is_one_hot))
-        first += width
-    return tuple(columns)
-
-
-def columns_of_features(
-    names: Sequence[str], known: Sequence[Sequence | None], X=None
-) -> tuple[InputColumn, ...]:
-    """Return a column for each feature of X; whole ones are those with no other numbers.
-
-    Parameters
-    ----------
-    names : sequence of str
-    known : sequence of (sequence or None)
-        Levels of each feature that is a category of the model.
-    X : ndarray of shape (n_rows, n_features) or other
-    """
-    some = None if X is None else X[:_ROWS_TO_LOOK_AT]
     is_whole = [False] * len(names)
-    if isinstance(some, np.ndarray):
+    if isinstance(X, np.ndarray):
+        some = X[:_ROWS_TO_LOOK_AT]
         with np.errstate(invalid="ignore"):
             is_whole = (np.isnan(some) | (some == np.rint(some))).all(axis=0).tolist()
     columns = []
-    for place, (name, levels, whole) in enumerate(zip(names, known, is_whole, strict=True)):
-        if levels is None:
-            columns.append(InputColumn(name, (place,), "whole" if whole else "number"))
-        else:
-            words = tuple(str(level) for level in levels)
-            columns.append(InputColumn(name, (place,), "category", words))
+    for name, own, whole in zip(names, known, is_whole, strict=True):
+        if own is not None:
+            columns.append(InputColumn(name, "category", tuple(map(str, own))))
+            continue
+        kind = (kinds or {}).get(name, "whole" if whole else "number")
+        # Booleans are numbers of two values.
+        columns.append(InputColumn(name, kind, ("false", "true") if kind == "category" else ()))
     return tuple(columns)

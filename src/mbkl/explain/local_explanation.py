@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from mbkl.explain.global_explanation import (
     unit_of,
 )
 from mbkl.explain.groups import set_contributions
-from mbkl.explain.input_columns import InputColumn
 from mbkl.explain.shapes import plain
 from mbkl.extras import require
 
@@ -64,18 +62,6 @@ class LocalExplanation:
     def __repr__(self) -> str:
         n_rows, n_features, n_scores = self.contributions.shape
         return f"<LocalExplanation: {n_rows} rows, {n_features} features, {n_scores} scores>"
-
-    def by_column(self, columns: Sequence[InputColumn]) -> LocalExplanation:
-        """Return what the features of each column add together."""
-        added = [self.contributions[:, list(own.features)].sum(axis=1) for own in columns]
-        names = tuple(own.name for own in columns)
-        return replace(
-            self,
-            feature_names=names,
-            contributions=np.stack(added, axis=1),
-            groups=None,
-            group_contributions=None,
-        )
 
     def to_frame(self):
         """Return a pandas data frame with a line for each row and score."""

@@ -8,146 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from mbkl.engine.loops import jit
 from mbkl.explain.coalitions import MOST_EXACT, shapley
-from mbkl.explain.inside import compiled
 
 _MOST_COALITIONS = 2**MOST_EXACT
-# A feature can have all stumps of a fern, and one level more than stumps.
-_MOST_LEVELS = 65
 # By number of players, player and coalition: how much the coalition's value counts.
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
-# By number of players and coalition: how much more it counts for players in it.
-_SPREAD = np.zeros((MOST_EXACT + 1, _MOST_COALITIONS))
 for _size in range(1, MOST_EXACT + 1):
     _WEIGHTS[_size, :_size, : 2**_size] = shapley(_size).weights
-    _SPREAD[_size, : 2**_size] = np.ptp(shapley(_size).weights, axis=0)
 
 
-# ---------------------------------------------------------------- few players
-
-
-@compiled
-def share_few(
-    chosen, sizes, masks, factors, shifts, raw, numbers, first, tables, row_starts, rows,
+@jit
+def share(
+    sizes, masks, factors, shifts, raw, numbers, first, tables, row_starts, rows,
     starts, others, masses, shares, start, stop,
 ):  # fmt: skip
-    """OUT shares of the answers to ferns chosen[start:stop]: mean Shapley values.
-
-    The mean value of a coalition depends on its own pieces of a row alone. So each is
-    computed once for all rows that agree in these, and over those of the background that
-    agree in all other pieces.
-    """
-    n_columns = tables.shape[1]
-    folded = np.empty((_MOST_COALITIONS, n_columns))
-    for index in range(start, stop):
-        fern = chosen[index]
-        size, own_masks = sizes[fern], masks[fern]
-        n_coalitions = 1 << size
-        own = rows[row_starts[fern] : row_starts[fern + 1]]
-        other = others[starts[fern] : starts[fern + 1]]
-        mass = masses[starts[fern] : starts[fern + 1]]
-        cells = numbers[raw[fern] : raw[fern + 1]]
-        table = tables[first[fern] : first[fern + 1]]
-        kinds, examples, counts = _kinds(own, own_masks, size)
-        other_kinds, other_examples, other_counts = _kinds(other, own_masks, size)
-        begin = np.zeros(n_coalitions + 1, dtype=np.int64)
-        begin[1:] = np.cumsum(counts)
-        values = np.zeros((begin[-1], n_columns))
-        joint = np.empty(other.size)
-        for coalition in range(n_coalitions):
-            mask = np.uint64(0)
-            for player in range(size):
-                if coalition >> player & 1:
-                    mask |= own_masks[player]
-            rest = n_coalitions - 1 - coalition
-            joint[: other_counts[rest]] = 0.0
-            for place in range(other.size):
-                joint[other_kinds[rest, place]] += mass[place]
-            for kind in range(counts[coalition]):
-                here = own[examples[coalition, kind]] & mask
-                value = values[begin[coalition] + kind]
-                for background in range(other_counts[rest]):
-                    there = other[other_examples[rest, background]] & ~mask
-                    cell = cells[((here | there) * factors[fern]) >> shifts[fern]]
-                    for column in range(n_columns):
-                        value[column] += joint[background] * table[cell, column]
-        for place in range(own.size):
-            for coalition in range(n_coalitions):
-                value = values[begin[coalition] + kinds[coalition, place]]
-                for column in range(n_columns):
-                    folded[coalition, column] = value[column]
-            shares[row_starts[fern] + place, size:] = 0.0
-            _fold(folded, size, shares[row_starts[fern] + place])
-
-
-@compiled
-def _kinds(numbers, masks, size):
-    """Return for each coalition which numbers agree in its players.
-
-    The kind of each number, an example of each kind, and how many kinds there are.
-    """
-    n_numbers, n_coalitions = numbers.size, 1 << size
-    levels = np.zeros((size, n_numbers), dtype=np.int64)
-    for player in range(size):
-        for place in range(n_numbers):
-            piece = numbers[place] & masks[player]
-            while piece:
-                piece &= piece - np.uint64(1)
-                levels[player, place] += 1
-    kinds = np.zeros((n_coalitions, n_numbers), dtype=np.int64)
-    examples = np.zeros((n_coalitions, n_numbers), dtype=np.int64)
-    counts = np.ones(n_coalitions, dtype=np.int64)
-    known = np.full(n_numbers * _MOST_LEVELS, -1)
-    for player in range(size):
-        for smaller in range(1 << player):
-            # The kinds of the coalition without its last player, divided by this one.
-            coalition, count = smaller + (1 << player), 0
-            for place in range(n_numbers):
-                key = kinds[smaller, place] * _MOST_LEVELS + levels[player, place]
-                if known[key] < 0:
-                    known[key] = count
-                    examples[coalition, count] = place
-                    count += 1
-                kinds[coalition, place] = known[key]
-            for kind in range(count):
-                place = examples[coalition, kind]
-                known[kinds[smaller, place] * _MOST_LEVELS + levels[player, place]] = -1
-            counts[coalition] = count
-    return kinds, examples, counts
-
-
-@compiled
-def _fold(values, size, shares):
-    """OUT shares: Shapley values, from the values of all coalitions, which are used up."""
-    n_columns, half = values.shape[1], 1 << size
-    shares[:size] = 0.0
-    # What is taken from all players alike follows from the sum that they must get.
-    surplus = values[0] - values[half - 1]
-    for coalition in range(half):
-        for column in range(n_columns):
-            values[coalition, column] *= _SPREAD[size, coalition]
-    for player in range(size - 1, -1, -1):
-        half //= 2
-        for coalition in range(half):
-            for column in range(n_columns):
-                value = values[half + coalition, column]
-                shares[player, column] += value
-                values[coalition, column] += value
-        surplus += shares[player]
-    for player in range(size):
-        for column in range(n_columns):
-            shares[player, column] -= surplus[column] / size
-
-
-# ---------------------------------------------------------------- many players
-
-
-@compiled
-def share_many(
-    chosen, sizes, masks, factors, shifts, raw, numbers, first, tables, row_starts, rows,
-    starts, others, masses, shares, start, stop,
-):  # fmt: skip
-    """OUT shares of the answers to ferns chosen[start:stop]: mean Shapley values.
+    """OUT shares of the answers to ferns start to stop: mean Shapley values.
 
     Every pair of a row and one of the background is a game of the players that differ. A
     share is a weighted sum of table entries: the weights are added up over all games first.
@@ -155,8 +31,7 @@ def share_many(
     n_columns, width = tables.shape[1], masks.shape[1]
     moves, players = np.empty(width, dtype=np.uint64), np.empty(width, dtype=np.int64)
     cells = np.empty(_MOST_COALITIONS, dtype=np.uint64)
-    for index in range(start, stop):
-        fern = chosen[index]
+    for fern in range(start, stop):
         factor, shift, own = factors[fern], shifts[fern], numbers[raw[fern] : raw[fern + 1]]
         table = tables[first[fern] : first[fern + 1]]
         weights = np.empty((width, len(table)))
@@ -184,7 +59,7 @@ def share_many(
                         shares[answer, player, column] += weight * table[cell, column]
 
 
-@compiled
+@jit
 def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
     """OUT weights: those of the cells of all coalitions, added; cells is room to work in.
 
@@ -204,7 +79,7 @@ def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
             own[cells[coalition]] += mass * _WEIGHTS[size, player, coalition]
 
 
-@compiled
+@jit
 def _go_round(nobody, moves, players, shift, numbers, mass, weights):
     """OUT weights: those of the orders that go round a circle of the players, added."""
     size = moves.size

@@ -10,19 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.twins import as_float32
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    as_float32,
-    families,
-    weights_by_family,
-)
 from mbkl.extras import require
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
@@ -147,22 +143,7 @@ def shapes_of(
     """Return the shape functions of all features that stumps or ferns use.
 
     That of a feature is the sum of its stumps' tables and of the mean effects of the
-    ferns that ask about it.
-
-    Parameters
-    ----------
-    predictor : TablePredictor
-    background : ndarray of shape (n_background, n_features)
-    theta : ndarray of shape (n_maps,)
-        Kernel weights of the maps.
-    names : sequence of str
-        Names of the features.
-    classes : tuple
-        Class of each score.
-    X : ndarray or sparse matrix or None
-        Rows to count.
-    levels : sequence of (list or None), or None
-        Levels of each feature that is a category.
+    ferns that ask about it. The rows of X are counted.
     """
     features, thresholds, jumps = _jumps(predictor, background)
     order = np.lexsort((thresholds, features))
@@ -182,7 +163,7 @@ def shapes_of(
         values = np.vstack([np.zeros(jumps.shape[1]), jumps[first : first + count]]).cumsum(axis=0)
         values -= values[intervals(cuts, background[:, feature].astype(np.float64))].mean(axis=0)
         own = stumps[0] == feature
-        data = None if columns is None else _column(columns, feature)
+        data = None if columns is None else column_of(columns, feature)
         bins, density = (None, None) if data is None else _density(data)
         shapes.append(
             FeatureShape(
@@ -204,7 +185,7 @@ def shapes_of(
 
 def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and jump of each stump, alone or in a fern, and of levels."""
-    own = [_jumps_of(maps, tables, background) for maps, tables in families(predictor)]
+    own = [_jumps_of(maps, tables, background) for maps, tables in predictor.families]
     features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
     return features, thresholds, jumps
 
@@ -248,14 +229,15 @@ def _no_jumps(tables: Array) -> tuple[NDArray, Array, Array]:
 def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
     """Return feature, threshold and kernel weight of all stumps, by threshold."""
     maps = predictor.maps
-    pairs = weights_by_family(maps, theta)
+    pairs = zip(maps.families, maps.split(theta), strict=True)
     weights = np.concatenate([np.empty(0), *(w for own, w in pairs if own.stump_features.size)])
     order = np.argsort(maps.stump_thresholds, kind="stable")
     return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
 
 
-def _column(columns, feature: int) -> Array:
-    column = columns[:, [feature]]
+def column_of(X, feature: int) -> Array:
+    """Return a column of rows, dense or sparse."""
+    column = X[:, [feature]]
     return (column.toarray() if sparse.issparse(column) else column).ravel().astype(np.float64)
 
 

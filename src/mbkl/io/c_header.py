@@ -16,21 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mbkl
+from mbkl.classifier import KernelClassifier
 from mbkl.io import c_templates as templates
 from mbkl.io.container import write_atomically
 from mbkl.io.entries import compact
-from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.inside import (
-    CategoryMaps,
-    FernMaps,
-    KernelClassifier,
-    KernelPredictor,
-    KernelRegressor,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    chi2_map,
-)
+from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
 _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
@@ -96,11 +93,10 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
         about=about.substitute(common),
     )
     calls = ""
-    families = zip(model.predictor_.maps.families, model.predictor_.tables, strict=True)
-    for number, (maps, tables) in enumerate(families):
+    for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
             own = f"{name}_{number}"
-            yield _array(f"{own}_tables", _single(tables))
+            yield _arrays(own, tables=_single(tables), **plain_arrays(maps))
             yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
@@ -120,63 +116,30 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 
 @singledispatch
 def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
-    """Yield arrays and functions of a family of maps."""
+    """Yield the functions of a family of maps, and arrays that it alone has."""
     raise TypeError(f"{type(maps).__name__} cannot be exported to C.")
 
 
 @_family.register
 def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
-    yield _arrays(names["own"], features=compact(maps.features))
-    yield from _stumps(maps, names, value=f"x[{names['own']}_features[group]]", before="")
+    yield templates.STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
 
 
 @_family.register
 def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
-    yield _arrays(
-        names["own"],
-        bits=np.log2(maps.n_raw).astype(np.uint8),
-        depths=compact(np.diff(maps.offsets)),
-        factors=maps.factors,
-        features=compact(maps.features),
-        n_cells=compact(np.diff(maps.cell_offsets)),
-        numbers=maps.numbers,
-        thresholds=np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
-    )
-    if maps.sets is not None:
-        yield _arrays(
-            names["own"],
-            members=np.packbits(maps.sets.members, bitorder="little"),
-            n_levels=compact(maps.sets.n_levels),
-            sets=compact(maps.sets.starts + 1),
-        )
-        yield templates.IN_SET.substitute(names)
     own = names["own"]
-    compared = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
-    asked = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {compared}"
-    yield templates.FERNS.substitute(names, answer=compared if maps.sets is None else asked)
+    answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    if maps.sets is not None:
+        yield templates.IN_SET.substitute(names)
+        answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
+    yield templates.FERNS.substitute(names, answer=answer)
 
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, n_inputs = names["own"], maps.directions.shape[0]
-    yield from _projections(maps, names)
-    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    yield from _stumps(maps.stumps, names, value=f"{own}_project(inputs, group)", before=before)
-
-
-def _stumps(
-    maps: StumpMaps | CategoryMaps, names: dict[str, Any], value: str, before: str
-) -> Iterator[str]:
-    thresholds = maps.edges.thresholds.astype(np.float32)
-    yield _arrays(names["own"], offsets=compact(maps.edges.offsets), thresholds=thresholds)
-    yield templates.STUMPS.substitute(names, value=value, before=before)
-
-
-def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
     own, directions = names["own"], maps.directions
-    yield _arrays(own, centre=maps.centre, scale=maps.scale)
+    n_inputs = directions.shape[0]
     if isinstance(directions, np.ndarray):
-        n_inputs = directions.shape[0]
         yield _arrays(own, directions=directions.T.ravel())
         first, end = "0", f"{n_inputs}u"
         term = f"inputs[place] * {own}_directions[{n_inputs}u * group + place]"
@@ -189,14 +152,10 @@ def _projections(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         )
         first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
         term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
-    yield templates.PROJECTIONS.substitute(
-        names,
-        n_features=maps.centre.size,
-        set_inputs=_inputs(maps),
-        first=first,
-        end=end,
-        term=term,
-    )
+    sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
+    yield templates.PROJECTIONS.substitute(names, **sizes, first=first, end=end, term=term)
+    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
+    yield templates.STUMPS.substitute(names, value=f"{own}_project(inputs, group)", before=before)
 
 
 def _inputs(maps: ProjectionMaps) -> str:
@@ -218,19 +177,16 @@ def _inputs(maps: ProjectionMaps) -> str:
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
     (temperature,) = _literals(_single(np.array([model.temperature_])))
+    odds, term = "", f"expf((scores[number] - highest) / {temperature})"
     if model.offset_ is not None:
         (offset,) = _literals(_single(np.array([model.offset_])))
         odds = templates.SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
-        if model.classes_.size == 2:
-            return odds + templates.TWO_SOFTPLUS.substitute(name=name)
         term = f"{name}_odds(scores[number])"
-        return odds + templates.PROBABILITIES.substitute(name=name, term=term)
-    if model.classes_.size == 2:
-        return templates.TWO_PROBABILITIES.substitute(name=name, temperature=temperature)
-    term = f"expf((scores[number] - highest) / {temperature})"
-    if model.probability_rule == "one-vs-rest":
+    elif model.classes_.size == 2:
+        term = f"1.0f / (1.0f + expf(-scores[number] / {temperature}))"
+    elif model.probability_rule == "one-vs-rest":
         term = "1.0f / (1.0f + expf(-scores[number]))"
-    return templates.PROBABILITIES.substitute(name=name, term=term)
+    return odds + templates.PROBABILITIES.substitute(name=name, term=term)
 
 
 # ---------------------------------------------------------------- columns of a frame
@@ -238,36 +194,32 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
 
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     """Yield the names of the columns, and the function that encodes a row of them."""
-    numbers = [column for column in columns if not column.is_text]
-    texts = [column for column in columns if column.is_text]
+    numbers = [pair for pair in enumerate(columns) if not pair[1].is_text]
+    texts = [pair for pair in enumerate(columns) if pair[1].is_text]
     for kind, chosen in (("numbers", numbers), ("texts", texts)):
         if chosen:
-            yield _texts(f"{name}_{kind}", [column.name for column in chosen])
+            yield _texts(f"{name}_{kind}", [column.name for _, column in chosen])
     lines = []
     if texts:
         yield templates.FIND.substitute(name=name)
-    if any(column.kind != "number" for column in numbers):
+    if any(column.levels is not None for _, column in numbers):
         yield templates.FIND_NUMBER.substitute(name=name)
-    for place, column in enumerate(numbers):
-        value, n = f"numbers[{place}]", len(column.categories)
-        if column.kind != "number":
-            own = f"{name}_levels_{place}"
-            yield _array(own, np.array(column.categories or [0], dtype=np.float32))
-            value = f"{name}_find_number({value}, {own}, {n})"
-        lines.append(f"x[{column.first}] = {value};")
-    for number, column in enumerate(texts):
-        if any("\0" in category for category in column.categories):
+    for number, (feature, column) in enumerate(numbers):
+        value = f"numbers[{number}]"
+        if column.levels is not None:
+            own = f"{name}_levels_{number}"
+            yield _array(own, np.array(column.levels or [0], dtype=np.float32))
+            value = f"{name}_find_number({value}, {own}, {len(column.levels)})"
+        lines.append(f"x[{feature}] = {value};")
+    for number, (feature, column) in enumerate(texts):
+        levels = column.levels or ()
+        if any("\0" in level for level in levels):
             raise ValueError(f"A category of {column.name!r} has a zero character.")
-        own, n = f"{name}_categories_{number}", len(column.categories)
-        yield _texts(own, column.categories or [""])
+        own, n = f"{name}_categories_{number}", len(levels)
+        yield _texts(own, levels or [""])
         lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        if column.kind == "text":
-            missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
-            lines.append(f"x[{column.first}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
-        elif column.kind == "ordinal":
-            lines.append(f"x[{column.first}] = place < 0 ? NAN : (float)place;")
-        else:
-            lines += ["if (place >= 0)", f"    x[{column.first} + place] = 1.0f;"]
+        missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
+        lines.append(f"x[{feature}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
     text = "".join(f"    {line}\n" for line in lines)
     yield templates.ENCODE.substitute(name=name, lines=text)
 
@@ -320,13 +272,7 @@ def _literals(values: NDArray) -> list[str]:
 
 
 def _real(text: str, suffix: str) -> str:
-    """Return a real number of Python as one of C.
-
-    Examples
-    --------
-    >>> _real("-0.25", "f"), _real("1e-05", ""), _real("3.0", "f"), _real("0.0", "f")
-    ('-.25f', '1e-05', '3.f', '0')
-    """
+    """Return a real number of Python as one of C: -.25f of -0.25, 3.f of 3.0, 0 of 0.0."""
     if text in ("0.0", "-inf"):
         return "0" if text == "0.0" else "-INFINITY"
     sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)

@@ -181,17 +181,6 @@ static inline void ${name}_predict(const float *x, float *predictions)
 }
 """)
 
-TWO_PROBABILITIES = Template("""\
-/* Probabilities of the classes. */
-static inline void ${name}_probabilities(const float *x, float *probabilities)
-{
-    float score;
-    ${name}_scores(x, &score);
-    probabilities[0] = 1.0f / (1.0f + expf(score / $temperature));
-    probabilities[1] = 1.0f / (1.0f + expf(-score / $temperature));
-}
-""")
-
 SOFTPLUS = Template("""\
 /* What the probability of a class is in proportion to. */
 static inline float ${name}_odds(float score)
@@ -202,28 +191,18 @@ static inline float ${name}_odds(float score)
 
 """)
 
-TWO_SOFTPLUS = Template("""\
-/* Probabilities of the classes. */
-static inline void ${name}_probabilities(const float *x, float *probabilities)
-{
-    float score, sum;
-    ${name}_scores(x, &score);
-    probabilities[0] = ${name}_odds(-score);
-    probabilities[1] = ${name}_odds(score);
-    sum = probabilities[0] + probabilities[1];
-    probabilities[0] /= sum;
-    probabilities[1] /= sum;
-}
-""")
-
-# $term is a function of scores[number] and the highest score.
+# $term is a function of scores[number], of which each class has one, and the highest score.
 PROBABILITIES = Template("""\
 /* Probabilities of the classes. */
 static inline void ${name}_probabilities(const float *x, float *probabilities)
 {
-    float scores[${name}_n_scores], highest = -INFINITY, sum = 0.0f;
+    float scores[${name}_n_classes], highest = -INFINITY, sum = 0.0f;
     int number;
     ${name}_scores(x, scores);
+    if (${name}_n_classes == 2) {
+        scores[1] = scores[0];
+        scores[0] = -scores[0];
+    }
     for (number = 0; number < ${name}_n_classes; number++)
         if (scores[number] > highest)
             highest = scores[number];

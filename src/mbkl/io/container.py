@@ -52,19 +52,11 @@ class ModelFileError(ValueError):
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[bytes]:
-    """Yield the bytes of a file, piece by piece.
-
-    Parameters
-    ----------
-    header : mapping
-        What JSON can hold; its entry "arrays" is made here.
-    arrays : mapping from name to array
-        Of the types in `DTYPES`.
+    """Yield the bytes of a file, piece by piece; the arrays are of the types in `DTYPES`.
 
     Examples
     --------
     >>> import io
-    >>> import numpy as np
     >>> data = b"".join(pack({"answer": 42}, {"a": np.arange(3, dtype="<u2")}))
     >>> unpack(io.BytesIO(data))
     ({'answer': 42}, {'a': array([0, 1, 2], dtype=uint16)})

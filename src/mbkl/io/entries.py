@@ -11,25 +11,7 @@ from mbkl.io.container import ModelFileError
 
 
 class Entries:
-    """A JSON object of which every entry has to be taken.
-
-    Parameters
-    ----------
-    values : object
-        What was found where the object should be.
-    name : str
-        For error messages.
-
-    Examples
-    --------
-    >>> entries = Entries({"depth": 3}, "fern")
-    >>> entries.integer("depth", 1, 64)
-    3
-    >>> entries.integer("width", 1, 64)
-    Traceback (most recent call last):
-    ...
-    mbkl.io.container.ModelFileError: fern lacks 'width'.
-    """
+    """A JSON object of which every entry has to be taken; the name is for error messages."""
 
     def __init__(self, values: Any, name: str) -> None:
         if not isinstance(values, dict):
@@ -56,18 +38,12 @@ class Entries:
             raise ModelFileError(f"{self._name} has {key!r} outside {low} to {high}.")
         return value
 
-    def positive(self, key: str) -> float:
-        """Return a number above zero."""
+    def real(self, key: str, is_positive: bool = False) -> float:
+        """Return a number of at least zero, or above it."""
         value = float(self.take(key, float))
-        if not value > 0:
-            raise ModelFileError(f"{self._name} has {key!r} not above zero.")
-        return value
-
-    def not_negative(self, key: str) -> float:
-        """Return a number of at least zero."""
-        value = float(self.take(key, float))
-        if not value >= 0:
-            raise ModelFileError(f"{self._name} has {key!r} below zero.")
+        if not (value > 0 if is_positive else value >= 0):
+            what = "not above" if is_positive else "below"
+            raise ModelFileError(f"{self._name} has {key!r} {what} zero.")
         return value
 
     def done(self) -> None:
@@ -77,15 +53,7 @@ class Entries:
 
 
 class Arrays:
-    """The arrays of a model file, of which every one has to be taken.
-
-    Parameters
-    ----------
-    arrays : dict from name to ndarray
-        Emptied on the way.
-    prefix : str
-        Of all names that are asked for.
-    """
+    """The arrays of a model file, every one of which has to be taken."""
 
     def __init__(self, arrays: dict[str, NDArray], prefix: str = "") -> None:
         self._arrays = arrays
@@ -145,11 +113,5 @@ class Arrays:
 
 
 def compact(values: NDArray) -> NDArray:
-    """Return whole numbers of at least zero in the smallest type that holds them.
-
-    Examples
-    --------
-    >>> compact(np.array([1, 256])).dtype
-    dtype('uint16')
-    """
+    """Return whole numbers of at least zero in the smallest type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))

@@ -1,16 +1,26 @@
-"""What all exports share: which models there are, and the columns of frames."""
+"""What all exports share: which models there are, their maps, and the columns of frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.io.inside import KernelPredictor, Levels
+from mbkl.io.entries import compact
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.levels import Levels
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 
-KINDS = ("number", "text", "one-hot", "ordinal")
+KINDS = ("number", "text")
 
 
 def check_exportable(model) -> None:
@@ -20,34 +30,60 @@ def check_exportable(model) -> None:
     check_is_fitted(model)
 
 
+@singledispatch
+def plain_arrays(maps: Maps) -> dict[str, NDArray]:
+    """Return the arrays by which another program finds the cells of rows."""
+    raise TypeError(f"{type(maps).__name__} cannot be exported.")
+
+
+@plain_arrays.register
+def _(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
+    return {"features": compact(maps.features), **_edges(maps)}
+
+
+@plain_arrays.register
+def _(maps: FernMaps) -> dict[str, NDArray]:
+    arrays = {
+        "bits": np.log2(maps.n_raw).astype(np.uint8),
+        "depths": compact(np.diff(maps.offsets)),
+        "factors": maps.factors,
+        "features": compact(maps.features),
+        "n_cells": compact(np.diff(maps.cell_offsets)),
+        "numbers": maps.numbers,
+        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
+    }
+    if maps.sets is None:
+        return arrays
+    # Where the set of levels of each stump begins, from 1, and the members of all as bits.
+    return arrays | {
+        "members": np.packbits(maps.sets.members, bitorder="little"),
+        "n_levels": compact(maps.sets.n_levels),
+        "sets": compact(maps.sets.starts + 1),
+    }
+
+
+@plain_arrays.register
+def _(maps: ProjectionMaps) -> dict[str, NDArray]:
+    """Return all but the directions, which are sparse or dense."""
+    return {"centre": maps.centre, "scale": maps.scale, **_edges(maps.stumps)}
+
+
+def _edges(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
+    thresholds = maps.edges.thresholds.astype(np.float32)
+    return {"offsets": compact(maps.edges.offsets), "thresholds": thresholds}
+
+
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame, and how it becomes features: see `mbkl.tabular.TableEncoder`.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"number", "text", "one-hot", "ordinal"}
-        "text" is a category of the model, whatever its levels are.
-    categories : tuple
-        Of text; or the levels of a category.
-    first : int
-        First feature that it becomes.
-    """
+    """A column of a frame, which is one feature; `levels` are those of a category."""
 
     name: str
-    kind: str
-    categories: tuple
-    first: int
+    levels: tuple | None
 
     @property
     def is_text(self) -> bool:
         """Whether the values are text: a category may also have numbers or booleans."""
-        return self.kind != "number" and all(isinstance(one, str) for one in self.categories)
-
-    @property
-    def n_features(self) -> int:
-        return len(self.categories) if self.kind == "one-hot" else 1
+        return self.levels is not None and all(isinstance(one, str) for one in self.levels)
 
 
 def columns_of_model(
@@ -55,11 +91,7 @@ def columns_of_model(
 ) -> list[Column] | None:
     """Return the columns that a model takes; None if they are a matrix of numbers.
 
-    Parameters
-    ----------
-    model : KernelPredictor
-    rules : sequence of dict or None
-        Those of a `TableEncoder`; None means the columns that the model learned from.
+    Rules are those of a `TableEncoder`; None means the columns that the model learned from.
     """
     if rules is None:
         if model.n_levels is None:
@@ -70,43 +102,25 @@ def columns_of_model(
 
 
 def columns_of(rules: Sequence[Mapping[str, Any]], levels: Sequence[Levels]) -> list[Column]:
-    """Return the columns that rules describe.
-
-    Parameters
-    ----------
-    rules : sequence of dict
-        With `name`, `kind` and `categories`.
-    levels : sequence of (list or None)
-        Levels of each feature of the model, None for numbers.
+    """Return the columns that rules describe, where features have these levels or None.
 
     Examples
     --------
-    >>> rules = [{"name": "size", "kind": "one-hot", "categories": ["S", "L"]}]
-    >>> columns_of(rules, [None, None])
-    [Column(name='size', kind='one-hot', categories=('S', 'L'), first=0)]
+    >>> columns_of([{"name": "size", "kind": "text"}], [["S", "L"]])
+    [Column(name='size', levels=('S', 'L'))]
     """
-    columns: list[Column] = []
-    n_before = 0
-    for rule in rules:
+    if len(rules) != len(levels):
+        raise ValueError(f"There are {len(rules)} rules, but the model has {len(levels)} features.")
+    columns: dict[str, Column] = {}
+    for rule, own in zip(rules, levels, strict=True):
         name, kind = rule.get("name"), rule.get("kind")
-        categories = tuple(rule.get("categories") or ())
         if not isinstance(name, str) or not name or kind not in KINDS:
             raise ValueError(f"A rule needs a name and one of the kinds {', '.join(KINDS)}: {rule}")
-        if name in (column.name for column in columns):
+        if name in columns:
             raise ValueError(f"Two rules have the name {name!r}.")
-        if not all(isinstance(category, str) for category in categories):
-            raise ValueError(f"The categories of {name!r} must be texts.")
-        if len(set(categories)) < len(categories) or (kind in ("number", "text")) == bool(
-            categories
-        ):
-            raise ValueError(f"The categories of {name!r} must be different, and only of text.")
-        own = levels[n_before] if n_before < len(levels) else None
         if (kind == "text") != (own is not None):
             raise ValueError(
                 f"{name!r} must be text where the model has a category, and only there."
             )
-        columns.append(Column(name, kind, categories if own is None else tuple(own), n_before))
-        n_before += columns[-1].n_features
-    if n_before != len(levels):
-        raise ValueError(f"The rules make {n_before} features, but the model has {len(levels)}.")
-    return columns
+        columns[name] = Column(name, None if own is None else tuple(own))
+    return list(columns.values())

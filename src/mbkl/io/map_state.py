@@ -10,20 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries, compact
-from mbkl.io.inside import (
-    DEEPEST,
-    BinEdges,
-    CategoryMaps,
-    FernMaps,
-    LevelSets,
-    Maps,
-    MapSet,
-    ProjectionMaps,
-    StumpMaps,
-    smallest_code_dtype,
-)
+from mbkl.maps.binning import BinEdges
+from mbkl.maps.categories import CategoryMaps, LevelSets
+from mbkl.maps.families import Maps, MapSet
+from mbkl.maps.ferns import DEEPEST, FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 
 Packed = tuple[dict[str, Any], dict[str, NDArray]]
 
@@ -50,15 +45,7 @@ def _pack(maps: Maps) -> Packed:
 
 
 def unpack_maps(headers: list, arrays: Arrays, n_levels: NDArray[np.int64]) -> MapSet:
-    """Return the maps of which `pack_maps` made these headers and arrays.
-
-    Parameters
-    ----------
-    headers : list of dict
-    arrays : Arrays
-    n_levels : ndarray of shape (n_features,)
-        Levels of each feature, 0 for numbers.
-    """
+    """Return the maps of which `pack_maps` made these; numbers have 0 levels."""
     if not headers:
         raise ModelFileError("The model has no family of maps.")
     families = [

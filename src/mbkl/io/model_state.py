@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import mbkl
+from mbkl.estimator import default_target_names
 from mbkl.io.container import ModelFileError
 from mbkl.io.entries import Arrays, Entries
-from mbkl.io.inside import Levels, MapSet, NoLevels, TablePredictor, default_target_names
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
+from mbkl.levels import Levels, NoLevels
+from mbkl.maps.families import MapSet
+from mbkl.predictor import TablePredictor
 
 _CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
 _REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
@@ -76,6 +79,9 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         learned["grown_share"] = float(model.grown_share_)
         learned["n_held_out"] = float(model.n_held_out_)
         arrays["residuals"] = model.residuals_
+        if model.spread_coef_.size:
+            arrays["spread_coefficients"] = model.spread_coef_.T
+            arrays["spread_intercept"] = model.spread_intercept_
     if kind.endswith("CV"):
         learned["C_kernel"] = float(model.C_kernel_)
         learned["theta_shrinkage"] = float(model.theta_shrinkage_)
@@ -109,17 +115,17 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
     if kind in _CLASSIFIERS:
-        model.temperature_ = learned.positive("temperature")
+        model.temperature_ = learned.real("temperature", is_positive=True)
         model.offset_ = learned.take("offset", float) if "offset" in learned else None
         n_columns = 1 if model.classes_.size == 2 else model.classes_.size
         _set_predictor(model, n_columns, learned, stored)
     if kind in _REGRESSORS:
         _set_regressor(model, learned, stored)
     if kind.endswith("CV"):
-        model.C_kernel_ = learned.positive("C_kernel")
+        model.C_kernel_ = learned.real("C_kernel", is_positive=True)
         model.theta_shrinkage_ = _old_shrinkage(model)
         if "theta_shrinkage" in learned:
-            model.theta_shrinkage_ = learned.not_negative("theta_shrinkage")
+            model.theta_shrinkage_ = learned.real("theta_shrinkage")
         _set_search(model, stored)
     for taken in (learned, entries, stored):
         taken.done()
@@ -149,20 +155,30 @@ def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
     if "targets" in learned:
         names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
         model.target_names_ = names.tolist()
-    model.grown_share_ = learned.not_negative("grown_share")
-    model.n_held_out_ = learned.not_negative("n_held_out")
+    model.grown_share_ = learned.real("grown_share")
+    model.n_held_out_ = learned.real("n_held_out")
     _set_predictor(model, model.n_outputs_, learned, arrays)
+    model.spread_coef_ = np.zeros((model.n_outputs_, 0))
+    model.spread_intercept_ = np.zeros(model.n_outputs_)
+    if "spread_coefficients" in arrays:
+        _set_spread(model, arrays)
+
+
+def _set_spread(model, arrays: Arrays) -> None:
+    weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
+    if model._maps.first(len(weights)).n_weights != len(weights):
+        arrays.complain("spread_coefficients", "a number of weights that no maps have")
+    model.spread_coef_ = weights.T
+    model.spread_intercept_ = arrays.reals("spread_intercept", (model.n_outputs_,))
 
 
 def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
-    cells = [own.cells for own in model._maps.families]
-    n_weights = sum(int(own.spread(own.is_map).sum()) for own in cells)
-    weights = arrays.reals("coefficients", (n_weights, n_columns))
+    weights = arrays.reals("coefficients", (model._maps.n_weights, n_columns))
     model.coef_ = weights.T
     model.intercept_ = arrays.reals("intercept", (n_columns,))
     model.objective_ = arrays.take("objective", "f", (2,))
     model.gap_ = arrays.take("gap", "f", (2,))
-    model.C_ = learned.not_negative("C")
+    model.C_ = learned.real("C")
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):

@@ -30,19 +30,7 @@ class Operator:
 
 @dataclass
 class Builder:
-    """Operators and constants, in order.
-
-    Parameters
-    ----------
-    prefix : str
-        Of all names that are made here.
-
-    Examples
-    --------
-    >>> builder = Builder("my_")
-    >>> builder.add("Add", "x", builder.constant(np.array([1.0])))
-    'my_1_Add'
-    """
+    """Operators and constants, in order; all names begin with the prefix."""
 
     prefix: str = "mbkl_"
     operators: list[Operator] = field(default_factory=list)
@@ -77,13 +65,7 @@ class Builder:
         return f"{self.prefix}{len(self.operators) + len(self.constants)}_{kind}"
 
     def graph(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
-        """Return the graph.
-
-        Parameters
-        ----------
-        inputs, outputs : dict from name to (dtype, shape)
-            None in a shape is any length.
-        """
+        """Return the graph; inputs and outputs are (dtype, shape) by name, None any length."""
         onnx = require("onnx", "onnx")
         nodes = [
             onnx.helper.make_node(

@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.inside import (
-    KernelClassifier,
-    KernelPredictor,
-    KernelRegressor,
-    MBKLClassifier,
-    MBKLRegressor,
-    columns_of,
-)
 from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
 from mbkl.io.onnx_scores import add_scores
+from mbkl.kernel_predictor import KernelPredictor
+from mbkl.levels import columns_of
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 
 _INPUT = "X"
 
@@ -260,39 +256,19 @@ def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str
     features, inputs = [], {}
     for column in columns:
         inputs[column.name] = (np.dtype(object if column.is_text else np.float32), (None, 1))
-        if column.kind == "one-hot":
-            encoded = builder.add(
-                "OneHotEncoder",
-                column.name,
-                domain=ML_DOMAIN,
-                cats_strings=list(column.categories),
-                zeros=1,
-            )
-            features.append(builder.reshape(encoded, -1, column.n_features))
-        elif column.kind == "ordinal":
-            encoded = builder.add(
-                "LabelEncoder",
-                column.name,
-                domain=ML_DOMAIN,
-                keys_strings=list(column.categories),
-                values_floats=[float(place) for place in range(len(column.categories))],
-                default_float=float("nan"),
-            )
-            features.append(encoded)
-        elif column.kind == "text":
-            features.append(_add_level_numbers(builder, column))
-        else:
-            features.append(column.name)
+        is_number = column.levels is None
+        features.append(column.name if is_number else _add_level_numbers(builder, column))
     return builder.add("Concat", *features, axis=1), inputs
 
 
 def _add_level_numbers(builder: Builder, column: Column) -> str:
     """Add the number of each level: NaN where it is missing, one beyond the last where new."""
-    numbers = [float(place) for place in range(len(column.categories))]
+    levels = column.levels or ()
+    numbers = [float(place) for place in range(len(levels))]
     if column.is_text:
-        known = {"keys_strings": ["", *column.categories], "values_floats": [np.nan, *numbers]}
+        known = {"keys_strings": ["", *levels], "values_floats": [np.nan, *numbers]}
     else:
-        keys = [float(np.float32(level)) for level in column.categories]
+        keys = [float(np.float32(level)) for level in levels]
         if len(set(keys)) < len(keys):
             raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
         known = {"keys_floats": keys, "values_floats": numbers}
@@ -334,7 +310,7 @@ def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
         raise ValueError("The model has no categories: its input is a float32 matrix X.")
     inputs = {}
     for column, own in zip(columns, columns_of(X), strict=True):
-        values = own.values if column.kind == "text" else own.numbers()
+        values = own.numbers() if column.levels is None else own.values
         if column.is_text:
             values = np.array(["" if value is None else value for value in own.objects()], object)
         inputs[column.name] = np.asarray(values).astype(object if column.is_text else np.float32)

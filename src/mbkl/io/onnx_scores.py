@@ -13,17 +13,13 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.io.inside import (
-    CategoryMaps,
-    FernMaps,
-    LevelSets,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    TablePredictor,
-    chi2_map,
-)
 from mbkl.io.onnx_builder import ML_DOMAIN, Builder
+from mbkl.maps.categories import CategoryMaps, LevelSets
+from mbkl.maps.families import Maps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.stumps import StumpMaps
+from mbkl.predictor import TablePredictor
 
 # Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
 _ROWS_AT_A_TIME = 128
@@ -35,14 +31,9 @@ _PIECES = (10, 18, 18, 18)
 
 
 def add_scores(builder: Builder, X: str, predictor: TablePredictor) -> str:
-    """Add the scores of all rows of X; return the name of the (n_rows, n_columns) tensor.
+    """Add the scores of all rows of X, the name of a float32 tensor (n_rows, n_features).
 
-    Parameters
-    ----------
-    builder : Builder
-    X : str
-        Name of a float32 tensor of shape (n_rows, n_features).
-    predictor : TablePredictor
+    Return the name of the (n_rows, n_columns) tensor.
     """
     body = Builder(f"{builder.prefix}rows_")
     rows = f"{body.prefix}X"
@@ -76,7 +67,7 @@ def _add_blocks(builder: Builder, X: str) -> tuple[str, str]:
 def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
     intercept = builder.constant(predictor.intercept[None, :])
     cells, tables, n_before = [], [], 0
-    for maps, table in zip(predictor.maps.families, predictor.tables, strict=True):
+    for maps, table in predictor.families:
         if maps.n_groups:
             codes = _add_codes(maps, builder, X)
             first = n_before + maps.cells.offsets[:-1]

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mbkl.io.container import ModelFileError
-from mbkl.io.inside import FAMILIES, families_of
+from mbkl.maps.families import FAMILIES, families_of
 
 # Paths are no part of a model, and one from a foreign file could name anything.
 _NOT_STORED = {"checkpoint", "cache_folder"}
@@ -74,13 +74,7 @@ def _construct(kind: type, packed: Any, forbidden: set[str], depth: int) -> Any:
 
 
 def encode(value: Any, depth: int = _DEEPEST) -> Any:
-    """Return a parameter as JSON; TypeError where that is not possible.
-
-    Examples
-    --------
-    >>> encode({1: 2.5}), encode((1, "a")), encode(float("inf"))
-    ({'dict': [[1, 2.5]]}, {'tuple': [1, 'a']}, {'float': 'inf'})
-    """
+    """Return a parameter as JSON; TypeError where that is not possible."""
     if depth < 0:
         raise TypeError("nested too deeply")
     if isinstance(value, np.generic):
@@ -106,13 +100,7 @@ def encode(value: Any, depth: int = _DEEPEST) -> Any:
 
 
 def decode(value: Any, depth: int = _DEEPEST) -> Any:
-    """Return the parameter that `encode` made this of.
-
-    Examples
-    --------
-    >>> decode({"Stumps": {"draw": "stratified"}})
-    Stumps(draw='stratified')
-    """
+    """Return the parameter that `encode` made this of."""
     if depth < 0:
         raise ModelFileError("The parameters are nested too deeply.")
     if isinstance(value, list):

@@ -43,14 +43,8 @@ _WITHOUT_EFFECT = {
 class Checkpoint:
     """Results of the stages of one fit.
 
-    Parameters
-    ----------
-    path : Path
-    identity : str
-        Fingerprint of the data and settings: a file of another fit is an error.
+    Its identity is a fingerprint of the data and settings: a file of another fit is an error.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from dataclasses import dataclass
     >>> from pathlib import Path
@@ -75,17 +69,9 @@ class Checkpoint:
     def recall(
         self, stage: str, kind: type[T], compute: Callable[[], T], finished=lambda: True
     ) -> T:
-        """Return the result of a stage: as kept, or computed and kept.
+        """Return the result of a stage, a data class: as kept, or computed and kept.
 
-        Parameters
-        ----------
-        stage : str
-            Name, unique within the fit.
-        kind : type
-            Data class of the result.
-        compute : callable
-        finished : callable
-            Says after the computation whether it ran to its end; else it is not kept.
+        `finished` says after the computation whether it ran to its end; else it is not kept.
         """
         prefix = f"{stage}/"
         if any(name.startswith(prefix) for name in self._stored):

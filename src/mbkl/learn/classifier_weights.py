@@ -24,9 +24,6 @@ _STEP = 2.0**-26
 def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     """Return +1 and -1 for each row and problem; two classes are one problem.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> one_vs_rest_labels(np.array([0, 1]), 2).ravel()
     array([-1,  1], dtype=int8)
     """
@@ -46,13 +43,7 @@ def n_problems_of(rows: LabelledRows) -> int:
 def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
     """Return the losses of rows of known class, or with numbers.
 
-    Parameters
-    ----------
-    rows : LabelledRows
-    costs : ndarray of shape (n_rows, 1)
-    loss : str
-    place : callable
-        Brings an array to where the costs are.
+    `place` brings an array to where the costs are, which are of shape (n_rows, 1).
     """
     if rows.numbers is None:
         return Margins(one_vs_rest_labels(place(rows.y), rows.n_classes), costs, LOSSES[loss])
@@ -73,9 +64,9 @@ def learn_classifier_weights(
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
-    With a free intercept the two weights of a map are opposite, and the SVM is
-    one on jumps a of the maps z = +1 or -1 with the penalty sum a^2 / weight. The
-    feature map of a fern is sqrt(kernel weight) in the column of the row's cell.
+    With a free intercept the two weights of a map are opposite, and the SVM is one on jumps a of
+    the maps z = +1 or -1 with the penalty sum a^2 / weight. The feature map of a fern is
+    sqrt(kernel weight) in the column of the row's cell.
 
     Parameters
     ----------
@@ -92,11 +83,6 @@ def learn_classifier_weights(
         See `mbkl.solvers.problem`.
     leave_out : bool or "always"
         Whether to tell, where that is cheap, how the first rows are scored by all others.
-
-    Returns
-    -------
-    solution : Solution
-        Its weights are those of all maps.
     """
     whole = rows.operator
     costs = cost / exact_total(rows.weights) * rows.weights

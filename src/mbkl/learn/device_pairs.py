@@ -25,18 +25,10 @@ _BLOCK_MAPS = 4_096
 
 @dataclass(frozen=True)
 class DevicePairs:
-    """The signed maps S on pairs, transposed: a line per map.
+    """The signed maps S on pairs, transposed: a line per map."""
 
-    Parameters
-    ----------
-    matrices : tuple of tensors of shape (n_slots, n_pairs)
-        Those of each family.
-    families : tuple of Ladder or FreeCells
-        How the maps hang together.
-    """
-
-    matrices: tuple[Values, ...]
-    families: tuple[Ladder | FreeCells, ...]
+    matrices: tuple[Values, ...]  # (n_slots, n_pairs): those of each family
+    families: tuple[Ladder | FreeCells, ...]  # how the maps hang together
 
     @classmethod
     def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:

@@ -36,20 +36,13 @@ _PRIOR_ROWS = 2.0
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the classes on the right side of each stump, or in each cell.
+    """Shares of the classes on the right side of each stump, or in each cell."""
 
-    Parameters
-    ----------
-    own, rest : ndarray of shape (n_columns, n_classes or 1)
-        p / t_p and n / t_n of the paper: of the class, and of all others. Two classes
-        need one column, that of the second class.
-    row : ndarray of shape (n_classes or 1,)
-        What one row of the class and one of the others are together.
-    """
-
+    # (n_columns, n_classes or 1): p / t_p and n / t_n of the paper: of the class, and of all
+    # others. Two classes need one column, that of the second class
     own: Values
     rest: Values
-    row: Values
+    row: Values  # (n_classes or 1,): what one row of the class and one of the others are together
 
 
 def shares_of(rows: LabelledRows) -> Shares:
@@ -98,16 +91,7 @@ def class_shares(rows: LabelledRows) -> Shares:
 def initial_signs(operator: Operator, shares: Shares, rule: str) -> Array:
     """Return +1, -1 or 0 (no use) for each map and class; for cells, what is between.
 
-    Parameters
-    ----------
-    operator : Operator
-    shares : Shares
-    rule : {"balanced", "median"}
-        See `signs_of_stumps`. Ferns know no such choice.
-
-    Returns
-    -------
-    signs : ndarray of shape (n_columns, n_classes or 1)
+    See `signs_of_stumps` for the rule. Ferns know no such choice.
     """
     xp = namespace(shares.own)
     is_cell = operator.to_device(operator.is_cell)[:, None]
@@ -124,9 +108,6 @@ def signs_of_stumps(shares: Shares, rule: str) -> Array:
     paper with its sign corrected: only maps that have the majority of the class on
     one side and that of the rest on the other.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> own, rest = np.array([[0.9], [0.9]]), np.array([[0.6], [0.2]])
     >>> signs_of_stumps(Shares(own, rest, np.ones(1)), "balanced").ravel()
     array([1., 1.])
@@ -149,9 +130,6 @@ def signs_of_cells(shares: Shares) -> Array:
     It is near the sign of the difference in a cell of many rows most of which are on
     one side, and near zero in a cell of few.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> own, rest = np.array([[0.001], [0.9]]), np.array([[0.0], [0.0]])
     >>> signs_of_cells(Shares(own, rest, np.array([0.002]))).ravel().round(2)
     array([0.2, 1. ])

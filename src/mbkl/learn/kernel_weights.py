@@ -24,19 +24,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KernelProblem:
-    """Step 1 for any cost.
-
-    Parameters
-    ----------
-    operator : SignedMaps or DevicePairs
-    pairs : Pairs
-    loss : {"squared_hinge", "logistic", "squared_error"}
-        Smooth: no method here is good at the kink of the hinge with many pairs.
-    """
+    """Step 1 for any cost."""
 
     operator: Any
     pairs: Pairs
-    loss: str
+    loss: str  # smooth: no method here is good at the kink of the hinge with many pairs
 
     @classmethod
     def of(

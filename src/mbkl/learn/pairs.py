@@ -23,20 +23,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs sorted by class.
+    """Pairs sorted by class."""
 
-    Parameters
-    ----------
-    rows, classes : ndarray of shape (n_pairs,)
-    labels : ndarray of shape (n_pairs,)
-        +1 where the class is the row's own, else -1; or numbers.
-    weights : ndarray of shape (n_pairs,)
-    """
-
+    # (n_pairs,)
     rows: NDArray[np.intp]
     classes: NDArray[np.intp]
+    # (n_pairs,): +1 where the class is the row's own, else -1; or numbers
     labels: NDArray[np.int8] | Array
-    weights: Array
+    weights: Array  # (n_pairs,)
 
 
 def n_wrong_classes(n_classes: int, negatives_per_positive: int) -> int:
@@ -52,14 +46,7 @@ def pairs_of_a_row(rows: LabelledRows, negatives_per_positive: int) -> int:
 
 
 def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
-    """Return the pairs of all rows.
-
-    Parameters
-    ----------
-    rows : LabelledRows
-    negatives_per_positive : int
-        Wrong classes per row, at most n_classes - 1.
-    """
+    """Return the pairs of all rows, each with its own class and at most so many others."""
     y, every_row = rows.y, np.arange(rows.y.size)
     if rows.numbers is not None:
         n_columns = rows.numbers.n_columns

@@ -28,13 +28,9 @@ T = TypeVar("T")
 class Progress:
     """Time the stages of one fit, print them, and call the estimator's callbacks.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its `verbose` decides what is printed: 1 for stages, 2 for iterations. Its
-        `max_time`, if it has one, is when solvers are told to stop.
-    saved : Checkpoint or None
-        Stages that need not be run again.
+    The estimator's `verbose` decides what is printed: 1 for stages, 2 for iterations. Its
+    `max_time`, if it has one, is when solvers are told to stop. Stages that are `saved` need not
+    be run again.
     """
 
     def __init__(self, estimator, saved: Checkpoint | None = None) -> None:

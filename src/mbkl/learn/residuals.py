@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import exact_total
-from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.engine import limits
+from mbkl.engine.arrays import exact_sum, exact_total
+from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.around_mean import can_leave_out, left_out
 from mbkl.learn.calibration import HeldOut, held_out_scores
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.maps.numbers import Numbers, weighted_quantiles
-from mbkl.solvers.blas import one_blas_thread
-from mbkl.solvers.choose import may_use_gram
-from mbkl.solvers.gram_newton import inverse_of
 from mbkl.solvers.margins import Margins
 
 Array = NDArray[np.float64]
@@ -27,6 +26,9 @@ Array = NDArray[np.float64]
 # more accurate than this for it.
 _STEP, _MOST_STEPS, _ROUGHLY = 3.0, 5, 0.01
 
+# Standard errors of a share of rows that chance may explain.
+_BY_CHANCE = 2.0
+
 # Quantiles that are kept of residuals, and where exponents end.
 _MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
 
@@ -34,35 +36,25 @@ _MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
 def held_out(learner: Learner, kernel: Kernel, C_kernel: float, C: float) -> HeldOut:
     """Return scores of rows that took no part."""
     rows = learner.rows
-    is_ridge = learner.settings.loss == "squared_error" and kernel.theta.any()
-    if is_ridge and may_use_gram(rows.n_rows, rows.operator.n_columns) and rows.n_rows > 1:
-        scores = _left_out(learner, kernel, C)
+    if learner.settings.loss == "squared_error" and can_leave_out(learner, kernel):
+        scores = left_out(learner, kernel, C)
         return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
     return held_out_scores(learner, C_kernel, C)
-
-
-def _left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
-    """Return the score of each row by a model of all others, in closed form."""
-    rows = learner.rows
-    assert rows.numbers is not None
-    costs = C * REFERENCE_ROWS / exact_total(rows.weights) * rows.weights
-    gram = rows.gram.matrix() if rows.gram else rows.operator.gram(learner.weights_of(kernel))
-    targets = rows.numbers.values[rows.y]
-    with one_blas_thread():
-        inverse = inverse_of(gram, 2.0 * costs)
-        return targets - (inverse @ targets) / np.diag(inverse)[:, None]
 
 
 def best_cost(learner: Learner, C_kernel: float, C: float) -> float:
     """Return the cost with the smallest loss of held-out rows, beginning at the given one."""
     tried: dict[int, float] = {}
     settings = replace(learner.settings, tol=max(learner.settings.tol, _ROUGHLY))
-    learner = replace(learner, settings=settings).with_gram()
+    n_rows = min(learner.rows.n_rows, limits.ROWS_OF_A_COST)
+    few = replace(learner, settings=settings).take(learner.rows.first(n_rows)).with_gram()
+    # The cost of a row is the same for any number of them.
+    few_C = C * n_rows / learner.rows.n_rows
 
     def loss(step: int) -> float:
         if step not in tried:
             inside = abs(step) <= _MOST_STEPS
-            tried[step] = _loss_of(learner, C_kernel, C * _STEP**step) if inside else np.inf
+            tried[step] = _loss_of(few, C_kernel, few_C * _STEP**step) if inside else np.inf
         return tried[step]
 
     best = 0
@@ -97,6 +89,46 @@ def best_share(rows: LabelledRows, drawn: Array, grown: Array) -> float:
     return float(shares[int(np.argmin(losses))])
 
 
+def sure_shift(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Array) -> Array:
+    """Return what to add to scores of a quantile, for as many held-out rows below as it says.
+
+    They are moved only as far as chance does not explain: few rows are predicted by models of
+    fewer, which are further off.
+
+    Examples
+    --------
+    >>> y = np.linspace(-1.0, 1.0, 401)
+    >>> numbers, levels = Numbers.of(y, np.ones(401), "quantile", 0.9)
+    >>> shift = sure_shift(numbers, levels, np.zeros((401, 1)), np.ones(401))
+    >>> round(float((numbers.values <= shift).mean()), 2)
+    0.87
+    """
+    away, level = numbers.values[y] - scores, numbers.level
+    below = exact_sum(weights[:, None] * (away <= 0)) / exact_total(weights)
+    by_chance = _BY_CHANCE * np.sqrt(level * (1.0 - level) / effective_rows(weights))
+    wanted = np.clip(below, level - by_chance, level + by_chance)
+    shift = np.zeros(scores.shape[1])
+    for column in np.flatnonzero(wanted != below):
+        shift[column] = weighted_quantiles(away[:, [column]], weights, wanted[[column]])[0, 0]
+    return shift
+
+
+def distances(numbers: Numbers, y: NDArray[np.intp], scores: Array) -> Array:
+    """Return how far numbers are from predictions, in the unit of the targets.
+
+    Those of counts are divided by the square root of the prediction.
+    """
+    if numbers.loss != "poisson":
+        return (numbers.values[y] - scores) * numbers.unit
+    means = np.exp(np.minimum(scores, _LARGEST_SCORE))
+    return (numbers.values[y] - means) / np.sqrt(means) * np.sqrt(numbers.unit)
+
+
+def effective_rows(weights: Array) -> float:
+    """Return how many rows of equal weight tell as much."""
+    return exact_total(weights) ** 2 / exact_total(weights**2)
+
+
 @dataclass(frozen=True)
 class Residuals:
     """How numbers are distributed around predictions of models that did not see them.
@@ -104,8 +136,8 @@ class Residuals:
     Parameters
     ----------
     values : ndarray of shape (n_values, n_columns)
-        Increasing quantiles of the residuals, at even levels, in the unit of the targets; those
-        of counts are divided by the square root of the prediction.
+        Increasing quantiles of the residuals, at even levels, divided by the spread where they
+        are.
     n_rows : float
         How many rows they are of.
     """
@@ -114,27 +146,20 @@ class Residuals:
     n_rows: float
 
     @classmethod
-    def of(cls, numbers: Numbers | None, y, scores: Array, weights: Array) -> Residuals:
+    def of(cls, away: Array, weights: Array) -> Residuals:
         """Return the residuals of rows.
 
         Parameters
         ----------
-        numbers : Numbers
-        y : ndarray of shape (n_rows,)
-        scores : ndarray of shape (n_rows, n_columns)
+        away : ndarray of shape (n_rows, n_columns)
+            See `distances`.
         weights : ndarray of shape (n_rows,)
         """
-        assert numbers is not None
-        if not len(y):
-            return cls(np.zeros((1, numbers.n_columns)), 0.0)
-        if numbers.loss == "poisson":
-            means = np.exp(np.minimum(scores, _LARGEST_SCORE))
-            away = (numbers.values[y] - means) / np.sqrt(means) * np.sqrt(numbers.unit)
-        else:
-            away = (numbers.values[y] - scores) * numbers.unit
-        n_rows = exact_total(weights) ** 2 / exact_total(weights**2)
-        levels = (np.arange(min(len(y), _MOST_VALUES)) + 1.0) / min(len(y), _MOST_VALUES)
-        return cls(weighted_quantiles(away, weights, levels), n_rows)
+        if not len(away):
+            return cls(np.zeros((1, away.shape[1])), 0.0)
+        n_values = min(len(away), _MOST_VALUES)
+        levels = (np.arange(n_values) + 1.0) / n_values
+        return cls(weighted_quantiles(away, weights, levels), effective_rows(weights))
 
     def bounds(self, coverage: float) -> tuple[Array, Array]:
         """Return what to add for the lower and the upper bound.

@@ -18,16 +18,10 @@ class SignedMaps:
     """The signed maps S on pairs: S[(i, c), k] = sign[k, c] * z_k(x_i).
 
     The value of a fern on a pair is the sign of the cell of the row for the class.
-
-    Parameters
-    ----------
-    by_class : tuple of Operator
-        The rows of the pairs of each class, in class order.
-    signs : ndarray of shape (n_cells, len(by_class))
     """
 
-    by_class: tuple[Operator, ...]
-    signs: Array
+    by_class: tuple[Operator, ...]  # the rows of the pairs of each class, in class order
+    signs: Array  # (n_cells, len(by_class))
 
     @classmethod
     def of(cls, operator: Operator, pairs: Pairs, signs: Array) -> SignedMaps:
@@ -56,7 +50,7 @@ class SignedMaps:
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left."""
         # No fern is: the sum over the columns of a map has at most one term.
-        return self.by_class[0].collect(self.by_class[0].is_chained)
+        return self.by_class[0].collect(self.by_class[0].is_chained) > 0
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:

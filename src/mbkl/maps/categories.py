@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,38 +19,21 @@ from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import level_cells
-from mbkl.maps.binning import BinEdges
+from mbkl.maps.binning import BinEdges, BinnedMaps
 
 # Random sets of levels that the stumps of a column draw from.
 _SETS_OF_A_COLUMN = 256
 
 
 @dataclass(frozen=True)
-class CategoryMaps:
-    """Groups of levels, each a map of many values.
+class CategoryMaps(BinnedMaps):
+    """Groups of levels, each a map of many values."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_groups,)
-        Input column of each group.
-    n_levels : ndarray of shape (n_groups,)
-    """
-
-    features: NDArray[np.intp]
-    n_levels: NDArray[np.int64]
-
-    # A category is no stump and no fern.
-    stump_features: ClassVar[NDArray] = np.empty(0, np.intp)
-    stump_thresholds: ClassVar[NDArray] = np.empty(0)
-    ferns: ClassVar[list] = []
-    is_ordered: ClassVar[bool] = True
+    features: NDArray[np.intp]  # (n_groups,): input column of each group
+    n_levels: NDArray[np.int64]  # (n_groups,)
 
     @property
     def n_maps(self) -> int:
-        return self.features.size
-
-    @property
-    def n_groups(self) -> int:
         return self.features.size
 
     @cached_property
@@ -63,23 +45,6 @@ class CategoryMaps:
     @property
     def cells(self) -> FreeCells:
         return FreeCells(self.edges.cell_offsets)
-
-    @property
-    def group_features(self) -> NDArray[np.intp]:
-        """Input column of each group."""
-        return self.features
-
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return n_rows * self.n_groups
-
-    def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each group that each row falls in."""
-        return rows.bin(self.features, self.edges)
-
-    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
-        return rows.score(self.features, self.edges, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the columns before any are learned; see `StumpMaps.prior`."""
@@ -101,8 +66,6 @@ class CategoryMaps:
 def level_edges(n_levels: int) -> NDArray[np.float64]:
     """Return thresholds that part missing values, levels and new ones.
 
-    Examples
-    --------
     >>> level_edges(2).tolist()
     [-inf, 0.5, 1.5]
     """
@@ -111,24 +74,14 @@ def level_edges(n_levels: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LevelSets:
-    """What stumps of ferns ask about categories: whether the level is in a set.
+    """What stumps of ferns ask about categories: whether the level is in a set."""
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_stumps,)
-        Set of each stump; -1 for one with a threshold.
-    members : ndarray of shape (n_members,)
-        For each cell of a column whether it is in the set, one set after the other.
-    offsets : ndarray of shape (n_sets + 1,)
-        Members of set k are offsets[k] to offsets[k + 1] - 1.
-    n_levels : ndarray of shape (n_features,)
-        Levels of each column, 0 for numbers.
-    """
-
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # (n_stumps,): set of each stump; -1 for one with a threshold
+    # (n_members,): for each cell of a column whether it is in the set, one set after the other
     members: NDArray[np.bool_]
+    # (n_sets + 1,): members of set k are offsets[k] to offsets[k + 1] - 1
     offsets: NDArray[np.int64]
-    n_levels: NDArray[np.int64]
+    n_levels: NDArray[np.int64]  # (n_features,): levels of each column, 0 for numbers
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -136,14 +89,7 @@ class LevelSets:
         return np.where(self.numbers >= 0, self.offsets[self.numbers], -1)
 
     def answer(self, X: NDArray, features: NDArray[np.intp], yes: NDArray[np.bool_]) -> None:
-        """Write the answers of rows to the stumps that have sets.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        features : ndarray of shape (n_stumps,)
-        yes : ndarray of shape (n_rows, n_stumps)
-        """
+        """Write the answers of rows to the stumps that have sets."""
         asking = np.flatnonzero(self.numbers >= 0)
         own = features[asking]
         cells = level_cells(X[:, own], self.n_levels[own])
@@ -168,15 +114,7 @@ def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> Leve
     """Return random halves of the levels for stumps on categories.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
-    where there are thousands of levels.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_stumps,)
-    shares : ndarray of shape (n_stumps,)
-        From 0 to 1: which of the sets a stump draws.
-    n_levels : ndarray of shape (n_features,) or None
-    seed : int
+    where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
     """
     if n_levels is None:
         return None
@@ -223,29 +161,9 @@ class Categories(BaseEstimator):
         return shape[1]
 
     def fit_codes(
-        self,
-        rows: Rows,
-        weights: NDArray[np.float64],
-        n_maps: int,
-        seed: int,
-        n_levels: NDArray[np.int64] | None = None,
+        self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[CategoryMaps, Codes]:
-        """Code the categories of the rows.
-
-        Parameters
-        ----------
-        rows : Rows
-        weights, n_maps, seed
-            Not used: nothing is drawn.
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers.
-
-        Returns
-        -------
-        maps : CategoryMaps
-            Those columns that part any rows.
-        codes : Codes
-        """
+        """Code the categories that part any rows; see `Stumps.fit_codes`. Nothing is drawn."""
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         features = np.flatnonzero(counts)
         maps = CategoryMaps(features, counts[features])

@@ -47,10 +47,10 @@ _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 2e7
 _DEEPEST = 40.0
 # A hinge has no use for higher costs, unlike the ridge: it lets go of rows that are
-# right (measured).
+# right.
 _LARGEST_COST = 5.0
 # More rows than the sample has allow for smaller cells: depth grows with this power of
-# their number (measured on the development sets, 3,000 to 10,000 rows).
+# their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
 # How often a random stump parts two different levels: it asks for a random half of them.
@@ -61,31 +61,16 @@ _DIFFERENCES = 4e8
 
 @dataclass(frozen=True)
 class Choice:
-    """Which maps to draw, and the cost to train with.
+    """Which maps to draw, and the cost to train with."""
 
-    Parameters
-    ----------
-    rates : ndarray of shape (n_features,)
-        How often to draw each feature; sums to one.
-    depth : float
-        Mean depth of the ferns.
-    stump_share : float
-        Share of the kernel that stumps have; ferns have the rest.
-    cost : float
-        Cost of one row, for kernel weights that sum to one.
-    error : float
-        Mean squared hinge loss (or squared error) of the rows of the sample, each predicted by
-        the others.
-    n_rows : int
-        Number of different rows that the sample stands for.
-    """
-
-    rates: Array
-    depth: float
-    stump_share: float
-    cost: float
+    rates: Array  # (n_features,): how often to draw each feature; sums to one
+    depth: float  # mean depth of the ferns
+    stump_share: float  # share of the kernel that stumps have; ferns have the rest
+    cost: float  # cost of one row, for kernel weights that sum to one
+    # Mean squared hinge loss (or squared error) of the rows of the sample, each predicted by the
+    # others.
     error: float
-    n_rows: int = 0
+    n_rows: int = 0  # number of different rows that the sample stands for
 
 
 @dataclass(frozen=True)
@@ -115,22 +100,10 @@ def choose_kernel(
     numbers: Numbers | None = None,
     n_levels: NDArray[np.int64] | None = None,
 ) -> Choice:
-    """Learn rates, depth, share and cost on a sample.
+    """Learn rates, depth, share and cost on a sample that stands for `n_rows` rows.
 
-    Parameters
-    ----------
-    sample : Sample
-    n_classes : int
-    n_rows : int
-        Number of rows that the sample stands for.
-    numbers : Numbers or None
-        What y stands for, where it is no class.
-    n_levels : ndarray of shape (n_features,) or None
-        Levels of each column, 0 for numbers.
+    `numbers` is what y stands for, where it is no class; columns of numbers have 0 levels.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(300, 5))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
     >>> choice = choose_kernel(Sample(X, y, np.ones(300)), 2, n_rows=300)
@@ -149,13 +122,7 @@ def choose_kernel(
 
 
 def rows_to_compare(n_features: int, wanted: int) -> int:
-    """Return how many rows may be compared with each other, feature by feature.
-
-    Examples
-    --------
-    >>> rows_to_compare(10, 500), rows_to_compare(10_000, 500)
-    (500, 200)
-    """
+    """Return how many rows may be compared with each other, feature by feature."""
     return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
 
 
@@ -347,12 +314,8 @@ class _SampleOfNumbers(_SampleLearner):
 def positions(sample: Sample) -> tuple[Array, Array]:
     """Return how many of a feature's thresholds lie below each value, from 0 to 1.
 
-    Returns
-    -------
-    ranks, ranges : ndarray of shape (n_rows, n_features)
-        Of thresholds drawn from the quantiles and of uniform ones. A missing value is
-        below all, and a threshold parts it from the others as often as values are
-        missing.
+    Thresholds are first drawn from the quantiles, then uniform. A missing value is below all, and
+    a threshold parts it from the others as often as values are missing.
     """
     ranks, ranges = np.zeros(sample.X.shape), np.zeros(sample.X.shape)
     total = sample.weights.sum()

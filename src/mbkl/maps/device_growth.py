@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import to_host
+from mbkl.engine import torch_loops
+from mbkl.engine.arrays import numbers_below, to_host
 from mbkl.engine.device import DeviceCodes
+from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
-from mbkl.maps.growing_rows import SAMPLE_UNIT, UNIT_OF_LOSS, Chosen, Draft, Level, growing_rows
+from mbkl.maps.growing_rows import (
+    SAMPLE_UNIT,
+    UNIT_OF_LOSS,
+    Chosen,
+    Draft,
+    Level,
+    bins_of_a_cell,
+    growing_rows,
+)
+from mbkl.maps.level_order import N_CODES, N_POWERS, TOLD_APART
 from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+# What the residual of a row and column takes while it is computed.
+_BYTES_OF_A_RESIDUAL = 64
+# Stands for codes of numbers, which keep their order.
+_IN_ORDER = np.uint8(2)
 # Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
-_MOST_CHOOSERS = 6
+_MOST_CHOOSERS = 12
+# Samples are drawn by chance: there is room for so many times as many rows, so that nearly all
+# samples of a depth share their kernels.
+_HEADROOM = 1.06
 
 
 @dataclass(frozen=True)
@@ -51,31 +69,49 @@ class DeviceSample:
         is_category: NDArray[np.bool_],
         generator,
     ) -> Chosen:
-        """Return the stump of each level, none a category; all are chosen before any comes back."""
-        assert not is_category.any()
-        asked, shifts, moves = (np.stack(each) for each in list(zip(*levels, strict=True))[:3])
+        """Return the stump of each level; all are chosen before any comes back."""
+        asked, shifts, moves = (np.stack(each) for each in zip(*levels, strict=True))
         own = n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1
         numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
-        # Few different widths: a power of two, and one bin more for what codes are moved by.
-        widths = [(1 << max(level.n_bins - 1, 0).bit_length()) + 1 for level in levels]
-        chooser = self._chooser(asked.shape[1], tuple(widths))
-        found = to_host(chooser.choose(self, numbers, ridge))
+        categories = np.flatnonzero(is_category)
+        told_apart = None
+        if categories.size:
+            told_apart = np.full((len(levels), is_category.size, N_CODES), _IN_ORDER)
+            told_apart[:, categories] = (
+                generator.random((len(levels), categories.size, N_CODES)) < TOLD_APART
+            )
+            told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
+        n_levels, n_asked = asked.shape
+        chooser = self._chooser(n_levels, n_asked, int(n_codes.max()), told_apart is not None)
+        found = to_host(chooser.choose(self, numbers, ridge, told_apart))
         features, cuts = found[:, :2].T.astype(np.int64)
-        nothing = np.zeros((len(cuts), 0), dtype=bool)
-        return Chosen(features, cuts, nothing, np.zeros(len(cuts), dtype=bool), found[:, 2:])
+        gains, ranks = np.split(found[:, 2:], [n_asked], axis=1)
+        usual = 2 * ranks[:, :1].sum(axis=1) > self.n_rows
+        members = ranks[:, 1:] > cuts[:, None]
+        return Chosen(features, np.where(is_category[features], -1, cuts), members, usual, gains)
 
-    def _chooser(self, n_asked: int, widths: tuple[int, ...]) -> _Chooser:
+    def _chooser(
+        self, n_levels: int, n_asked: int, most_codes: int, has_categories: bool
+    ) -> _Chooser:
         """Return what chooses the stumps of samples of about this size."""
-        unit = 1 << max(self.n_rows.bit_length() - 3, 0)
-        capacity = -(-self.n_rows // unit) * unit
-        key = (capacity, self.codes.shape[0], self.residuals.shape[1], n_asked, widths)
+        n_rows = int(_HEADROOM * self.n_rows)
+        unit = 1 << max(n_rows.bit_length() - 4, 0)
+        capacity = -(-n_rows // unit) * unit
+        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        most = [bins_of_a_cell(capacity >> level) for level in range(n_levels)]
+        widths = [(1 << (min(each, most_codes) - 1).bit_length()) + 1 for each in most]
+        sizes = (capacity, self.codes.shape[0], self.residuals.shape[1])
+        key = (*sizes, n_asked, tuple(widths), has_categories)
         choosers = self.device.choosers
-        if key not in choosers:
-            if len(choosers) == _MOST_CHOOSERS:  # the oldest goes, for its memory
+        # The one that was not used for longest goes, for its memory.
+        chooser = choosers.pop(key, None)
+        if chooser is None:
+            if len(choosers) == _MOST_CHOOSERS:
                 del choosers[next(iter(choosers))]
-            choosers[key] = _Chooser(self, capacity, n_asked, widths)
-        return choosers[key]
+            chooser = _Chooser(self, capacity, n_asked, tuple(widths), has_categories)
+        choosers[key] = chooser
+        return chooser
 
 
 class _Chooser:
@@ -92,10 +128,17 @@ class _Chooser:
         Features that each level asks.
     widths : tuple of int
         Largest number of bins of each level.
+    has_categories : bool
+        Whether some features are categories, whose levels are put in order.
     """
 
     def __init__(
-        self, sample: DeviceSample, capacity: int, n_asked: int, widths: tuple[int, ...]
+        self,
+        sample: DeviceSample,
+        capacity: int,
+        n_asked: int,
+        widths: tuple[int, ...],
+        has_categories: bool,
     ) -> None:
         self._device, self._widths = sample.device, widths
         (n_features, _), (_, n_columns) = sample.codes.shape, sample.residuals.shape
@@ -104,28 +147,113 @@ class _Chooser:
         self._numbers = self._residuals.new_empty((len(widths), 5, n_asked))
         self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
         self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
+        self._told_apart: Tensor | None = None
+        if has_categories:
+            self._told_apart = self._codes.new_empty((len(widths), n_asked, N_CODES))
+            self._zeros = self._cells.new_zeros(capacity)
+            self._inside = self._cells.new_empty(capacity)
         self._recorded = self._device.repeated(self._run, self._device.can_record)
 
-    def choose(self, sample: DeviceSample, numbers: NDArray[np.int64], ridge: float) -> Tensor:
-        """Return feature, cut and what the features that are asked would collect, by level."""
+    def choose(
+        self,
+        sample: DeviceSample,
+        numbers: NDArray[np.int64],
+        ridge: float,
+        told_apart: NDArray[np.uint8] | None,
+    ) -> Tensor:
+        """Return for each level what was chosen.
+
+        Parameters
+        ----------
+        sample : DeviceSample
+        numbers : ndarray of shape (n_levels, 5, n_asked)
+            See `Bins`.
+        ridge : float
+        told_apart : ndarray of shape (n_levels, n_asked, 256) or None
+            Which codes of categories are put in order; _IN_ORDER for numbers.
+
+        Returns
+        -------
+        found : tensor of shape (n_levels, ...)
+            Feature, cut and what the features that are asked would collect; with categories
+            also how many rows are above the cut, and the place of each code of the feature.
+        """
         self._codes[:, : sample.n_rows] = sample.codes
         self._residuals[: sample.n_rows] = sample.residuals
-        self._residuals[sample.n_rows :] = 0  # rows that add nothing
+        # Rows that add nothing, with codes that all features have.
+        self._codes[:, sample.n_rows :], self._residuals[sample.n_rows :] = 0, 0
         self._numbers.copy_(self._device.place(numbers))
         self._ridge.fill_(ridge)
+        if self._told_apart is not None:
+            self._told_apart.copy_(self._device.place(told_apart))
+            self._inside[: sample.n_rows], self._inside[sample.n_rows :] = 1, 0
         return self._recorded()
 
     def _run(self) -> Tensor:
         torch, loops, found = self._device.torch, self._device.loops, []
         self._cells.zero_()
         for level, width in enumerate(self._widths):
-            bins = Bins(self._numbers[level], width)
-            gains = loops.level_gains(
-                self._codes, self._cells, 1 << level, self._residuals, bins, self._ridge
-            )
-            stump = loops.divide_cells(self._codes, gains.argmax(), bins, self._cells)
-            found.append(torch.cat([stump.double(), gains.amax(dim=1)]))
+            bins, codes = Bins(self._numbers[level], width), self._codes
+            if self._told_apart is not None:
+                ranks = self._ranks(level, bins.numbers)
+                codes = ranks.gather(1, codes[bins.numbers[0]].long()).to(codes.dtype)
+                places = torch.arange(len(codes), device=codes.device)
+                bins = Bins(torch.cat([places[None], bins.numbers[1:]]), width)
+            sizes = (self._cells, 1 << level, self._residuals)
+            gains = loops.level_gains(codes, *sizes, bins, self._ridge)
+            stump = loops.divide_cells(codes, gains.argmax(), bins, self._cells)
+            parts = [stump, gains.amax(dim=1)]
+            if self._told_apart is not None:
+                place, cut = stump[:1], stump[1:]
+                feature = self._numbers[level, 0].index_select(0, place)
+                # The last digit of a cell is the answer to this stump.
+                n_above = (self._cells & self._inside).sum()
+                own_ranks = ranks.index_select(0, place)[0]
+                parts = [feature, cut, parts[1], n_above[None], own_ranks]
+            found.append(torch.cat([part.double() for part in parts]))
         return torch.stack(found)
+
+    def _ranks(self, level: int, numbers: Tensor) -> Tensor:
+        """Return the place of each code of the features that a level asks, (n_asked, 256)."""
+        torch, told_apart = self._device.torch, self._told_apart[level]  # type: ignore[index]
+        gradient, curvature = beyond_cells(self._residuals, self._cells, 1 << level, self._ridge)
+        zeros = torch.zeros_like(numbers[:1])
+        bins = Bins(torch.cat([numbers[:3], zeros, zeros]), N_CODES)
+        both = (gradient << 32) + curvature
+        sums = self._device.loops.level_sums(self._codes, self._zeros, 1, both, bins)[:, 0]
+        gradient, curvature = sums >> 32, sums & 0xFFFFFFFF
+        steps = gradient / (curvature + self._ridge) * (told_apart == 1)[..., None]
+        codes = torch.arange(N_CODES, device=sums.device).expand(len(sums), -1)
+        places = along(steps, curvature) + 0.0  # which has no negative zero
+        places = places.masked_fill(codes >= numbers[1][:, None], torch.inf)
+        order = torch.where(told_apart == _IN_ORDER, codes, places).argsort(dim=1, stable=True)
+        return torch.empty_like(order).scatter_(1, order, codes)
+
+
+def beyond_cells(residuals, cells, n_cells: int, ridge) -> tuple[Tensor, Tensor]:
+    """Return gradients less what the step of their cell explains, and curvatures."""
+    gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
+    totals = residuals.new_zeros((n_cells, residuals.shape[1])).index_add_(0, cells, residuals)
+    steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
+    return gradient - (curvature * steps[cells]).round().long(), curvature
+
+
+def along(steps, mass) -> Tensor:
+    """Return the steps of the levels of each category along their leading direction.
+
+    Parameters
+    ----------
+    steps, mass : tensor of shape (n_categories, n_levels, n_columns)
+    """
+    if steps.shape[2] == 1:
+        return steps[:, :, 0]
+    spread = ((steps * mass)[..., None] * steps[:, :, None]).sum(dim=1)
+    best = spread.diagonal(dim1=1, dim2=2).argmax(dim=1)
+    direction = (numbers_below(steps.shape[2], steps) == best[:, None]).to(steps.dtype)
+    for _ in range(N_POWERS):
+        direction = (spread * direction[:, None]).sum(dim=2)
+        direction = direction / direction.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    return (steps * direction[:, None]).sum(dim=2)
 
 
 class DeviceGrowingRows:
@@ -143,7 +271,8 @@ class DeviceGrowingRows:
     def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
         self._device, self._torch = codes.device, codes.device.torch
         self._values, self._objective, self._seed = codes.values, objective, seed
-        self._y, self._keys = codes.place(y).long(), codes.place(keys)
+        self._levels, self._keys = y, codes.place(keys)
+        self._y = codes.place(objective.of_rows(y))
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
@@ -159,21 +288,29 @@ class DeviceGrowingRows:
     def start(self) -> NDArray[np.float32]:
         """Return the best constant for the rows that take part."""
         weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
+        if self._objective.is_numeric:
+            return self._objective.start(self._levels, to_host(weights))
         return self._objective.start(self._y, weights)
 
     def begin(self, intercept: NDArray[np.float32]) -> None:
         """Set all scores to a constant."""
+        bytes_of_a_row = _BYTES_OF_A_RESIDUAL * intercept.size
+        n_rows = self._device.at_once(self.n_rows, bytes_of_a_row)
+        self._at_once = -(-n_rows // ROWS_PACKED) * ROWS_PACKED
+        needed = 8 * intercept.size * self.n_rows + min(ROWS_PACKED, self.n_rows) * bytes_of_a_row
+        self._device.check_room(needed, "The scores and residuals of the rows")
         self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
         self._units = self._scores.new_empty(2)
-        can_record = self._device.can_record and getattr(self._objective, "sends_nothing", False)
-        self._recorded = self._device.repeated(self._residuals_anew, can_record)
+        self._recorded = self._device.repeated(self._residuals_anew, self._device.can_record)
 
-    def refresh(self, units: tuple, table: Tensor | None) -> NDArray[np.float64]:
+    def refresh(self, units: tuple, table: Tensor | NDArray | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew."""
         if table is not None:
+            table = self._device.place(table)
             both = self._torch.cat([table, table])
-            self._scores += both.index_select(0, self._cells)
+            for rows in self._blocks():
+                self._scores[rows] += both.index_select(0, self._cells[rows])
         self._units.copy_(self._device.place(np.array(units)))
         # One copy to the host brings the loss too, which is asked for next.
         *found, loss = to_host(self._recorded()).tolist()
@@ -182,9 +319,27 @@ class DeviceGrowingRows:
 
     def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> Tensor:
         """Return the sums of gradients and curvatures in the cells of a fern."""
-        stumps = self._device.place(np.stack([features, cuts]).astype(np.int32))
-        loops = self._device.loops
-        return loops.fern_sums(self._values, stumps, self._leading, self._packed, self._cells)
+        place, torch = self._device.place, self._torch
+        stumps = place(np.stack([features, cuts]).astype(np.int32))
+        sets = place(members, torch.uint8) if (cuts < 0).any() else None
+        rows = (self._leading, self._packed, self._cells)
+        return self._device.loops.fern_sums(self._values, stumps, sets, *rows)
+
+    def watch(self, levels: DeviceCodes) -> int:
+        """Take codes of categories with more levels than a byte has; return how many these are."""
+        is_known = 2 * int(np.diff(levels.offsets).max(initial=0)) <= 2**16  # as on the CPU
+        self._wide = levels
+        return levels.n_groups if is_known else 0
+
+    def fill_levels(self, group: int) -> NDArray[np.int64]:
+        """Return the sums in the cells of a category; see `fill`."""
+        n_cells = int(np.diff(self._wide.offsets)[group])
+        self._cells.copy_(self._wide.values[group]).add_(self._leading, alpha=n_cells)
+        sums = sum(
+            torch_loops.cell_sums(self._cells[rows], self._packed[rows], 2 * n_cells)
+            for rows in self._blocks()
+        )
+        return to_host(sums)
 
     def table(
         self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
@@ -199,9 +354,9 @@ class DeviceGrowingRows:
         return self._loss
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        """Return scores and y of rows that take no part, which classes have no use for."""
-        nothing = self._held_out_rows[:0]
-        return to_host(self._scores[nothing]), to_host(self._y[nothing])
+        """Return scores and y of the rows that take no part, where y are numbers."""
+        rows = self._held_out_rows if self._objective.is_numeric else self._held_out_rows[:0]
+        return to_host(self._scores[rows]), self._levels[to_host(rows)]
 
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
@@ -239,26 +394,37 @@ class DeviceGrowingRows:
         self._training_rows = (~mask).nonzero()[:, 0]
         self._shares: tuple[Any, Any] = (None, [])
 
-    def _largest(self, values: Tensor) -> Tensor:
+    def _blocks(self) -> Iterator[slice]:
+        """Yield blocks of rows that memory suffices for; nearly always one."""
+        return steps(self.n_rows, self._at_once)
+
+    def _largest(self, values: Tensor, heaviest: Tensor) -> Tensor:
         """Return the bound of values times weights that the CPU finds, block by block of rows."""
         if self._even:
-            return values.max().double() * self._heaviest[0]
-        return (self._by_block(values.amax(dim=1)) * self._heaviest).max()
+            return values.max().double() * heaviest[0]
+        return (self._by_block(values.amax(dim=1)) * heaviest).max()
 
     def _by_block(self, values: Tensor) -> Tensor:
         """Return the largest of each block of rows."""
-        whole = self._torch.nn.functional.pad(values, (0, -self.n_rows % ROWS_PACKED))
+        whole = self._torch.nn.functional.pad(values, (0, -len(values) % ROWS_PACKED))
         return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
 
     def _residuals_anew(self) -> Tensor:
         """Compute the residuals; return bounds of both kinds, and the loss of held-out rows."""
-        gradient, curvature = self._objective.derivatives(self._scores, self._y)
-        weights, (gradient_unit, curvature_unit) = self._weights[:, None], self._units
-        largest = [self._largest(gradient.abs()), self._largest(curvature)]
+        bounds = [self._residuals_of(rows) for rows in self._blocks()]
+        largest = bounds[0] if len(bounds) == 1 else self._torch.stack(bounds).amax(dim=0)
+        return self._torch.cat([largest, self._sum_of_losses()[None]])
+
+    def _residuals_of(self, rows: slice) -> Tensor:
+        """Compute the residuals of some rows; return bounds of both kinds."""
+        gradient, curvature = self._objective.derivatives(self._scores[rows], self._y[rows])
+        weights, (gradient_unit, curvature_unit) = self._weights[rows, None], self._units
+        heaviest = self._heaviest[rows.start // ROWS_PACKED : -(-rows.stop // ROWS_PACKED)]
+        largest = [self._largest(gradient.abs(), heaviest), self._largest(curvature, heaviest)]
         g = (gradient * weights * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
         h = (curvature * weights * curvature_unit).round_().clamp_(max=MOST_PACKED)
-        self._packed.copy_((g.int() << 16) + h.int())
-        return self._torch.stack([*largest, self._sum_of_losses()])
+        self._packed[rows] = (g.int() << 16) + h.int()
+        return self._torch.stack(largest)
 
     def _sum_of_losses(self) -> Tensor:
         """Return the sum of the losses of the rows that take no part, in small units."""

@@ -39,12 +39,7 @@ _ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
 
 @dataclass(frozen=True)
 class MapSet:
-    """Maps of one or several families, in order.
-
-    Parameters
-    ----------
-    families : tuple of StumpMaps, CategoryMaps, FernMaps or ProjectionMaps
-    """
+    """Maps of one or several families, in order."""
 
     families: tuple[Maps, ...]
 
@@ -60,11 +55,6 @@ class MapSet:
     def is_ordered(self) -> bool:
         """Whether the cells of all groups are in order: there are no ferns."""
         return all(maps.is_ordered for maps in self.families)
-
-    @property
-    def has_sets(self) -> bool:
-        """Whether ferns ask about sets of levels."""
-        return any(getattr(maps, "sets", None) is not None for maps in self.families)
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
@@ -103,14 +93,20 @@ class MapSet:
         pairs = zip(self.families, self.split(kept), strict=True)
         return MapSet(tuple(maps.select(own) for maps, own in pairs))
 
-    def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Return the tables of each family.
+    @property
+    def n_weights(self) -> int:
+        return int(self._weights_of_maps().sum())
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights, n_columns)
-            A row per stump and per cell of a fern.
-        """
+    def first(self, n_weights: int) -> MapSet:
+        """Return the first maps, up to so many weights."""
+        return self.select(np.cumsum(self._weights_of_maps()) <= n_weights)
+
+    def _weights_of_maps(self) -> NDArray[np.float64]:
+        cells = [maps.cells for maps in self.families]
+        return np.concatenate([own.collect(np.ones(own.n_cells))[own.is_map] for own in cells])
+
+    def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return the tables of each family; weights have a row per stump and per cell of a fern."""
         tables, start = [], 0
         for maps in self.families:
             cells = maps.cells
@@ -133,8 +129,6 @@ class MapSet:
 def families_of(maps: Any) -> list[Family]:
     """Return the families that the parameter `maps` names.
 
-    Examples
-    --------
     >>> families_of(["stumps", Ferns(depth=3)])
     [Stumps(), Ferns(depth=3)]
     """
@@ -154,43 +148,23 @@ def families_of(maps: Any) -> list[Family]:
 
 @dataclass(frozen=True)
 class Targets:
-    """What rows are to be told apart by.
+    """What rows are to be told apart by."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Class of each row, or level of `numbers`.
-    n_classes : int
-    weights : ndarray of shape (n_rows,)
-    numbers : Numbers or None
-    """
-
-    y: Any
+    y: Any  # (n_rows,): class of each row, or level of `numbers`
     n_classes: int
-    weights: Any
+    weights: Any  # (n_rows,)
     numbers: Numbers | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A family to draw, how many maps of it, and its share of the kernel.
-
-    Parameters
-    ----------
-    family : Stumps, Categories, Ferns, GrownFerns or Projections
-    n_maps : int
-    share : float
-        Prior weight of the family, to be divided among its maps.
-    rates : ndarray of shape (n_features,) or None
-        See `StumpMaps.prior`.
-    n_levels : ndarray of shape (n_features,) or None
-        Levels of each column, 0 for numbers; None if there are no categories.
-    """
+    """A family to draw, how many maps of it, and its share of the kernel."""
 
     family: Family
     n_maps: int
-    share: float = 1.0
-    rates: NDArray[np.float64] | None = None
+    share: float = 1.0  # prior weight of the family, to be divided among its maps
+    rates: NDArray[np.float64] | None = None  # (n_features,): see `StumpMaps.prior`
+    # (n_features,): levels of each column, 0 for numbers; None if there are no categories
     n_levels: NDArray[np.int64] | None = None
 
     def n_groups(self, n_features: int) -> int:
@@ -239,24 +213,10 @@ class Plan:
 def draw_all(
     plans: Sequence[Plan], rows: Rows, targets: Targets, seed: int, progress=lambda state: False
 ) -> tuple[MapSet, Operator, NDArray[np.float64]]:
-    """Draw the maps of all plans.
+    """Draw the maps of all plans; see `GrownFerns.grow` for `progress`.
 
-    Parameters
-    ----------
-    plans : sequence of Plan
-    rows : Rows
-    targets : Targets
-    seed : int
-    progress : callable
-        See `GrownFerns.grow`.
-
-    Returns
-    -------
-    maps : MapSet
-    operator : Operator
-        The maps on the rows.
-    prior : ndarray of shape (n_slots,)
-        Prior weight of each map; zero where there is no map.
+    Returned are the maps, the operator on the rows, and the prior weight of each map, which is
+    zero where there is no map.
     """
     kinds = [type(plan.family) for plan in plans]
     # Two families of a kind are not to be the same draw twice.
@@ -299,20 +259,10 @@ def _with_categories(plan: Plan) -> list[Plan]:
 def plans_of_choice(
     choice: Choice, n_maps: int | None, shape, factor: int = 1, n_levels=None
 ) -> list[Plan]:
-    """Return the plans that a choice of the kernel stands for.
+    """Return the plans that a choice of the kernel stands for, on different rows of that shape.
 
-    Parameters
-    ----------
-    choice : Choice
-    n_maps : int or None
-        Number of stumps and of ferns; None means enough of them, which are more ferns
-        the fewer rows there are.
-    shape : (n_rows, n_features)
-        Of different rows.
-    factor : int
-        How many times the usual number of ferns to draw.
-    n_levels : ndarray of shape (n_features,) or None
-        See `Plan`.
+    None for the number of stumps and of ferns means enough of them, which are more ferns the fewer
+    rows there are; `factor` times as many ferns are drawn as usual.
     """
     n_cheap = _CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)

@@ -16,47 +16,37 @@ from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows, Sample
+from mbkl.maps.binning import Maps
 from mbkl.maps.categories import LevelSets, random_sets
 from mbkl.maps.stumps import column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
-# Rows from which quantiles are taken: closer ones change no accuracy (measured).
+# Rows from which quantiles are taken: closer ones change no accuracy
+# (python -m benchmarks.suite).
 _QUANTILE_ROWS = 1_000
 _VALUES_AT_ONCE = 4_000_000
 _MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 
 @dataclass(frozen=True)
-class FernMaps:
-    """Ferns whose cells are numbered without those that no row was seen in.
+class FernMaps(Maps):
+    """Ferns whose cells are numbered without those that no row was seen in."""
 
-    Parameters
-    ----------
-    features, thresholds : ndarray of shape (n_stumps,)
-        Stumps of all ferns, one fern after the other. One on a category has a set of levels in
-        place of a threshold, which is NaN.
-    offsets : ndarray of shape (n_ferns + 1,)
-        Stumps of fern g are offsets[g] to offsets[g + 1] - 1.
-    factors : ndarray of shape (n_ferns,)
-        Odd numbers by which the outcomes of deep ferns are hashed.
-    n_raw : ndarray of shape (n_ferns,)
-        Number of cells of each fern before renumbering, a power of two.
-    numbers : ndarray of shape (sum of n_raw,)
-        New number of each cell within its fern. Cells never seen share the last.
-    cell_offsets : ndarray of shape (n_ferns + 1,)
-        First new cell of each fern.
-    sets : LevelSets or None
-        What stumps on categories ask, if there are any.
-    """
-
+    # (n_stumps,): stumps of all ferns, one fern after the other. One on a category has a set of
+    # levels in place of a threshold, which is NaN
     features: NDArray[np.intp]
     thresholds: NDArray[np.float64]
+    # (n_ferns + 1,): stumps of fern g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
+    # (n_ferns,): odd numbers by which the outcomes of deep ferns are hashed
     factors: NDArray[np.uint64]
+    # (n_ferns,): number of cells of each fern before renumbering, a power of two
     n_raw: NDArray[np.int64]
+    # (sum of n_raw,): new number of each cell within its fern. Cells never seen share the last
     numbers: NDArray
-    cell_offsets: NDArray[np.int64]
+    cell_offsets: NDArray[np.int64]  # (n_ferns + 1,): first new cell of each fern
+    # What stumps on categories ask, if there are any.
     sets: LevelSets | None = field(default=None, kw_only=True)
 
     @property
@@ -67,8 +57,6 @@ class FernMaps:
     def n_groups(self) -> int:
         return self.n_raw.size
 
-    # A fern is no stump.
-    stump_features, stump_thresholds = np.empty(0, np.intp), np.empty(0)
     is_ordered = False
 
     @property
@@ -79,13 +67,7 @@ class FernMaps:
     def raw_offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.n_raw)
 
-    @property
-    def group_features(self) -> NDArray[np.intp]:
-        """Input feature of each group: a fern has several, which -1 stands for."""
-        return np.full(self.n_groups, -1, dtype=np.intp)
-
     def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
         return 0 if n_rows <= FEW_ROWS_OF_FERNS else n_rows * self.n_maps
 
     def codes(self, rows: Rows) -> Codes:
@@ -102,7 +84,6 @@ class FernMaps:
 
     @property
     def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-        """Features and thresholds of the stumps of each fern."""
         bounds = pairwise(self.offsets)
         return [(self.features[a:b], self.thresholds[a:b]) for a, b in bounds]
 
@@ -201,32 +182,11 @@ class Ferns(BaseEstimator):
         return fewer_for_many_rows(2_000, shape[0])
 
     def fit_codes(
-        self,
-        rows: Rows,
-        weights: NDArray[np.float64],
-        n_maps: int,
-        seed: int,
-        n_levels: NDArray[np.int64] | None = None,
+        self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[FernMaps, Codes]:
-        """Draw ferns for the rows and number the cells that they fall in.
+        """Draw ferns that part any rows, and number the cells that these fall in.
 
-        Parameters
-        ----------
-        rows : Rows
-        weights : ndarray of shape (n_rows,)
-            Positive; used by quantile thresholds alone.
-        n_maps : int
-            Number of ferns drawn. The first of a larger draw are the same.
-        seed : int
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers. Stumps on a category ask whether the level is
-            in a random set.
-
-        Returns
-        -------
-        maps : FernMaps
-            Those that part any rows.
-        codes : Codes
+        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a random set.
         """
         self._check(rows.shape[1])
         maps = self._draw(rows, weights, n_maps, seed, n_levels)
@@ -251,11 +211,8 @@ class Ferns(BaseEstimator):
             raise ValueError(f"max_cells must be a power of two up to 65,536, got {cells!r}.")
         if self.rates is not None:
             rates = np.asarray(self.rates, dtype=np.float64)
-            if (
-                rates.shape != (n_features,)
-                or not (rates >= 0).all()
-                or not 0 < rates.sum() < np.inf
-            ):
+            is_whole = rates.shape == (n_features,) and (rates >= 0).all()
+            if not is_whole or not 0 < rates.sum() < np.inf:
                 raise ValueError(
                     f"rates must be {n_features} numbers, one per feature, that are not "
                     "negative and not all zero."
@@ -315,31 +272,15 @@ def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]
 def draw_thresholds(
     kind: str, features, shares, choices, low, high, sample: Sample
 ) -> NDArray[np.float64]:
-    """Return a threshold of each feature.
+    """Return a threshold of each feature, of float32 precision.
 
-    Parameters
-    ----------
-    kind : {"mixed", "uniform", "quantile"}
-        "mixed" draws half of them uniformly and half from the quantiles.
-    features : ndarray of shape (n,)
-    shares : ndarray of shape (n,)
-        Where in the range or the distribution the threshold lies, from 0 to 1.
-    choices : ndarray of shape (n,)
-        From 0 to 1: which half a threshold belongs to.
-    low, high : ndarray of shape (n_features,)
-        Range of each feature.
-    sample : Sample
-        Rows from which quantiles, and the share of missing values, are taken.
-
-    Returns
-    -------
-    thresholds : ndarray of shape (n,)
-        Of float32 precision; -inf parts missing values from all others.
+    One of -inf parts missing values from all others. Shares say where in the range, or in the
+    distribution of the sample, the threshold lies, from 0 to 1. "mixed" draws half of them
+    uniformly and half from the quantiles, as choices say, from 0 to 1.
     """
     total = sample.weights.sum()
-    missing = (sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size))[
-        features
-    ]
+    missing = sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size)
+    missing = missing[features]
     asks_missing = shares < missing
     shares = np.clip((shares - missing) / np.where(missing < 1, 1.0 - missing, 1.0), 0.0, 1.0)
     uniform = low[features] * (1.0 - shares) + high[features] * shares

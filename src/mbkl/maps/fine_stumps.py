@@ -9,7 +9,7 @@ from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes, SparseCodes
 from mbkl.engine.rows import Rows
 from mbkl.maps.binning import BinEdges
-from mbkl.maps.stumps import StumpMaps, column_ranges
+from mbkl.maps.stumps import StumpMaps, column_ranges, values_of
 
 # Thresholds of a feature; values from which those of all are taken, and bounds of their rows.
 _MOST_THRESHOLDS = 254
@@ -27,7 +27,7 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
         some = has_missing[feature] and high[feature] >= low[feature]
         cuts = [np.full(int(some), -np.inf)]
         if high[feature] > low[feature]:
-            values, own_mass = _values_of(columns, feature, mass)
+            values, own_mass = values_of(columns, feature, mass)
             cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
         return np.concatenate(cuts)
 
@@ -48,25 +48,10 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
 def rows_of_thresholds(n_features: int) -> int:
     """Return how many rows tell the thresholds, of which there are many more.
 
-    Examples
-    --------
     >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
     (200000, 40000, 4000)
     """
     return int(np.clip(_VALUES_OF_THRESHOLDS // max(n_features, 1), *_ROWS_OF_THRESHOLDS))
-
-
-def _values_of(columns, feature: int, mass) -> tuple[NDArray, NDArray]:
-    """Return the values of a column that are not missing, and their weights."""
-    if hasattr(columns, "indptr"):
-        entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
-        stored = mass[columns.indices[entries]]
-        values = np.append(columns.data[entries], 0.0).astype(np.float32)
-        own = np.append(stored, max(mass.sum() - stored.sum(), 0.0))
-    else:
-        values, own = columns[:, feature].astype(np.float32), mass
-    present = ~np.isnan(values) & (own > 0)
-    return values[present], own[present]
 
 
 def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
@@ -75,9 +60,6 @@ def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
     A value that has more than its share gets an interval of its own, and the others divide
     what is left: a column that is mostly zero has fine thresholds above it.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> values = np.array([0.0] * 90 + list(range(1, 11)))
     >>> even_thresholds(values, np.ones(100), 5).tolist()
     [0.5, 2.5, 5.5, 7.5]

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.codes import Codes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.level_order import N_CODES, OrderedLevels
-from mbkl.maps.newton_steps import newton_steps
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
@@ -29,59 +28,34 @@ UNIT_OF_LOSS = 2.0**-20
 
 
 class Level(NamedTuple):
-    """Which features are asked for the stump of a level, and how coarse their codes are.
+    """Which features are asked for the stump of a level, and how coarse their codes are."""
 
-    Parameters
-    ----------
-    asked : ndarray of shape (n_asked,)
-    shifts, moves : ndarray of shape (n_asked,)
-        See `Twins.level_gains`.
-    n_bins : int
-        Largest number of codes that are left, but for what they are moved by.
-    """
-
-    asked: NDArray[np.intp]
+    asked: NDArray[np.intp]  # (n_asked,)
+    # (n_asked,): see `Twins.level_gains`
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
-    n_bins: int
 
 
 class Chosen(NamedTuple):
-    """The stumps of a fern.
+    """The stumps of a fern."""
 
-    Parameters
-    ----------
-    features, cuts, members : ndarray
-        See `Twins.fern_cells`.
-    usual : ndarray of shape (depth,)
-        On which side most rows are: levels that were not seen go with them.
-    gains : ndarray of shape (depth, n_asked)
-        What the best stump of each feature that was asked would collect.
-    """
-
+    # See `Twins.fern_cells`.
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
+    # (depth,): on which side most rows are: levels that were not seen go with them
     usual: NDArray[np.bool_]
+    # (depth, n_asked): what the best stump of each feature that was asked would collect
     gains: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class GrowthSample:
-    """Rows on which the stumps of a fern are chosen.
+    """Rows on which the stumps of a fern are chosen."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-    residuals : ndarray of shape (n_rows, n_columns)
-        Gradients above, curvatures below, in 64 bits.
-    loops : Twins or Compiled
-        What computes with these.
-    """
-
-    codes: Any
-    residuals: Any
-    loops: Twins
+    codes: Any  # (n_features, n_rows)
+    residuals: Any  # (n_rows, n_columns): gradients above, curvatures below, in 64 bits
+    loops: Twins  # what computes with these
 
     @property
     def n_rows(self) -> int:
@@ -95,23 +69,14 @@ class GrowthSample:
         is_category: NDArray[np.bool_],
         generator,
     ) -> Chosen:
-        """Return the stump of each level: those that collect most gradient.
-
-        Parameters
-        ----------
-        n_codes : ndarray of shape (n_features,)
-        levels : list of Level
-        ridge : float
-        is_category : ndarray of shape (n_features,)
-        generator : Generator
-        """
+        """Return the stump of each level: those that collect most gradient."""
         codes, residuals, loops = self.codes, self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
         categories = np.flatnonzero(is_category)
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
         stumps, collected = [], []
-        for asked, shifts, moves, _ in levels:
+        for asked, shifts, moves in levels:
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, generator)
                 codes = in_order.put_in_order(ranks[categories])
@@ -164,17 +129,8 @@ class Draft:
 class GrowingRows:
     """Rows here, or those of one worker.
 
-    Parameters
-    ----------
-    codes : Codes
-        Of one byte.
-    objective : Objective
-    y : ndarray of shape (n_rows,)
-    weights : ndarray of shape (n_rows,)
-        Their mean is one.
-    keys : ndarray of shape (n_rows,)
-        What is random about a row depends on its key alone.
-    seed : int
+    Codes are of one byte, the mean of the weights is one, and what is random about a row depends
+    on its key alone.
     """
 
     def __init__(
@@ -218,16 +174,8 @@ class GrowingRows:
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
         """Add the table of the fern filled last to the scores; compute the residuals anew.
 
-        Parameters
-        ----------
-        units : (float32, float32)
-            Steps of one, of gradients and curvatures.
-        table : ndarray of shape (n_cells, n_columns) or None
-
-        Returns
-        -------
-        largest : ndarray of shape (2,)
-            Bounds of gradients and curvatures times weights.
+        Units are the steps of one, of gradients and curvatures; returned are bounds of these times
+        weights.
         """
         both = None if table is None else np.concatenate([table, table])
 
@@ -250,15 +198,8 @@ class GrowingRows:
     def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
         """Return the sums of gradients and curvatures in the cells of a fern.
 
-        Parameters
-        ----------
-        features, cuts, members : ndarray
-            See `Twins.fern_cells`.
-
-        Returns
-        -------
-        sums : ndarray of shape (2 * n_cells, n_columns, 2)
-            Of the rows that take part, then of those that do not.
+        They are those of the rows that take part, then of those that do not, of shape
+        (2 * n_cells, n_columns, 2); see `Twins.fern_cells` for the stumps.
         """
         self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
         n_cells = 2 ** (len(features) + 1)
@@ -269,16 +210,7 @@ class GrowingRows:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the table of a fern, and what its levels gain on rows that take no part.
 
-        Parameters
-        ----------
-        features, cuts, members : ndarray
-            See `Twins.fern_cells`.
-        units : ndarray of shape (2,)
-            See `refresh`.
-        ridge : float
-            Added to the curvature of each cell.
-        rate : float
-            Share of a Newton step.
+        The ridge is added to the curvature of each cell, and the rate is a share of a Newton step.
         """
         return table_of(self.fill(features, cuts, members), units, ridge, rate)
 
@@ -286,16 +218,15 @@ class GrowingRows:
         """Take codes of categories with more levels than a byte has; return how many these are."""
         # Cells of rows that take part, and of those that do not, are numbered in two bytes.
         most = int(np.diff(levels.offsets).max(initial=0))
-        is_here = isinstance(levels, DenseCodes) and 2 * most <= 2**16
-        self._levels = levels if is_here else None
-        return levels.n_groups if is_here else 0
+        self._levels = levels if 2 * most <= 2**16 else None
+        return levels.n_groups if 2 * most <= 2**16 else 0
 
     def fill_levels(self, group: int) -> NDArray[np.int64]:
         """Return the sums in the cells of a category; see `fill`."""
         levels = self._levels
         first, last = levels.offsets[group : group + 2]
         n_cells = int(last - first)
-        self._cells[:] = levels.values[group]
+        levels.write_group(group, self._cells)
         self._cells += np.uint16(n_cells) * self._leading
         return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
 
@@ -329,14 +260,9 @@ class GrowingRows:
     ) -> GrowthSample:
         """Draw rows of a share in proportion to their residuals, and weigh these accordingly.
 
-        Parameters
-        ----------
-        number, n_shares : int
-            The rows that take part are divided in shares, by chance and anew in each epoch.
-        features, columns : ndarray
-            Which codes and residuals to return.
-        chance : float or None
-            That of a residual of magnitude one; None takes all rows.
+        The rows that take part are divided in shares, by chance and anew in each epoch. `chance`
+        is that of a residual of magnitude one; None takes all rows. Features and columns say which
+        codes and residuals to return.
         """
         rows = self._share(number, n_shares)
         gradient, curvature = self._residuals(rows, columns)
@@ -386,6 +312,17 @@ def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[n
     return (rate * step).astype(np.float32), gains
 
 
+def bins_of_a_cell(n_rows: int) -> int:
+    """Return how many bins the codes of a feature are put in where cells have so many rows.
+
+    Examples
+    --------
+    >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
+    (16, 64, 256)
+    """
+    return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
+
+
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     """Return a number below 2^32 for each row, of its key and the salt alone."""
     with np.errstate(over="ignore"):
@@ -395,3 +332,31 @@ def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
 def _magnitudes(gradient, curvature) -> NDArray[np.int64]:
     """Return the size of the residuals of each row; at least one."""
     return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
+
+
+def newton_steps(
+    sums: NDArray[np.float64], held_out: NDArray[np.float64], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
+    is what makes deep ferns safe. The sums are gradients and curvatures, (n_cells, n_columns, 2),
+    of rows that take part and of those that do not; what each level gains on the latter is
+    returned too.
+    """
+    step = np.zeros((1, sums.shape[1]))
+    gains = []
+    for own, other in zip(_by_level(sums), _by_level(held_out), strict=True):
+        step = np.repeat(step, len(own) // len(step), axis=0)
+        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
+        gains.append(float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
+        step = step + change
+    return step, np.array(gains)
+
+
+def _by_level(sums: NDArray) -> list[NDArray]:
+    """Return the sums of the cells of every level, from all rows together to single cells."""
+    levels = [sums]
+    while len(levels[0]) > 1:
+        levels.insert(0, levels[0][0::2] + levels[0][1::2])
+    return levels

@@ -23,7 +23,15 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, Chosen, Draft, GrowingRows, GrowthSample, Level
+from mbkl.maps.growing_rows import (
+    SAMPLE_UNIT,
+    Chosen,
+    Draft,
+    GrowingRows,
+    GrowthSample,
+    Level,
+    bins_of_a_cell,
+)
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
 from mbkl.maps.wide_categories import WideCategory
@@ -73,23 +81,15 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Fern:
-    """Stumps on codes, and what each of their cells adds to the scores.
+    """Stumps on codes, and what each of their cells adds to the scores."""
 
-    Parameters
-    ----------
-    features, cuts, members : ndarray
-        See `Twins.fern_cells`.
-    usual : ndarray of shape (depth,)
-        On which side most rows are: levels that were not seen go with them.
-    table : ndarray of shape (n_cells, n_columns)
-        Where the rows are.
-    """
-
+    # See `Twins.fern_cells`.
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
+    # (depth,): on which side most rows are: levels that were not seen go with them
     usual: NDArray[np.bool_]
-    table: Any
+    table: Any  # (n_cells, n_columns): where the rows are
 
 
 @dataclass
@@ -103,14 +103,9 @@ class LevelStep:
 class HeldOutGains:
     """What each level of the ferns gained on rows that took no part, a fading sum.
 
-    Ferns begin shallow. They get a level more when the last ones bring their share of all that
-    is gained: ferns that are deep from the start would use up the signal of the training rows,
-    and would be right only where depth is needed.
-
-    Parameters
-    ----------
-    least, most : int
-        Bounds of the depth.
+    Ferns begin shallow, at the least depth. They get a level more, up to the most, when the last
+    ones bring their share of all that is gained: ferns that are deep from the start would use up
+    the signal of the training rows, and would be right only where depth is needed.
     """
 
     _FADING, _WORTH_IT = 0.97, 0.1
@@ -136,10 +131,6 @@ class Promises:
 
     Half of the features are asked for a stump, and those that promise more more often: nearly
     what all would give, in half the time.
-
-    Parameters
-    ----------
-    n_features : int
     """
 
     _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)
@@ -489,10 +480,9 @@ def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> 
     Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
     up some rows; a random move brings every cut up in some fern.
     """
-    most = 2 ** int(np.clip(np.log2(max(rows_of_a_cell // 4, 1)), 4, 8))
+    most = bins_of_a_cell(rows_of_a_cell)
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
-    n_bins = min(int(n_codes.max()), most)
-    return Level(asked, shifts, generator.integers(0, 2**shifts), n_bins)
+    return Level(asked, shifts, generator.integers(0, 2**shifts))
 
 
 def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

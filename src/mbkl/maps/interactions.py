@@ -22,22 +22,10 @@ _MOST_FEATURES_FOR_TRIPLES = 64
 def evidence_of_features(ranks: Array, labels: Array, weights: Array) -> Array:
     """Return for each feature how much it tells, alone or in products with others, beyond chance.
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n_rows, n_features)
-    labels : ndarray of shape (n_rows, n_columns)
-        +1 or -1.
-    weights : ndarray of shape (n_rows,)
+    That is the sum of the squared z-scores of the feature and of all products with it, each less
+    what the largest of as many random ones would have; zero where there is nothing. Labels are +1
+    or -1.
 
-    Returns
-    -------
-    evidence : ndarray of shape (n_features,)
-        Sum of the squared z-scores of the feature and of all products with it, each less what
-        the largest of as many random ones would have; zero where there is nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).random((300, 5))
     >>> y = np.sign((X[:, [0]] - 0.5) * (X[:, [1]] - 0.5) * (X[:, [2]] - 0.5))
     >>> evidence_of_features(X, y, np.ones(300)).astype(bool)

@@ -17,41 +17,25 @@ from mbkl.engine.twins import Twins
 N_CODES = 256
 # Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
 # in the order of all levels would fit their noise.
-_TOLD_APART = 0.3
+TOLD_APART = 0.3
 # Steps of the power method: the direction need not be exact.
-_STEPS = 10
+N_POWERS = 10
 
 
 @dataclass(frozen=True)
 class OrderedLevels:
-    """Codes of the rows of a sample, those of categories to be put in order.
+    """Codes of the rows of a sample, those of categories to be put in order."""
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-    categories : ndarray of shape (n_categories,)
-        Which of the features are categories.
-    n_codes : ndarray of shape (n_features,)
-        Codes in use.
-    ridge : float
-        Added to the curvature of each level, so that a rare one is in the middle.
-    loops : Twins or Compiled
-    """
-
-    codes: NDArray[np.uint8]
-    categories: NDArray[np.intp]
-    n_codes: NDArray[np.int64]
-    ridge: float
+    codes: NDArray[np.uint8]  # (n_features, n_rows)
+    categories: NDArray[np.intp]  # (n_categories,): which of the features are categories
+    n_codes: NDArray[np.int64]  # (n_features,): codes in use
+    ridge: float  # added to the curvature of each level, so that a rare one is in the middle
     loops: Twins
 
     def ranks(self, order, residuals, starts, generator) -> NDArray[np.uint8]:
         """Return the place of each code of each category, (n_categories, 256).
 
-        Parameters
-        ----------
-        order, residuals, starts : ndarray
-            See `Twins.level_gains`.
-        generator : Generator
+        See `Twins.level_gains` for the arguments.
         """
         gradient, curvature = _beyond_cells(residuals, starts, self.ridge)
         both = np.empty((len(order), 2 * gradient.shape[1]), dtype=np.int64)
@@ -60,7 +44,7 @@ class OrderedLevels:
         sums = self.loops.histogram(self.codes[self.categories], offsets, both)
         sums = sums.reshape(self.categories.size, N_CODES, 2, -1)
         steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
-        steps *= generator.random((self.categories.size, N_CODES, 1)) < _TOLD_APART
+        steps *= generator.random((self.categories.size, N_CODES, 1)) < TOLD_APART
         ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
         n_codes = self.n_codes[self.categories]
         for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
@@ -95,9 +79,6 @@ def _beyond_cells(residuals, starts, ridge: float) -> tuple[NDArray[np.int64], N
 def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the steps of the levels along their leading direction.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> _along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
     [4.24, -1.41]
     """
@@ -107,7 +88,7 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
     spread = (weighted[:, :, None] * steps[:, None]).sum(axis=0)
     direction = np.zeros(steps.shape[1])
     direction[np.argmax(np.diag(spread))] = 1.0
-    for _ in range(_STEPS):
+    for _ in range(N_POWERS):
         direction = (spread * direction).sum(axis=1)
         length = np.sqrt((direction**2).sum())
         if not length > 0:

@@ -18,20 +18,14 @@ class Numbers:
 
     Like a class, that place is whole, depends neither on the order of the rows nor on the unit of
     the numbers, and is the same for equal rows.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_levels, n_columns)
-        The numbers of each level, so that the loss of the best constant is of the order of one.
-    loss : {"squared_error", "absolute_error", "quantile", "poisson"}
-    quantile : float
-    shift, unit : ndarray of shape (n_columns,)
-        The numbers as they were given are shift + unit * values.
     """
 
+    # (n_levels, n_columns): the numbers of each level, so that the loss of the best constant is
+    # of the order of one
     values: Array
-    loss: str
+    loss: str  # "squared_error" or "absolute_error" or "quantile" or "poisson"
     quantile: float
+    # (n_columns,): the numbers as they were given are shift + unit * values
     shift: Array
     unit: Array
 
@@ -41,16 +35,6 @@ class Numbers:
     ) -> tuple[Numbers, NDArray[np.intp]]:
         """Return the numbers, and the level of each row.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_rows,) or (n_rows, n_columns)
-        weights : ndarray of shape (n_rows,)
-        loss, quantile
-            See the class.
-
-        Examples
-        --------
-        >>> import numpy as np
         >>> numbers, levels = Numbers.of(np.array([3.0, 1.0, 3.0]), np.ones(3), "absolute_error")
         >>> numbers.values.ravel(), levels, numbers.shift, numbers.unit
         (array([-3.,  0.]), array([1, 0, 1]), array([3.]), array([0.66666667]))
@@ -68,16 +52,9 @@ class Numbers:
     def of_levels(
         cls, levels: Array, y: Values, weights: Values, loss: str, quantile: float = 0.5
     ) -> Numbers:
-        """Return the numbers of which the level of each row is known.
+        """Return the numbers of which the level of each row is known, wherever the rows are.
 
-        Parameters
-        ----------
-        levels : ndarray of shape (n_levels, n_columns)
-            All different ones, in order.
-        y, weights : arrays of shape (n_rows,)
-            Here, or in parts on the workers of a cluster.
-        loss, quantile
-            See the class.
+        Levels are all different, and in order.
         """
         numbers = cls(levels, loss, quantile, np.zeros(levels.shape[1]), np.ones(levels.shape[1]))
         return numbers._standardised(y, weights)
@@ -134,9 +111,6 @@ class Numbers:
 def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
     """Return for each level the smallest number of each column that so much weight is up to.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> columns, weights = np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0])
     >>> weighted_quantiles(columns, weights, np.array([0.5, 0.6])).ravel()
     array([2., 9.])
@@ -147,9 +121,6 @@ def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
 def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float) -> Array:
     """Return the same of rows of which only the level is known, wherever they are.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> quantiles_of_levels(np.array([[1.0], [9.0]]), np.array([0, 1, 1]), np.ones(3), 0.5)
     array([9.])
     """

@@ -9,8 +9,10 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
-    sends_nothing             whether all these are computed where the scores are, without copies
-                              of arrays to there, so that a device can record them
+    of_rows(y)                y as a device has it: classes, or the numbers of the levels
+
+Derivatives and losses are computed where the scores are, and nothing is sent there meanwhile, so
+that a device can record them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,29 @@ SMALL_RATE = 0.1
 
 
 @dataclass(frozen=True)
-class LogLoss:
+class _OfClasses:
+    """What the losses of classes share.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    n_classes: int
+
+    is_numeric = False
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def of_rows(self, y) -> NDArray[np.int64]:
+        """Return the classes of rows, which Torch takes as an index."""
+        return y.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LogLoss(_OfClasses):
     """Log loss of two classes in one column, of more in one column each (softmax).
 
     Parameters
@@ -53,14 +77,6 @@ class LogLoss:
     >>> gradient.ravel().tolist()
     [0.5, -0.5]
     """
-
-    n_classes: int
-
-    is_numeric, sends_nothing = False, True
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def usual_curvature(self) -> float:
@@ -108,21 +124,13 @@ def _largest(scores: Values) -> Values:
 
 
 @dataclass(frozen=True)
-class HingeLoss:
+class HingeLoss(_OfClasses):
     """Squared hinge of one class against the rest, a column each; two classes are one column.
 
     Parameters
     ----------
     n_classes : int
     """
-
-    n_classes: int
-
-    is_numeric, sends_nothing = False, True
-
-    @property
-    def n_columns(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
 
     usual_curvature, usual_rate = 2.0, SMALL_RATE
 
@@ -169,8 +177,12 @@ class _OfNumbers:
     def _values(self) -> Single:
         return self.numbers.values.astype(np.float32)
 
-    def _targets(self, y) -> Single:
+    def of_rows(self, y) -> Single:
+        """Return the numbers of rows with these levels."""
         return self._values[y]
+
+    def _targets(self, y) -> Values:
+        return self.of_rows(y) if is_numpy(y) else y
 
     def start(self, y, weights):
         means = exact_sum(self.numbers.of_rows(y) * weights[:, None]) / exact_sum(weights[:, None])
@@ -193,8 +205,8 @@ class SquaredErrorLoss(_OfNumbers):
     _LARGEST = 30.0
 
     def derivatives(self, scores, y):
-        residuals = np.clip(scores - self._targets(y), -self._LARGEST, self._LARGEST)
-        return residuals, np.ones_like(scores)
+        residuals = (scores - self._targets(y)).clip(-self._LARGEST, self._LARGEST)
+        return residuals, namespace(scores).ones_like(scores)
 
     def value(self, scores, y):
         return ((scores - self._targets(y)) ** 2).sum(axis=1) / 2
@@ -205,7 +217,7 @@ class QuantileLoss(_OfNumbers):
     """Pinball loss with its corner rounded off; that of 0.5 is half the absolute error."""
 
     # Half the width of what is rounded off, the mean distance from the median being one.
-    _WIDTH = np.float32(0.1)
+    _WIDTH = 0.1
     usual_curvature = 0.5
 
     def start(self, y, weights):
@@ -213,32 +225,33 @@ class QuantileLoss(_OfNumbers):
 
     def derivatives(self, scores, y):
         over = scores - self._targets(y)
-        slope = np.clip(over / self._WIDTH, -1, 1) / 2 + np.float32(0.5 - self.numbers.level)
+        slope = (over / self._WIDTH).clip(-1, 1) / 2 + (0.5 - float(self.numbers.level))
         # The curvature of the smallest parabola above the loss that touches it here.
-        return slope, np.float32(0.5) / np.maximum(np.abs(over), self._WIDTH)
+        return slope, 0.5 / abs(over).clip(min=self._WIDTH)
 
     def value(self, scores, y):
-        over = scores - self._targets(y)
-        level = np.float32(self.numbers.level)
-        return np.where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
+        over, level = scores - self._targets(y), float(self.numbers.level)
+        return namespace(over).where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
 
 
 @dataclass(frozen=True)
 class PoissonLoss(_OfNumbers):
     """Poisson deviance of counts, of which the scores are the logarithms of the means."""
 
-    _LARGEST_SCORE = np.float32(30.0)
+    _LARGEST_SCORE = 30.0
 
     def start(self, y, weights):
         return np.log(np.maximum(super().start(y, weights), np.float32(1e-9)))
 
     def derivatives(self, scores, y):
-        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
+        means = self._means(scores)
         return means - self._targets(y), means
 
     def value(self, scores, y):
-        means = np.exp(np.minimum(scores, self._LARGEST_SCORE))
-        return (means - self._targets(y) * scores).sum(axis=1)
+        return (self._means(scores) - self._targets(y) * scores).sum(axis=1)
+
+    def _means(self, scores: Values) -> Values:
+        return namespace(scores).exp(scores.clip(max=self._LARGEST_SCORE))
 
 
 Objective = LogLoss | HingeLoss | SquaredErrorLoss | QuantileLoss | PoissonLoss

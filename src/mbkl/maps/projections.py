@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from mbkl.cells.tables import Ladder
 from mbkl.engine.arrays import exact_sum
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import steps
+from mbkl.maps.binning import Maps
 from mbkl.maps.stumps import StumpMaps, Stumps, column_ranges, no_stumps
 
 _VALUES_AT_ONCE = 4_000_000
@@ -24,25 +25,15 @@ _CHI2_STEPS = 2
 
 
 @dataclass(frozen=True)
-class ProjectionMaps:
-    """Stumps on projections of the scaled features.
+class ProjectionMaps(Maps):
+    """Stumps on projections of the scaled features."""
 
-    Parameters
-    ----------
-    directions : ndarray or sparse array of shape (n_inputs, n_projections)
-    centre, scale : ndarray of shape (n_features,)
-        Missing values count as the centre.
-    chi2_steps : int
-        Length of the chi2 map of each feature; zero for the features themselves.
-    stumps : StumpMaps
-        On the projections.
-    """
-
-    directions: NDArray[np.float64] | sparse.csc_array
+    directions: NDArray[np.float64] | sparse.csc_array  # (n_inputs, n_projections)
+    # (n_features,): missing values count as the centre
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
-    chi2_steps: int
-    stumps: StumpMaps
+    chi2_steps: int  # length of the chi2 map of each feature; zero for the features themselves
+    stumps: StumpMaps  # on the projections
 
     @property
     def n_maps(self) -> int:
@@ -52,21 +43,9 @@ class ProjectionMaps:
     def n_groups(self) -> int:
         return self.stumps.n_groups
 
-    # Stumps are no ferns.
-    ferns: ClassVar[list] = []
-    is_ordered: ClassVar[bool] = True
-
-    # Stumps on projections have no feature.
-    stump_features, stump_thresholds = np.empty(0, np.intp), np.empty(0)
-
     @property
     def cells(self) -> Ladder:
         return self.stumps.cells
-
-    @property
-    def group_features(self) -> NDArray[np.intp]:
-        """A projection has many features, which -1 stands for."""
-        return np.full(self.n_groups, -1, dtype=np.intp)
 
     def project(self, X) -> NDArray[np.float32]:
         """Return the projections of the rows of X, of float32 precision."""
@@ -85,10 +64,6 @@ class ProjectionMaps:
             return scaled
         # New rows may have values below zero; the map has none for them.
         return chi2_map(np.maximum(scaled, 0.0), self.chi2_steps)
-
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return self.stumps.n_codes(n_rows)
 
     def codes(self, rows: Any) -> Codes:
         """Return the cell of each projection that each row falls in."""
@@ -172,7 +147,7 @@ class Projections(BaseEstimator):
         if n_levels is not None:
             raise ValueError(
                 "Projections need numbers, and X has categories: use maps='auto', or encode them "
-                "by mbkl.tabular.TableEncoder."
+                "by scikit-learn's OneHotEncoder."
             )
         n_projections = self._check(n_maps)
         X = rows.X

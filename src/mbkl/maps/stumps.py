@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates
 from mbkl.engine.twins import as_float32
-from mbkl.maps.binning import BinEdges
+from mbkl.maps.binning import BinEdges, BinnedMaps
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # A sample of so many rows and values gives quantiles to less than a percent.
@@ -24,74 +24,34 @@ _QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
 
 
 @dataclass(frozen=True)
-class StumpMaps:
-    """Stumps sorted by feature and threshold, identical ones merged.
+class StumpMaps(BinnedMaps):
+    """Stumps sorted by feature and threshold, identical ones merged."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_groups,)
-        Input feature of each group.
-    edges : BinEdges
-        Thresholds of each group.
-    multiplicity : ndarray of shape (n_maps,)
-        How many of the drawn stumps each one stands for.
-    """
-
-    features: NDArray[np.intp]
-    edges: BinEdges
-    multiplicity: NDArray[np.int64]
-
-    # Stumps are no ferns.
-    ferns: ClassVar[list] = []
-    is_ordered: ClassVar[bool] = True
+    features: NDArray[np.intp]  # (n_groups,): input feature of each group
+    edges: BinEdges  # thresholds of each group
+    multiplicity: NDArray[np.int64]  # (n_maps,): how many of the drawn stumps each one stands for
 
     @property
     def n_maps(self) -> int:
         return self.multiplicity.size
 
     @property
-    def n_groups(self) -> int:
-        return self.features.size
-
-    @property
     def cells(self) -> Ladder:
         return Ladder(self.edges.cell_offsets)
 
     @property
-    def group_features(self) -> NDArray[np.intp]:
-        """Input feature of each group."""
-        return self.features
-
-    @property
     def stump_features(self) -> NDArray[np.intp]:
-        """Input feature of each stump."""
         return np.repeat(self.features, np.diff(self.edges.offsets))
 
     @property
     def stump_thresholds(self) -> NDArray[np.float64]:
-        """Threshold of each stump."""
         return self.edges.thresholds
-
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return n_rows * self.n_groups
-
-    def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each group that each row falls in."""
-        return rows.bin(self.features, self.edges)
-
-    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
-        return rows.score(self.features, self.edges, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the stumps before any are learned.
 
-        Parameters
-        ----------
-        rates : ndarray of shape (n_features,) or None
-            Weight of each feature, to be divided among its stumps; None divides equally
-            among all stumps drawn.
+        Rates are weights of the features, to be divided among their stumps; None divides equally
+        among all stumps drawn.
         """
         prior = self.multiplicity.astype(np.float64)
         if rates is None:
@@ -302,7 +262,7 @@ def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.floa
     bounds = np.searchsorted(features[order], np.arange(X.shape[1] + 1))
     columns = without_duplicates(sparse.csc_array(X)) if sparse.issparse(X) else X
     for feature in np.unique(features):
-        values, mass = _column(columns, feature, weights)
+        values, mass = values_of(columns, feature, weights)
         wanted = order[bounds[feature] : bounds[feature + 1]]
         order_free = np.lexsort((mass, values))
         distinct, group = np.unique(values[order_free], return_inverse=True)
@@ -317,7 +277,7 @@ def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.floa
     return thresholds
 
 
-def _column(columns, feature: int, weights) -> tuple[NDArray, NDArray]:
+def values_of(columns, feature: int, weights) -> tuple[NDArray, NDArray]:
     """Return the values of a column that are not NaN, and their weights."""
     if sparse.issparse(columns):
         entries = slice(columns.indptr[feature], columns.indptr[feature + 1])

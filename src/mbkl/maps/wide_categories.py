@@ -30,14 +30,7 @@ def wide_categories(n_levels: NDArray[np.int64]) -> CategoryMaps:
 
 
 class WideCategory:
-    """The table of one category, and whether steps still gain.
-
-    Parameters
-    ----------
-    feature : int
-        Input column.
-    n_cells, n_columns : int
-    """
+    """The table of one category, an input column, and whether steps still gain."""
 
     def __init__(self, feature: int, n_cells: int, n_columns: int) -> None:
         self.feature, self.gain = feature, np.inf
@@ -46,11 +39,7 @@ class WideCategory:
     def step(self, sums: Array, held_out: Array, ridge: float) -> Array:
         """Return a damped Newton step for each level; the ridge is on the table as a whole.
 
-        Parameters
-        ----------
-        sums, held_out : ndarray of shape (n_cells, n_columns, 2)
-            Gradients and curvatures of rows that take part, and of those that do not.
-        ridge : float
+        See `newton_steps` for the sums.
         """
         step = -_RATE * (sums[..., 0] + ridge * self.table) / (sums[..., 1] + ridge)
         gained = -(step * (held_out[..., 0] + held_out[..., 1] * step / 2)).sum()
@@ -58,13 +47,7 @@ class WideCategory:
         return step
 
     def fern(self) -> tuple[NDArray[np.bool_], Array]:
-        """Return the table as a fern: members of the sets of its stumps, and its cells.
-
-        Returns
-        -------
-        members : ndarray of shape (8, n_cells)
-        cells : ndarray of shape (256, n_columns)
-        """
+        """Return the table as a fern: members of the sets of its stumps, and its cells."""
         # Along the column that varies most; levels of the others are near enough.
         leading = self.table[:, np.argmax(self.table.var(axis=0))]
         place = np.empty(leading.size, dtype=np.int64)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.explain import explain_global
-from mbkl.plot.style import COLOURS, FAINT, INK, pyplot, quieten, score_words, shorten
+from mbkl.plot.style import COLOURS, INK, pyplot, quieten_bars, score_words, shorten
 
 
+@dataclass(eq=False, repr=False)
 class ImportanceDisplay:
     """Bars of the most important features.
 
@@ -41,13 +45,11 @@ class ImportanceDisplay:
     'mean change of a score'
     """
 
-    def __init__(
-        self, names, importances: NDArray[np.float64], *, n_features: int, words: str = "a score"
-    ):
-        self.names = names
-        self.importances = importances
-        self.n_features = n_features
-        self.words = words
+    names: Sequence[str]
+    importances: NDArray[np.float64]
+    _: KW_ONLY
+    n_features: int
+    words: str = "a score"
 
     @classmethod
     def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
@@ -85,12 +87,7 @@ class ImportanceDisplay:
         return cls(names, importances, n_features=n_features, words=words).plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw into an axes, or into a new figure.
-
-        Returns
-        -------
-        self : ImportanceDisplay
-        """
+        """Draw into an axes, or into a new figure; return the display."""
         if ax is None:
             height = 0.8 + 0.27 * len(self.names)
             _, ax = pyplot().subplots(figsize=(6.0, height), layout="constrained")
@@ -107,11 +104,7 @@ class ImportanceDisplay:
                 fontsize=10,
                 loc="left",
             )
-        quieten(ax)
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color=FAINT, linewidth=0.6)
-        ax.set_axisbelow(True)
+        quieten_bars(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

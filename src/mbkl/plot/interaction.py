@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,9 +15,10 @@ from mbkl.explain.global_explanation import (
     score_classes,
     unit_of,
 )
-from mbkl.plot.style import INK, added_words, number_of, pyplot, quieten, shorten
+from mbkl.plot.style import add_colour_bar, added_words, number_of, pyplot, quieten, shorten
 
 
+@dataclass(eq=False, repr=False)
 class InteractionDisplay:
     """Heat map of the joint partial dependence of a score on two features.
 
@@ -48,14 +52,12 @@ class InteractionDisplay:
     (8, 8)
     """
 
-    def __init__(
-        self, grids, values: NDArray[np.float64], *, names, label: str = "", unit: str = "score"
-    ):
-        self.grids = grids
-        self.values = values
-        self.names = names
-        self.label = label
-        self.unit = unit
+    grids: Sequence[NDArray[np.float64]]
+    values: NDArray[np.float64]
+    _: KW_ONLY
+    names: Sequence[str]
+    label: str = ""
+    unit: str = "score"
 
     @classmethod
     def from_estimator(
@@ -120,12 +122,7 @@ class InteractionDisplay:
         return display.plot(ax=ax)
 
     def plot(self, ax=None, *, cmap="RdBu", colorbar: bool = True):
-        """Draw into an axes, or into a new figure.
-
-        Returns
-        -------
-        self : InteractionDisplay
-        """
+        """Draw into an axes, or into a new figure; return the display."""
         if ax is None:
             _, ax = pyplot().subplots(figsize=(5.4, 4.4), layout="constrained")
         most = np.abs(self.values).max() or 1.0
@@ -136,11 +133,7 @@ class InteractionDisplay:
         ax.set_ylabel(shorten(self.names[1], 40))
         quieten(ax)
         if colorbar:
-            bar = ax.figure.colorbar(self.mesh_, ax=ax, fraction=0.05, pad=0.02)
-            bar.outline.set_visible(False)
-            bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
-            text = added_words(self.unit, self.label)
-            bar.set_label(text, fontsize=8.5, color=INK)
+            add_colour_bar(ax, self.mesh_, added_words(self.unit, self.label), fraction=0.05)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

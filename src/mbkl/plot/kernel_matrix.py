@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
-from mbkl.plot.style import INK, pyplot, quieten, shorten
+from mbkl.plot.style import INK, add_colour_bar, pyplot, quieten, shorten
 
 
+@dataclass(eq=False, repr=False)
 class KernelMatrixDisplay:
     """The kernel matrix of rows sorted by class; learned well, it has dark blocks.
 
@@ -42,10 +45,10 @@ class KernelMatrixDisplay:
     >>> right = KernelMatrixDisplay.from_estimator(model, X, y, ax=axes[1])
     """
 
-    def __init__(self, kernel: NDArray[np.float64], labels: NDArray, *, title: str = ""):
-        self.kernel = kernel
-        self.labels = labels
-        self.title = title
+    kernel: NDArray[np.float64]
+    labels: NDArray
+    _: KW_ONLY
+    title: str = ""
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, theta="model", max_rows: int = 400, ax=None):
@@ -79,12 +82,7 @@ class KernelMatrixDisplay:
         return cls(kernel, y[rows], title=f"{title}, {estimator.n_maps_:,} maps").plot(ax=ax)
 
     def plot(self, ax=None, *, cmap="Blues", colorbar: bool = True):
-        """Draw into an axes, or into a new figure.
-
-        Returns
-        -------
-        self : KernelMatrixDisplay
-        """
+        """Draw into an axes, or into a new figure; return the display."""
         if ax is None:
             _, ax = pyplot().subplots(figsize=(5.2, 4.6), layout="constrained")
         size = len(self.kernel)
@@ -109,9 +107,7 @@ class KernelMatrixDisplay:
         ax.spines[:].set_visible(False)
         ax.tick_params(axis="y", length=0)
         if colorbar:
-            bar = ax.figure.colorbar(self.image_, ax=ax, fraction=0.04, pad=0.02)
-            bar.outline.set_visible(False)
-            bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
-            bar.set_label("share of the weight on which two rows agree", fontsize=8.5, color=INK)
+            label = "share of the weight on which two rows agree"
+            add_colour_bar(ax, self.image_, label, fraction=0.04)
         self.ax_, self.figure_ = ax, ax.figure
         return self

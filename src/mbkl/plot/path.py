@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from itertools import cycle
 
 import numpy as np
 
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten
+from mbkl.plot.style import COLOURS, INK, QUIET, pyplot, quieten
 
 
+@dataclass(eq=False, repr=False)
 class PathDisplay:
     """Accuracy of the folds, and maps kept, along C.
 
@@ -41,11 +43,11 @@ class PathDisplay:
     'accuracy of the folds'
     """
 
-    def __init__(self, results: Mapping, *, C: float, C_kernel: float, score_name="accuracy"):
-        self.results = results
-        self.C = C
-        self.C_kernel = C_kernel
-        self.score_name = score_name
+    results: Mapping
+    _: KW_ONLY
+    C: float
+    C_kernel: float
+    score_name: str = "accuracy"
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None):
@@ -72,12 +74,7 @@ class PathDisplay:
         return display.plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw into two axes, or into a new figure.
-
-        Returns
-        -------
-        self : PathDisplay
-        """
+        """Draw into two axes, or into a new figure; return the display."""
         if ax is None:
             _, ax = pyplot().subplots(
                 2, 1, figsize=(6.0, 4.6), sharex=True, height_ratios=[2, 1], layout="constrained"
@@ -100,8 +97,7 @@ class PathDisplay:
             axis.set_xscale("log")
             axis.minorticks_off()
             axis.set_xticks(costs, [_digits(C) for C in costs])
-            axis.grid(axis="y", color=FAINT, linewidth=0.6)
-            quieten(axis)
+            quieten(axis, grid="y")
         note = {"va": "bottom", "ha": "center", "fontsize": 8.5, "color": INK}
         above = upper.get_xaxis_transform()
         upper.text(self.C, 1.01, f"chosen: C = {_digits(self.C)}", transform=above, **note)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mbkl.explain.number_quality import number_figures
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten
+from mbkl.explain.quality import number_figures
+from mbkl.plot.style import COLOURS, INK, QUIET, pyplot, quieten
 
 # More dots than this hide each other.
 _MOST_DOTS = 5_000
@@ -82,16 +82,7 @@ class PredictionDisplay:
         return cls(y, predictions, bounds, name=name).plot(ax=ax)
 
     def plot(self, *, ax=None):
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : sequence of two matplotlib Axes, or None
-
-        Returns
-        -------
-        display : PredictionDisplay
-        """
+        """Draw into two axes, or into a new figure; return the display."""
         if ax is None:
             _, ax = pyplot().subplots(1, 2, figsize=(9, 4), layout="constrained")
         truth, residuals = self.axes_ = np.asarray(ax, dtype=object)
@@ -124,9 +115,7 @@ class PredictionDisplay:
         truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
         residuals.set(title=title, xlabel=below, ylabel=f"true less predicted {self.name}")
         for each in (truth, residuals):
-            each.grid(color=FAINT, linewidth=0.6)
-            each.set_axisbelow(True)
-            quieten(each)
+            quieten(each, grid="both")
         return self
 
     def _band(self, bounds):

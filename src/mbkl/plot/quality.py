@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mbkl.explain.quality import Curves, quality_curves
-from mbkl.plot.style import COLOURS, FAINT, INK, QUIET, pyplot, quieten, shorten
+from mbkl.plot.style import COLOURS, INK, QUIET, pyplot, quieten, shorten
 
 
+@dataclass(eq=False, repr=False)
 class QualityDisplay:
     """ROC, precision and recall, and reliability of probabilities, side by side.
 
@@ -35,8 +37,7 @@ class QualityDisplay:
     ['ROC', 'precision and recall', 'reliability']
     """
 
-    def __init__(self, curves: Sequence[Curves]):
-        self.curves = curves
+    curves: Sequence[Curves]
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, classes=None, ax=None):
@@ -73,16 +74,7 @@ class QualityDisplay:
         return cls(found).plot(ax=ax)
 
     def plot(self, *, ax=None):
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : sequence of three matplotlib Axes, or None
-
-        Returns
-        -------
-        display : QualityDisplay
-        """
+        """Draw into three axes, or into a new figure; return the display."""
         if ax is None:
             _, ax = pyplot().subplots(1, 3, figsize=(10.5, 3.6), layout="constrained")
         roc, precision, reliability = self.axes_ = np.asarray(ax, dtype=object)
@@ -107,9 +99,7 @@ class QualityDisplay:
         }
         for each, (title, below, left) in titles.items():
             each.set(title=title, xlabel=below, ylabel=left, xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
-            each.grid(color=FAINT, linewidth=0.6)
-            each.set_axisbelow(True)
-            quieten(each)
+            quieten(each, grid="both")
         roc.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
         if len(self.curves) == 1:  # more would lie on the curves
             place = "lower left" if self.curves[0].share > 0.2 else "upper right"

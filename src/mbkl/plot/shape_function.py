@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from mbkl.engine.twins import just_above
 from mbkl.explain import FeatureShape, explain_global
-from mbkl.explain.inside import just_above
 from mbkl.plot.style import (
     COLOURS,
     FAINT,
@@ -26,6 +27,7 @@ _STRIP = 0.13
 _LEVELS = 14
 
 
+@dataclass(eq=False, repr=False)
 class ShapeFunctionDisplay:
     """Step functions of features, with the density of the data below them; bars for categories.
 
@@ -58,12 +60,10 @@ class ShapeFunctionDisplay:
     3
     """
 
-    def __init__(
-        self, shapes: Sequence[FeatureShape], *, classes: Sequence[int], unit: str = "score"
-    ):
-        self.shapes = shapes
-        self.classes = classes
-        self.unit = unit
+    shapes: Sequence[FeatureShape]
+    _: KW_ONLY
+    classes: Sequence[int]
+    unit: str = "score"
 
     @classmethod
     def from_estimator(
@@ -113,12 +113,7 @@ class ShapeFunctionDisplay:
         return cls(shapes, classes=numbers, unit=explanation.unit).plot(ax=ax, n_columns=n_columns)
 
     def plot(self, ax=None, *, n_columns: int = 2):
-        """Draw into given axes, or into a new figure.
-
-        Returns
-        -------
-        self : ShapeFunctionDisplay
-        """
+        """Draw into given axes, or into a new figure; return the display."""
         if ax is None:
             n_columns = min(n_columns, len(self.shapes))
             n_lines = -(-len(self.shapes) // n_columns)

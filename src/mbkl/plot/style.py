@@ -16,8 +16,11 @@ def pyplot():
     return require("matplotlib.pyplot", "plot")
 
 
-def quieten(ax) -> None:
-    """Leave of an axes' frame and ticks what is needed to read it."""
+def quieten(ax, grid: str | None = None) -> None:
+    """Leave of an axes' frame and ticks what is needed to read it; grid is its axis, or both."""
+    if grid is not None:
+        ax.grid(axis=grid, color=FAINT, linewidth=0.6)
+        ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(QUIET)
     ax.tick_params(color=QUIET, labelcolor=INK, labelsize=9)
@@ -26,14 +29,23 @@ def quieten(ax) -> None:
     ax.title.set_color(INK)
 
 
-def shorten(name: str, length: int = 28) -> str:
-    """Return a name with its middle left out where it is long.
+def quieten_bars(ax) -> None:
+    """Do so where bars with names lie below each other."""
+    quieten(ax, grid="x")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
 
-    Examples
-    --------
-    >>> shorten("a very long name of a feature", 15)
-    'a very…feature'
-    """
+
+def add_colour_bar(ax, image, label: str, fraction: float) -> None:
+    """Draw what the colours of an image mean beside it."""
+    bar = ax.figure.colorbar(image, ax=ax, fraction=fraction, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
+    bar.set_label(label, fontsize=8.5, color=INK)
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """Return a name with its middle left out where it is long."""
     if len(name) <= length:
         return name
     half = (length - 1) // 2
@@ -42,15 +54,6 @@ def shorten(name: str, length: int = 28) -> str:
 
 def score_words(unit: str, name: str = "", length: int = 24) -> str:
     """Return what is explained: the score of a class, a target, or the logarithm of counts.
-
-    Parameters
-    ----------
-    unit : {"score", "target", "log"}
-        See `GlobalExplanation`.
-    name : str
-        Class or target; empty for any.
-    length : int
-        Longest name.
 
     Examples
     --------
@@ -64,13 +67,7 @@ def score_words(unit: str, name: str = "", length: int = 24) -> str:
 
 
 def added_words(unit: str, name: str = "", length: int = 24) -> str:
-    """Return a label for what is added to a score; see `score_words`.
-
-    Examples
-    --------
-    >>> added_words("score", "yes"), added_words("target", "price"), added_words("target")
-    ('added to the score of yes', 'added to price', 'added to the target')
-    """
+    """Return a label for what is added to a score; see `score_words`."""
     article = "the " if unit == "score" or not (name or unit == "log") else ""
     return f"added to {article}{score_words(unit, name, length)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +11,17 @@ from numpy.typing import NDArray
 from mbkl.explain import LocalExplanation, explain_local
 from mbkl.plot.style import (
     COLOURS,
-    FAINT,
     INK,
     QUIET,
     number_of,
     pyplot,
-    quieten,
+    quieten_bars,
     score_words,
     shorten,
 )
 
 
+@dataclass(eq=False, repr=False)
 class WaterfallDisplay:
     """Steps from the mean score of the background to the score of one row.
 
@@ -55,20 +56,12 @@ class WaterfallDisplay:
     4
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        steps: NDArray[np.float64],
-        *,
-        baseline: float,
-        label: str = "",
-        unit: str = "score",
-    ):
-        self.names = names
-        self.steps = steps
-        self.baseline = baseline
-        self.label = label
-        self.unit = unit
+    names: Sequence[str]
+    steps: NDArray[np.float64]
+    _: KW_ONLY
+    baseline: float
+    label: str = ""
+    unit: str = "score"
 
     @classmethod
     def from_estimator(
@@ -141,12 +134,7 @@ class WaterfallDisplay:
         return display.plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw into an axes, or into a new figure.
-
-        Returns
-        -------
-        self : WaterfallDisplay
-        """
+        """Draw into an axes, or into a new figure; return the display."""
         n_steps = len(self.steps)
         if ax is None:
             height = 1.2 + 0.3 * n_steps
@@ -156,35 +144,24 @@ class WaterfallDisplay:
         colours = [COLOURS[0] if step >= 0 else COLOURS[1] for step in self.steps]
         places = np.arange(n_steps)
         self.bars_ = ax.barh(places, self.steps, left=starts, height=0.68, color=colours)
-        ax.bar_label(
-            self.bars_,
-            [f"{step:+.2g}" for step in self.steps],
-            padding=4,
-            fontsize=8.5,
-            color=INK,
-        )
+        texts = [f"{step:+.2g}" for step in self.steps]
+        ax.bar_label(self.bars_, texts, padding=4, fontsize=8.5, color=INK)
         # From the end of each step to the beginning of the next.
         ax.vlines(ends[:-1], places[:-1] - 0.34, places[1:] + 0.34, color=QUIET, linewidth=0.7)
         marks = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 0}
-        notes = {"ha": "center", "fontsize": 8.5, "color": INK}
         ax.axvline(self.baseline, **marks)
         ax.axvline(ends[-1], **marks)
-        above = ax.get_xaxis_transform()
+        transform = ax.get_xaxis_transform()
+        notes = {"ha": "center", "fontsize": 8.5, "color": INK, "transform": transform}
         last = "score" if self.unit == "score" else "prediction"
-        ax.text(
-            self.baseline, 1.01, f"mean {self.baseline:.3g}", va="bottom", transform=above, **notes
-        )
-        ax.text(ends[-1], -0.01, f"{last} {ends[-1]:.3g}", va="top", transform=above, **notes)
+        ax.text(self.baseline, 1.01, f"mean {self.baseline:.3g}", va="bottom", **notes)
+        ax.text(ends[-1], -0.01, f"{last} {ends[-1]:.3g}", va="top", **notes)
         ax.set_yticks(places, [shorten(name, 40) for name in self.names])
         ax.use_sticky_edges = False
         ax.margins(x=0.14)
         ax.set_ylim(n_steps - 0.5, -0.5)
         ax.set_xlabel(score_words(self.unit, self.label), labelpad=12)
-        quieten(ax)
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
+        quieten_bars(ax)
         ax.tick_params(axis="x", pad=12)
-        ax.grid(axis="x", color=FAINT, linewidth=0.6)
-        ax.set_axisbelow(True)
         self.ax_, self.figure_ = ax, ax.figure
         return self

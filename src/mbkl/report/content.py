@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import singledispatch
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,8 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from mbkl.engine.rows import first_by_hash
+from mbkl.engine.twins import just_above
 from mbkl.explain import (
     FeatureShape,
     GlobalExplanation,
@@ -24,21 +25,23 @@ from mbkl.explain import (
     quality_curves,
 )
 from mbkl.explain.background import some_rows
-from mbkl.explain.inside import (
-    CategoryMaps,
-    FernMaps,
-    Maps,
-    ProjectionMaps,
-    StumpMaps,
-    first_by_hash,
-    just_above,
-)
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
-from mbkl.explain.number_quality import figures_of_the_mean, number_figures
-from mbkl.explain.shapes import finite
+from mbkl.explain.quality import figures_of_the_mean, number_figures
+from mbkl.explain.shapes import column_of, finite
 from mbkl.learn.residuals import Residuals
+from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.ferns import FernMaps
+from mbkl.maps.projections import ProjectionMaps
+from mbkl.maps.stumps import StumpMaps
 from mbkl.report.portable import columns_that_fit, pack, portable_model
 
+# What readers know the families as.
+_KINDS: dict[type, str] = {
+    StumpMaps: "stumps",
+    CategoryMaps: "categories",
+    FernMaps: "ferns",
+    ProjectionMaps: "projections",
+}
 # Steps of a shape function that a screen can show.
 _STEPS = 160
 # Levels of a category that a screen can show, the most frequent ones.
@@ -59,9 +62,9 @@ _COVERAGE, _DOTS, _GROUPS_OF_NUMBERS = 0.9, 1_200, 5
 
 def describe_model(model) -> list[list[str]]:
     """Return what was fitted, as pairs of a name and a value."""
-    kinds = {"stumps": 0, "categories": 0, "ferns": 0, "projections": 0}
+    kinds = dict.fromkeys(_KINDS.values(), 0)
     for maps in model.predictor_.maps.families:
-        kinds[_kind(maps)] += maps.n_maps
+        kinds[_KINDS[type(maps)]] += maps.n_maps
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
@@ -76,31 +79,13 @@ def describe_model(model) -> list[list[str]]:
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
-@singledispatch
-def _kind(maps: Maps) -> str:
-    """Return what a reader knows a family as."""
-    raise TypeError(f"{type(maps).__name__} have no name for readers.")
-
-
-_kind.register(StumpMaps, lambda maps: "stumps")
-_kind.register(CategoryMaps, lambda maps: "categories")
-_kind.register(FernMaps, lambda maps: "ferns")
-_kind.register(ProjectionMaps, lambda maps: "projections")
-
-
 @dataclass(frozen=True)
 class Guesses:
     """What was said about rows whose classes or numbers are known.
 
-    Parameters
-    ----------
-    y, said : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    more : ndarray or None
-        Probabilities of shape (n_rows, n_classes); or bounds of numbers, of shape
-        (n_rows, n_targets, 2).
-    how : {"new", "folds", "held out", "training"}
-        Rows that are new, that models of other folds or rows have not seen, or that the model
-        has learned from.
+    More are probabilities of shape (n_rows, n_classes), or bounds of numbers of shape (n_rows,
+    n_targets, 2). The rows are "new", were not seen by models of other "folds" or "held out" from
+    one, or are of the "training".
     """
 
     y: NDArray
@@ -241,18 +226,16 @@ def accuracy(model, made: Guesses) -> dict:
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
-    """Return the columns to show with their levels, pairs that interact and sets of columns."""
-    whole = explanation.by_column()
-    names, pairs = whole.feature_names, whole.pair_features[:_PAIRS]
-    joined = [group for group in whole.groups if len(group.features) > 1]
+    """Return the columns to show, pairs that interact and sets of columns."""
+    names, pairs = explanation.feature_names, explanation.pair_features[:_PAIRS]
+    joined = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
-        "values": rounded(whole.importance[list(shown)]),
-        "levels": [_levels(explanation, whole.columns[place]) for place in shown],
+        "values": rounded(explanation.importance[list(shown)]),
         "columns": [int(place) for place in shown],
-        "rows": whole.n_rows,
+        "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
-        "pairs": rounded(whole.pair_strengths[: pairs.size, : pairs.size]),
+        "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
         "groups": [
             {"name": _group_name(group.features, names), "value": group.importance}
             for group in joined[:_GROUPS]
@@ -261,22 +244,14 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
     }
 
 
-def _levels(explanation: GlobalExplanation, column: InputColumn) -> list[dict]:
-    """Return the importance of each level, where each has a feature."""
-    if not column.has_feature_a_level:
-        return []
-    values = explanation.importance[list(column.features)]
-    order = np.argsort(-values, kind="stable")
-    return [{"name": column.levels[k], "value": float(values[k])} for k in order]
-
-
-def together(model, X, explanation: GlobalExplanation) -> list[dict]:
+def together(
+    model, X, explanation: GlobalExplanation, columns: Sequence[InputColumn]
+) -> list[dict]:
     """Return what values of two columns add together, for the pairs that tell most."""
-    whole = explanation.by_column()
-    places = whole.pair_features.tolist()
+    places = explanation.pair_features.tolist()
     ordered = sorted(
         (
-            (float(whole.pair_strengths[i, j]), a, b)
+            (float(explanation.pair_strengths[i, j]), a, b)
             for i, a in enumerate(places)
             for j, b in enumerate(places[:i])
         ),
@@ -285,44 +260,43 @@ def together(model, X, explanation: GlobalExplanation) -> list[dict]:
     rows = some_rows(X, _PAIR_BACKGROUND)
     base = model.predictor_.scores(rows).mean(axis=0)
     found = []
-    for strength, *pair in ordered[:_PAIR_PICTURES]:
+    for strength, first, second in ordered[:_PAIR_PICTURES]:
         if not strength > 0:
             break
-        columns = [explanation.columns[place] for place in pair]
-        options = [_some_values(column, X) for column in columns]
-        shape = tuple(len(words) for words, _ in options)
-        mixed = np.tile(rows, (shape[0] * shape[1], 1)).astype(np.float64)
-        by_pair = mixed.reshape(*shape, len(rows), -1)
-        for axis, (column, (_, values)) in enumerate(zip(columns, options, strict=True)):
-            spread = values[:, None] if axis == 0 else values[None]
-            by_pair[..., list(column.features)] = spread[:, :, None]
-        means = model.predictor_.scores(mixed).reshape(*shape, len(rows), -1).mean(axis=2) - base
+        down, across = (_some_values(columns[place], X, place) for place in (first, second))
+        shape = (down.size, across.size, len(rows))
+        mixed = np.tile(rows, (down.size * across.size, 1)).astype(np.float64)
+        by_pair = mixed.reshape(*shape, -1)
+        by_pair[..., first], by_pair[..., second] = down[:, None, None], across[None, :, None]
+        means = model.predictor_.scores(mixed).reshape(*shape, -1).mean(axis=2) - base
         score = int(np.ptp(means, axis=(0, 1)).argmax())
         found.append(
             {
-                "names": [column.name for column in columns],
+                "names": [columns[first].name, columns[second].name],
                 "score": str(explanation.classes[score]),
-                "rows": options[0][0],
-                "columns": options[1][0],
+                "rows": _in_words(columns[first], down),
+                "columns": _in_words(columns[second], across),
                 "values": rounded(means[:, :, score], 3),
             }
         )
     return found
 
 
-def _some_values(column: InputColumn, X) -> tuple[list[str], NDArray[np.float64]]:
-    """Return some values of a column in words, and what its features are for them."""
-    own = some_rows(X[:, list(column.features)], _ROWS_OF_VALUES).astype(np.float64)
-    local = replace(column, features=tuple(range(len(column.features))))
+def _some_values(column: InputColumn, X, place: int) -> NDArray[np.float64]:
+    """Return some values of a column: the most frequent levels, or numbers over its range."""
+    own = some_rows(X[:, [place]], _ROWS_OF_VALUES).astype(np.float64).ravel()
     if column.kind == "category":
-        levels = np.bincount(local.level_of(own), minlength=len(column.levels) + 1)
-        common = np.argsort(-levels[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
-        values = np.array([column.encoded(int(level)) for level in common])
-        return [column.levels[level] for level in common], values
+        counts = np.bincount(column.level_of(own), minlength=len(column.levels) + 1)
+        return np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR].astype(np.float64)
     present = own[~np.isnan(own)]
-    steps = np.quantile(present, np.linspace(0.02, 0.98, _VALUES_OF_A_PAIR), method="nearest")
-    values = np.unique(steps)[:, None] if present.size else np.zeros((1, 1))
-    return [local.words(np.array([float(f"{value[0]:.4g}")])) for value in values], values
+    if not present.size:
+        return np.zeros(1)
+    shares = np.linspace(0.02, 0.98, _VALUES_OF_A_PAIR)
+    return np.unique(np.quantile(present, shares, method="nearest"))
+
+
+def _in_words(column: InputColumn, values: NDArray[np.float64]) -> list[str]:
+    return [column.words(float(f"{value:.4g}")) for value in values]
 
 
 def _group_name(features: Sequence[int], names: Sequence[str]) -> str:
@@ -331,38 +305,37 @@ def _group_name(features: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(names[feature] for feature in features)
 
 
-def shapes(explanation: GlobalExplanation, shown: Sequence[int], X) -> list[dict]:
+def shapes(
+    explanation: GlobalExplanation, columns: Sequence[InputColumn], shown: Sequence[int], X
+) -> list[dict]:
     """Return what some columns add: a step function, or a bar for each level."""
     drawn = {shape.feature: shape for shape in explanation.shapes}
     found = []
     for place in shown:
-        column = explanation.columns[place]
-        own = [drawn.get(feature) for feature in column.features]
+        column, shape = columns[place], drawn.get(place)
         if column.kind == "category":
-            found.append({"column": int(place), **_bars(column, own, explanation, X)})
-        elif own[0] is not None:
-            numeric = {"kind": column.kind, **_shape(own[0]), "name": column.name}
-            found.append({"column": int(place), **numeric})
+            own = _bars(column, shape, len(explanation.classes), column_of(X, place))
+        elif shape is not None:
+            own = {"kind": column.kind, **_shape(shape)}
+        else:
+            continue
+        found.append({"column": int(place), "name": column.name, **own})
     return found
 
 
-def _bars(column: InputColumn, own: list, explanation: GlobalExplanation, X) -> dict:
+def _bars(
+    column: InputColumn, shape: FeatureShape | None, n_scores: int, rows: NDArray[np.float64]
+) -> dict:
     """Return what each level adds, less the mean over the rows; the last is a missing value."""
-    levels = [*range(len(column.levels)), None]
-    values = np.zeros((len(levels), len(explanation.classes)))
-    for line, level in zip(values, levels, strict=True):
-        for shape, value in zip(own, column.encoded(level), strict=True):
-            if shape is not None:
-                line += shape.at([value])[0]
-    rows = X[:, list(column.features)]
-    rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-    local = replace(column, features=tuple(range(len(column.features))))
-    counts = np.bincount(local.level_of(rows), minlength=len(levels))
+    n_levels = len(column.levels)
+    values = np.zeros((n_levels + 1, n_scores))
+    if shape is not None:
+        values += shape.at([*range(n_levels), np.nan])
+    counts = np.bincount(column.level_of(rows), minlength=n_levels + 1)
     values -= counts @ values / max(counts.sum(), 1)
     frequent = np.sort(np.argsort(-counts[:-1], kind="stable")[:_LEVELS])
     return {
         "kind": "category",
-        "name": column.name,
         "levels": [column.levels[level] for level in frequent],
         "values": rounded(values[frequent].T),
         "counts": counts[frequent].tolist(),
@@ -374,7 +347,7 @@ def _bars(column: InputColumn, own: list, explanation: GlobalExplanation, X) -> 
 def columns_to_show(explanation: GlobalExplanation, most: int) -> list[int]:
     """Return the most important columns, fewer where there are many classes."""
     room = _SHAPE_VALUES // (_STEPS * len(explanation.classes))
-    return explanation.by_column().ranking[: max(min(most, room), 1)].tolist()
+    return explanation.ranking[: max(min(most, room), 1)].tolist()
 
 
 def _shape(shape: FeatureShape) -> dict:
@@ -396,8 +369,6 @@ def _shape(shape: FeatureShape) -> dict:
     position = np.searchsorted(shape.thresholds, cuts, side="left") + 1
     counts = np.diff(np.concatenate([below[[int(has_missing)]], below[position], below[-1:]]))
     return {
-        "feature": shape.feature,
-        "name": shape.name,
         "edges": rounded(edges, 7),
         "values": rounded(shape.at(just_above(edges[:-1])).T),
         "counts": counts.tolist(),
@@ -452,6 +423,7 @@ def what_if(
     X,
     y,
     explanation: GlobalExplanation,
+    columns: Sequence[InputColumn],
     shown: Sequence[int],
     max_rows: int,
     max_bytes: float,
@@ -462,34 +434,27 @@ def what_if(
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):
         return None
-    columns = np.arange(n_scores)
+    scores = np.arange(n_scores)
     if n_columns < n_scores:
         if is_regressor(model):
             return None
         frequency = [-(y == label).sum() for label in explanation.classes]
-        columns = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
+        scores = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
     data = model._validate_new(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
     chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
     rows = data[chosen]
     used = {shape.feature: shape for shape in explanation.shapes}
     return {
-        "model": portable_model(predictor, columns),
-        "columns": columns.tolist(),
+        "model": portable_model(predictor, scores),
+        "columns": scores.tolist(),
         **(_of_numbers(model, y[chosen]) if is_regressor(model) else _of_classes(model, y[chosen])),
         "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
         "features": [
-            {
-                "features": list(column.features),
-                "name": column.name,
-                "kind": column.kind,
-                "levels": list(column.levels),
-                "hasFeatureALevel": column.has_feature_a_level,
-                **_span(data, used, column),
-            }
-            for column in (explanation.columns[place] for place in shown)
+            {"feature": int(place), **asdict(columns[place]), **_span(data, place, used, columns)}
+            for place in shown
         ],
     }
 
@@ -523,19 +488,20 @@ def _chances(model) -> dict | None:
     return {"rule": rule, "temperature": model.temperature_, "offset": model.offset_ or 0.0}
 
 
-def _span(data, used: Mapping[int, FeatureShape], column: InputColumn) -> dict:
+def _span(
+    data, place: int, used: Mapping[int, FeatureShape], columns: Sequence[InputColumn]
+) -> dict:
     """Return between which values a column of numbers can be moved."""
-    if column.kind == "category":
+    kind, shape = columns[place].kind, used.get(place)
+    if kind == "category":
         return {"low": 0.0, "high": 1.0}
-    feature = column.features[0]
-    shape = used.get(feature)
     if shape is not None and shape.bins is not None:
         low, high = shape.bins[0], shape.bins[-1]
     else:
-        values = some_rows(data[:, [feature]], 1_000)
+        values = some_rows(data[:, [place]], 1_000)
         present = values[~np.isnan(values)]
         low, high = (present.min(), present.max()) if present.size else (0.0, 1.0)
-    if column.kind != "number":
+    if kind != "number":
         low, high = np.floor(low), np.ceil(high)
     return {"low": float(low), "high": float(high)}
 

@@ -9,11 +9,7 @@ function unpack(packed) {
 }
 
 function unpackAll(part) {
-  const entries = Object.entries(part).map(([name, value]) => {
-    if (value && value.bytes !== undefined) return [name, unpack(value)];
-    return [name, value && value.kind ? unpackAll(value) : value];
-  });
-  return Object.fromEntries(entries);
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, value.bytes === undefined ? value : unpack(value)]));
 }
 
 // How many thresholds from first to last - 1 lie below x; none for a missing value.
@@ -29,26 +25,28 @@ function countBelow(thresholds, first, last, x) {
 }
 
 const families = {
-  stumps(part, row, add) {
-    for (let group = 0; group < part.features.length; group += 1) {
+  StumpMaps(part, row, add) {
+    for (let group = 0; group + 1 < part.offsets.length; group += 1) {
       const first = part.offsets[group];
       const code = countBelow(part.thresholds, first, part.offsets[group + 1], row[part.features[group]]);
       add(part.tables, first + group + code);
     }
   },
 
-  ferns(part, row, add) {
-    let raw = 0;
-    for (let fern = 0; fern < part.bits.length; fern += 1) {
-      const first = part.offsets[fern], last = part.offsets[fern + 1], bits = part.bits[fern];
-      add(part.tables, part.cellOffsets[fern] + part.numbers[raw + cellOf(part, row, fern, first, last, bits)]);
+  FernMaps(part, row, add) {
+    let stump = 0, raw = 0, cell = 0;
+    part.depths.forEach((depth, fern) => {
+      const bits = part.bits[fern];
+      add(part.tables, cell + part.numbers[raw + cellOf(part, row, fern, stump, stump + depth, bits)]);
+      stump += depth;
       raw += 2 ** bits;
-    }
+      cell += part.n_cells[fern];
+    });
   },
 
-  projections(part, row, add) {
+  ProjectionMaps(part, row, add) {
     const n = part.centre.length;
-    const places = Float32Array.from(part.stumps.features, (_, projection) => {
+    const places = Float32Array.from({ length: part.offsets.length - 1 }, (_, projection) => {
       let place = 0;
       for (let i = 0; i < n; i += 1) {
         const value = (row[i] - part.centre[i]) / part.scale[i];
@@ -56,9 +54,10 @@ const families = {
       }
       return place;
     });
-    families.stumps({ ...part.stumps, tables: part.tables }, places, add);
+    families.StumpMaps({ ...part, features: [...places.keys()] }, places, add);
   },
 };
+families.CategoryMaps = families.StumpMaps;
 
 // The outcomes of a fern's stumps are the digits of a number; long ones are hashed.
 function cellOf(part, row, fern, first, last, bits) {
@@ -76,9 +75,10 @@ function cellOf(part, row, fern, first, last, bits) {
 
 // Whether the level of a category, of which a row has the number, is in the set of a stump.
 function isInSet(part, row, k) {
-  const level = row[part.features[k]], most = part.levelCounts[part.features[k]];
+  const level = row[part.features[k]], most = part.n_levels[part.features[k]];
   const cell = Number.isNaN(level) ? 0 : Math.min(Math.trunc(level), most) + 1;
-  return part.members[part.sets[k] - 1 + cell] === 1;
+  const place = part.sets[k] - 1 + cell;
+  return ((part.members[place >> 3] >> (place & 7)) & 1) === 1;
 }
 
 function makeModel(packed) {

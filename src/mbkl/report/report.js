@@ -85,11 +85,6 @@ const sections = {
       some ? `: the ${found.names.length} most important of ${whole(data.columns)} columns.` : ".",
       data.shapes.length ? " Press one to see what it adds." : ""));
     section.append(bars(rows, { label: "Importance of the columns", press: data.shapes.length ? press : null }));
-    const opened = found.levels.map((levels, i) => ({ name: found.names[i], levels })).filter(({ levels }) => levels.length);
-    if (opened.length) {
-      section.append(element("details", {}, element("summary", {}, "Levels of the categories"), ...opened.flatMap(({ name, levels }) =>
-        [element("h3", {}, name), bars(levels, { label: `Importance of the levels of ${name}` })])));
-    }
     const strongest = Math.max(...found.pairs.flat(), 0);
     if (strongest > 0) {
       const text = decimals(strongest, 2);

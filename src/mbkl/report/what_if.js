@@ -99,23 +99,22 @@ function whatIf(section, data) {
   };
   const sliders = element("div", { class: "sliders" }), more = element("div", { class: "sliders" });
   const controls = panel.features.map((column, place) => (column.kind === "category" ? list : slider)(column, place));
-  const differs = ({ features }) => features.some((feature) => !Object.is(current[feature], rows[chosen][feature]));
+  const differs = ({ feature }) => !Object.is(current[feature], rows[chosen][feature]);
 
   // The levels of a category, and that it is missing.
   function list(column, place) {
-    const id = `move-${place}`, [feature] = column.features;
+    const id = `move-${place}`, { feature } = column;
     const select = element("select", { id, onchange: () => move(select.selectedIndex) },
       ...column.levels.map((level) => element("option", {}, level)), element("option", {}, "missing"));
     const line = element("div", { class: "slider" }, element("label", { for: id, title: column.name }, column.name), select);
     (place < 8 ? sliders : more).append(line);
     function move(level) {
-      if (column.hasFeatureALevel) column.features.forEach((each, i) => { current[each] = Number(i === level); });
-      else current[feature] = level < column.levels.length ? level : NaN;
+      current[feature] = level < column.levels.length ? level : NaN;
       show();
       update();
     }
     function show() {
-      const level = column.hasFeatureALevel ? column.features.findIndex((each) => current[each] === 1) : current[feature];
+      const level = current[feature];
       select.selectedIndex = level >= 0 && level < column.levels.length ? level : column.levels.length;
       line.classList.toggle("moved", differs(column));
     }
@@ -124,25 +123,24 @@ function whatIf(section, data) {
 
   function slider(column, place) {
     const id = `move-${place}`, isDate = column.kind === "date", isWholeNumber = column.kind !== "number";
-    const feature = { ...column, feature: column.features[0] };
-    const steps = isWholeNumber ? Math.max(Math.min(feature.high - feature.low, 1000), 1) : 200;
+    const steps = isWholeNumber ? Math.max(Math.min(column.high - column.low, 1000), 1) : 200;
     const tidy = (value) => (isWholeNumber ? Math.round(value) : value);
     const range = element("input", { type: "range", id, min: 0, max: steps, step: 1,
-      oninput: () => move(tidy(feature.low + (range.value / steps) * (feature.high - feature.low))) });
+      oninput: () => move(tidy(column.low + (range.value / steps) * (column.high - column.low))) });
     const days = (text) => Math.round(Date.parse(text) / 86400000);
     const exact = element("input", { type: isDate ? "date" : "number", step: isDate ? null : isWholeNumber ? 1 : "any",
-      "aria-label": `${feature.name}, exact value; empty means missing`,
+      "aria-label": `${column.name}, exact value; empty means missing`,
       onchange: () => move(exact.value === "" ? NaN : isDate ? days(exact.value) : Number(exact.value)) });
-    const line = element("div", { class: "slider" }, element("label", { for: id, title: feature.name }, feature.name), range, exact);
+    const line = element("div", { class: "slider" }, element("label", { for: id, title: column.name }, column.name), range, exact);
     (place < 8 ? sliders : more).append(line);
     function move(value) {
-      current[feature.feature] = value;
+      current[column.feature] = value;
       show();
       update();
     }
     function show() {
-      const value = current[feature.feature];
-      const share = (value - feature.low) / (feature.high - feature.low || 1);
+      const value = current[column.feature];
+      const share = (value - column.low) / (column.high - column.low || 1);
       range.value = Number.isNaN(value) ? 0 : Math.round(steps * Math.min(Math.max(share, 0), 1));
       range.setAttribute("aria-valuetext", Number.isNaN(value) ? "missing" : writers[column.kind](value));
       exact.value = Number.isNaN(value) ? "" : isDate ? date(value) : Number(value.toPrecision(6));

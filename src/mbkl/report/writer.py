@@ -20,7 +20,7 @@ from sklearn.utils import check_consistent_length
 from mbkl.explain import InputColumn, explain_global
 from mbkl.explain.background import check_number
 from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
-from mbkl.explain.input_columns import columns_of_features
+from mbkl.explain.input_columns import input_columns
 from mbkl.io.container import write_atomically
 from mbkl.report import content
 
@@ -66,8 +66,7 @@ def write_report(
     feature_names : sequence of str or None
         None means those that the model has seen, or x0, x1 and so on.
     columns : sequence of InputColumn or None
-        What the features were made of, such as the levels of a category; None means a column
-        for each feature.
+        What the features are, such as dates; None finds out what their values tell.
     target : str or None
         What is predicted, for numbers; None means the name of y, or y.
     cross_validate : bool, default=True
@@ -113,8 +112,9 @@ def write_report(
     check_model(model)
     rows = model._validate_new(X)
     names = _checked_names(feature_names_of(model), feature_names)
-    columns = columns or columns_of_features(names, model.levels_, rows)
-    explanation = explain_global(model, X, columns=columns)
+    columns = columns or input_columns(names, model.levels_, X=rows)
+    explanation = explain_global(model, X)
+    explanation = replace(explanation, feature_names=tuple(column.name for column in columns))
     targets = _target_names(model, y, target) if is_regressor(model) else ()
     if targets:
         words = "the logarithm of {}" if model.loss == "poisson" else "{}"
@@ -134,12 +134,12 @@ def write_report(
         "facts": content.describe_model(model),
         "importances": {
             **content.importances(explanation, shown),
-            "together": content.together(model, rows, explanation),
+            "together": content.together(model, rows, explanation, columns),
         },
-        "shapes": content.shapes(explanation, shown, rows),
+        "shapes": content.shapes(explanation, columns, shown, rows),
         "kernel": content.kernel(model, X, y),
         "whatIf": content.what_if(
-            model, X_new, y_new, explanation, shown, max_rows, 1e6 * max_megabytes
+            model, X_new, y_new, explanation, columns, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
         "timings": [[name, float(seconds)] for name, seconds in timings.items()],
@@ -175,13 +175,7 @@ def page(title: str, data: dict) -> str:
 
 
 def embedded_json(data: dict) -> str:
-    r"""Return JSON that no text in it can end early within a script element.
-
-    Examples
-    --------
-    >>> print(embedded_json({"name": "</script>"}))
-    {"name":"\u003c/script\u003e"}
-    """
+    """Return JSON that no text in it can end early within a script element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

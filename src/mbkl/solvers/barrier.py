@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mbkl.engine import limits
 from mbkl.engine.arrays import Values, namespace, to_host
 from mbkl.solvers import primal_dual
-from mbkl.solvers.conjugate_gradient import dot
 from mbkl.solvers.interior import (
     TO_BOUNDARY,
     Ending,
@@ -27,21 +26,20 @@ from mbkl.solvers.interior import (
     next_centring,
     within,
 )
-from mbkl.solvers.line_search import descend
 from mbkl.solvers.losses import positive_part
-from mbkl.solvers.newton_system import NewtonSystem, weighted_means
+from mbkl.solvers.newton_system import NewtonSystem, descend, dot, weighted_means
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
-# in ten times less work beats an exact one (measured on HOG and pixel data).
+# in ten times less work beats an exact one.
 _CG_ACCURACY = 0.1
-# Steps shorter than this tell of rows that change sides (measured: all others are far longer).
+# Steps shorter than this tell of rows that change sides: all others are far longer.
 _SHORT = 0.1
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
 # Maps with a weight below this share of the mean and a slack above this share of the price will
-# most likely end at zero (measured).
+# most likely end at zero.
 _UNLIKELY = 0.03
 
 
@@ -95,11 +93,7 @@ def _follow(
 ) -> tuple[Solution, NDArray[np.bool_] | None]:
     """Follow the central path from a point inside.
 
-    Returns
-    -------
-    solution : Solution
-    kept : ndarray of shape (n_maps,) or None
-        The maps to go on with, when it is worth leaving out the others.
+    Returned are the solution, and the maps to go on with when it is worth leaving out the others.
     """
     if solution.supports is not None:
         return _with_supports(problem, solution, tol, max_iter, progress), None

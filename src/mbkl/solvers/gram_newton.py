@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dtrtri
 
 from mbkl.engine import limits
 from mbkl.solvers.blas import one_blas_thread
@@ -130,19 +130,22 @@ def factor_of(matrix: Array, curvature: Array):
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
 
-def inverse_of(gram: Array, curvature: Array) -> Array:
-    """Return what gives the combinations of the rows for targets of a squared error.
+def left_out_residuals(gram: Array, curvature: Array, targets: Array) -> Array:
+    """Return targets of a squared error less their predictions by all other rows.
 
-    That is the inverse of the matrix plus 1 / curvature, with the intercept eliminated. The target
-    of a row less its prediction by all others is its entry of inverse @ targets, divided by that
-    of the diagonal.
+    With the inverse of the matrix plus 1 / curvature, the intercept eliminated, these are the
+    entries of inverse @ targets, divided by those of the diagonal.
     """
     factor, _ = factor_of(gram.copy(), curvature)
-    lower, failed = dpotri(factor, lower=1, overwrite_c=1)
+    root, failed = dtrtri(factor, lower=1, overwrite_c=1)
     assert not failed
-    inverse = np.tril(lower) + np.tril(lower, -1).T
-    constant = inverse.sum(axis=1)
-    return inverse - constant[:, None] * (constant / constant.sum())
+    # Nobody has set what is above the diagonal.
+    root = np.tril(root)
+    constant = root.T @ root.sum(axis=1)
+    share = constant / constant.sum()
+    combinations = root.T @ (root @ targets) - constant[:, None] * (share @ targets)
+    diagonal = np.einsum("ij,ij->j", root, root) - constant * share
+    return combinations / diagonal[:, None]
 
 
 def _minimise_column(

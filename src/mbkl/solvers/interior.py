@@ -9,7 +9,7 @@ from mbkl.engine.arrays import Values
 from mbkl.solvers.problem import Problem, Progress, Solution
 
 # Where to start from the solution of a similar problem: weights above zero by this share of
-# their mean; closer ones end at the boundary (measured).
+# their mean; closer ones end at the boundary.
 _INSIDE = 0.01
 # Steps go at most this far towards a bound.
 TO_BOUNDARY = 0.99
@@ -49,13 +49,7 @@ def within(values: Values, step: Values, share: float = TO_BOUNDARY) -> float:
 
 
 class Ending:
-    """Says whether a solution of one column is good enough, or not going to improve.
-
-    Parameters
-    ----------
-    tol, max_iter, progress
-        See `mbkl.solvers.problem`.
-    """
+    """Says whether a solution of one column is good enough, or not going to improve."""
 
     def __init__(self, tol: float, max_iter: int, progress: Progress) -> None:
         self._tol, self._max_iter, self._progress = tol, max_iter, progress

@@ -27,16 +27,36 @@ from mbkl.engine.arrays import Values, is_numpy, namespace
 _LARGEST = 60.0
 
 
+class MarginLoss:
+    """What most losses have in common, of what the solvers ask for."""
+
+    offset: ClassVar[float] = 0.0
+    needs_lower_slack: ClassVar[bool] = False
+    needs_upper_slack: ClassVar[bool] = False
+    support_is_limited: ClassVar[bool] = False
+    support_is_positive: ClassVar[bool] = True
+    path: ClassVar[tuple[float, ...]] = ()
+
+
+class Square(MarginLoss):
+    """The square of offset - m, or of a part of it."""
+
+    def dual_value(self, support: Values) -> Values:
+        return self.offset * support - support**2 / 4.0
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return support / (2.0 * costs)
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 0.5 / costs
+
+
 @dataclass(frozen=True)
-class SquaredHinge:
+class SquaredHinge(Square):
     """max(0, 1 - m) squared, the loss of liblinear's l1-regularised solver."""
 
-    offset: ClassVar = 1.0
-    needs_lower_slack: ClassVar = True
-    needs_upper_slack: ClassVar = False
-    support_is_limited: ClassVar = False
-    support_is_positive: ClassVar = True
-    path: ClassVar[tuple[float, ...]] = ()
+    offset: ClassVar[float] = 1.0
+    needs_lower_slack: ClassVar[bool] = True
 
     def value(self, margins: Values) -> Values:
         return positive_part(1.0 - margins) ** 2
@@ -47,25 +67,31 @@ class SquaredHinge:
     def curvature(self, margins: Values) -> Values:
         return namespace(margins).where(margins < 1.0, 2.0, 0.0)
 
-    def dual_value(self, support: Values) -> Values:
-        return support - support**2 / 4.0
 
-    def conjugate_slope(self, support: Values, costs: Values) -> Values:
-        return support / (2.0 * costs)
+@dataclass(frozen=True)
+class SquaredError(Square):
+    """m squared: the loss of a ridge regression."""
 
-    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        return 0.5 / costs
+    support_is_positive: ClassVar[bool] = False
+
+    def value(self, margins: Values) -> Values:
+        return margins**2
+
+    def support(self, margins: Values) -> Values:
+        return -2.0 * margins
+
+    def curvature(self, margins: Values) -> Values:
+        return 0.0 * margins + 2.0
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(MarginLoss):
     """max(0, 1 - m), with a parabola of width `smoothing` in place of the kink."""
 
-    offset: ClassVar = 1.0
-    needs_lower_slack: ClassVar = True
-    needs_upper_slack: ClassVar = True
-    support_is_limited: ClassVar = True
-    support_is_positive: ClassVar = True
+    offset: ClassVar[float] = 1.0
+    needs_lower_slack: ClassVar[bool] = True
+    needs_upper_slack: ClassVar[bool] = True
+    support_is_limited: ClassVar[bool] = True
     path: ClassVar[tuple[float, ...]] = (0.5, 0.1, 0.02, 0.004, 0.0008)
 
     smoothing: float = 0.0
@@ -94,20 +120,14 @@ class Hinge:
     def conjugate_slope(self, support: Values, costs: Values) -> Values:
         return np.zeros_like(support)
 
-    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        return np.zeros_like(support)
+    conjugate_curvature = conjugate_slope
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(MarginLoss):
     """log(1 + exp(-m))."""
 
-    offset: ClassVar = 0.0
-    needs_lower_slack: ClassVar = False
-    needs_upper_slack: ClassVar = False
-    support_is_limited: ClassVar = True
-    support_is_positive: ClassVar = True
-    path: ClassVar[tuple[float, ...]] = ()
+    support_is_limited: ClassVar[bool] = True
 
     def value(self, margins: Values) -> Values:
         return namespace(margins).logaddexp(0.0 * margins, -margins)
@@ -131,45 +151,8 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class SquaredError:
-    """m squared: the loss of a ridge regression."""
-
-    offset: ClassVar = 0.0
-    needs_lower_slack: ClassVar = False
-    needs_upper_slack: ClassVar = False
-    support_is_limited: ClassVar = False
-    support_is_positive: ClassVar = False
-    path: ClassVar[tuple[float, ...]] = ()
-
-    def value(self, margins: Values) -> Values:
-        return margins**2
-
-    def support(self, margins: Values) -> Values:
-        return -2.0 * margins
-
-    def curvature(self, margins: Values) -> Values:
-        return 0.0 * margins + 2.0
-
-    def dual_value(self, support: Values) -> Values:
-        return -(support**2) / 4.0
-
-    def conjugate_slope(self, support: Values, costs: Values) -> Values:
-        return support / (2.0 * costs)
-
-    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        return 0.5 / costs
-
-
-@dataclass(frozen=True)
-class Exponential:
+class Exponential(MarginLoss):
     """exp(-m), which tilted by counts is the loss of a Poisson regression."""
-
-    offset: ClassVar = 0.0
-    needs_lower_slack: ClassVar = False
-    needs_upper_slack: ClassVar = False
-    support_is_limited: ClassVar = False
-    support_is_positive: ClassVar = True
-    path: ClassVar[tuple[float, ...]] = ()
 
     def value(self, margins: Values) -> Values:
         # Steps that are far too long give a number all the same.
@@ -211,13 +194,8 @@ LOSSES: dict[str, Loss] = {
 def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     """Return the losses to minimise one after the other, the last being near the goal.
 
-    The hinge has a kink, where Newton's method does not apply; it is approached
-    through parabolas of shrinking width, each solution starting the next.
-
-    Examples
-    --------
-    >>> smoothing_path(SquaredHinge())
-    (SquaredHinge(),)
+    The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
+    of shrinking width, each solution starting the next.
     """
     if not isinstance(loss, Hinge):
         return (loss,)

@@ -22,39 +22,21 @@ class Margins:
     less the smallest value that this can have. Classes have neither targets nor tilts. Numbers
     have one label, and with these two all their losses are margin losses too: the squared error
     has targets, quantiles are a tilted hinge, and counts a tilted exponential.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows, n_columns)
-        +1 or -1.
-    costs : ndarray of shape (n_rows, 1)
-        Cost of each row, positive.
-    loss : Loss
-    targets, tilts : ndarray of shape (n_rows, n_columns) or None
-        None means zero.
     """
 
-    labels: Values
-    costs: Values
+    labels: Values  # (n_rows, n_columns): +1 or -1
+    costs: Values  # (n_rows, 1): cost of each row, positive
     loss: Loss
+    # (n_rows, n_columns): None means zero
     targets: Values = None
     tilts: Values = None
 
     @classmethod
     def of_numbers(cls, numbers: Values, costs: Values, loss: str, quantile: float) -> Margins:
-        """Return the losses of numbers.
+        """Return the losses of numbers: of squared or absolute errors, a quantile, or Poisson.
 
-        Parameters
-        ----------
-        numbers : ndarray of shape (n_rows, n_columns)
-        costs : ndarray of shape (n_rows, 1)
-        loss : {"squared_error", "absolute_error", "quantile", "poisson"}
-            The absolute error is half of it: the loss of the quantile 0.5.
-        quantile : float
+        The absolute error is half of it: the loss of the quantile 0.5.
 
-        Examples
-        --------
-        >>> import numpy as np
         >>> margins = Margins.of_numbers(np.array([[2.0]]), np.ones((1, 1)), "quantile", 0.9)
         >>> margins.value(np.array([[1.0]])).round(3), margins.value(np.array([[3.0]])).round(3)
         (array([0.9]), array([0.1]))

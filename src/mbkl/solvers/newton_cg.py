@@ -11,8 +11,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from mbkl.engine.arrays import Values, cast, namespace, to_host
-from mbkl.solvers.line_search import descend
-from mbkl.solvers.newton_system import NewtonSystem, weighted_means
+from mbkl.solvers.newton_system import NewtonSystem, descend, weighted_means
 from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on
 
 # Relative to the objective: below this a smoothed loss, whose duality gap never
@@ -32,12 +31,8 @@ def minimise(
 ) -> Solution:
     """Minimise all columns side by side; see `mbkl.solvers.problem`.
 
-    Parameters
-    ----------
-    part : FirstRows or None
-        Rows from which the Newton systems of many more are preconditioned.
-    at_once : bool
-        Whether to solve the Newton systems of all columns at once, each on all rows.
+    From `part` the Newton systems of many more rows are preconditioned; those of all columns are
+    solved `at_once`, each on all rows, or one after the other.
     """
     operator, margins = problem.operator, problem.margins
     assert problem.penalty is not None

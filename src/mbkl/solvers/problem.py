@@ -32,34 +32,21 @@ class Problem:
 
     The objective is price(w) + sum over rows of cost * loss(label * (Z w + b)), for classes; see
     `Margins` for numbers.
-
-    Parameters
-    ----------
-    operator : object with forward, adjoint and more
-        The matrix Z of all maps on all rows, which need not be formed.
-    margins : Margins
-        Labels (or targets), costs and loss of the rows.
-    penalty : ndarray of shape (n_weights,) or None
-        Step 2: the price is 1/2 sum penalty w^2. None is Step 1, of one column: the price
-        is sum w, and no weight may be negative.
-    gram : callable or None
-        Returns Z diag(1 / penalty) Z', for a problem of few rows.
-    first_rows : callable or None
-        Returns so many rows that are as good as random, for a problem of many.
-    copies : callable or None
-        Returns how many samples each row stands for. Where it is given, solvers with a kernel
-        matrix tell how the first rows are scored by all others.
-    needs_left_out : bool
-        Whether that is what the problem is solved for.
     """
 
-    operator: Any
-    margins: Margins
+    operator: Any  # the matrix Z of all maps on all rows, which need not be formed
+    margins: Margins  # labels (or targets), costs and loss of the rows
+    # (n_weights,): Step 2: the price is 1/2 sum penalty w^2. None is Step 1, of one column: the
+    # price is sum w, and no weight may be negative
     penalty: Values = None
+    # Returns Z diag(1 / penalty) Z', for a problem of few rows.
     gram: Callable[[], Array] | None = None
+    # Returns so many rows that are as good as random, for a problem of many.
     first_rows: Callable[[int], FirstRows] | None = None
+    # Returns how many samples each row stands for. Where it is given, solvers with a kernel
+    # matrix tell how the first rows are scored by all others.
     copies: Callable[[], Array] | None = None
-    needs_left_out: bool = False
+    needs_left_out: bool = False  # whether that is what the problem is solved for
 
     @property
     def n_rows(self) -> int:
@@ -79,13 +66,9 @@ class Problem:
     ) -> tuple[Values, Values, Values]:
         """Return objective, duality gap and gradient of each column.
 
-        Parameters
-        ----------
-        weights, scores, intercept : ndarray
-            The scores are those of the weights, without intercept.
-        supports : ndarray of shape (n_rows, n_columns) or None
-            Those of a solver that has its own, of which the signed ones add up to zero;
-            None takes those of the scores, at the best intercept.
+        The scores are those of the weights, without intercept. Supports are those of a solver that
+        has its own, of which the signed ones add up to zero; None takes those of the scores, at
+        the best intercept.
         """
         margins = self.margins
         shifted = scores + cast(intercept, scores)
@@ -106,24 +89,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """Some rows of a problem that are as good as random.
+    """Some rows of a problem that are as good as random."""
 
-    Parameters
-    ----------
-    operator : object
-        All maps on these rows.
-    numbers : slice or ndarray
-        Which of all rows they are.
-    gram : ndarray of shape (n_rows, n_rows) or None
-        Z diag(1 / penalty) Z' of these rows.
-    copies : callable or None
-        Returns how many samples each of them stands for.
-    """
-
-    operator: Any
-    numbers: Any
-    gram: Values = None
-    copies: Callable[[], Array] | None = None
+    operator: Any  # all maps on these rows
+    numbers: Any  # which of all rows they are
+    gram: Values = None  # (n_rows, n_rows): Z diag(1 / penalty) Z' of these rows
+    copies: Callable[[], Array] | None = None  # returns how many samples each of them stands for
 
     def with_gram(self, kernel_weights: Values) -> FirstRows:
         """Return the same with their kernel matrix."""
@@ -134,31 +105,23 @@ class FirstRows:
 class Solution:
     """Where a solver stands; a column (or entry) for each column of the problem.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_weights, n_columns)
-    intercept, objective, gap : ndarray of shape (n_columns,)
-    n_iter : int
-    supports : ndarray of shape (n_rows, n_columns) or None
-        The variables of the dual problem, from a solver that has them.
-    slack : ndarray of shape (n_weights, n_columns) or None
-        Step 1: what each map lacks to be worth its price; zero where its weight is not.
-    left_out : ndarray of shape (n_first_rows, n_columns) or None
-        Step 2: scores of the first rows, each by a model that has not seen it.
-
-    Examples
-    --------
     >>> Solution(np.ones((2, 1)), np.zeros(1), np.array([4.0]), np.array([1.0])).relative_gap
     0.25
     """
 
-    weights: Values
+    weights: Values  # (n_weights, n_columns)
+    # (n_columns,)
     intercept: Values
     objective: Values
     gap: Values
     n_iter: int = 0
+    # (n_rows, n_columns): the variables of the dual problem, from a solver that has them
     supports: Values = None
+    # (n_weights, n_columns): Step 1: what each map lacks to be worth its price; zero where its
+    # weight is not
     slack: Values = None
+    # (n_first_rows, n_columns): Step 2: scores of the first rows, each by a model that has not
+    # seen it
     left_out: Values = None
 
     @classmethod
@@ -192,14 +155,7 @@ class Solution:
 
 
 def joined(solutions: list[Solution]) -> Solution:
-    """Put the solutions of single columns side by side.
-
-    Examples
-    --------
-    >>> one = Solution(np.ones((2, 1)), np.zeros(1), np.ones(1), np.zeros(1), n_iter=3)
-    >>> joined([one, one]).weights.shape
-    (2, 2)
-    """
+    """Put the solutions of single columns side by side."""
 
     def side_by_side(name: str) -> Values:
         own = [getattr(each, name) for each in solutions]

@@ -23,21 +23,10 @@ _RIDGE = 1e-9
 class ChainPreconditioner:
     """Solve (G + diag(penalty)) x = r, with G given by its chain.
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n,)
-        Diagonal of G, not negative.
-    neighbour : ndarray of shape (n,)
-        neighbour[k] is G[k - 1, k]; zero where a group begins.
-    penalty : ndarray of shape (n,)
-        Positive.
-    longest : int or None
-        Length of the longest chain, which saves a device steps; None means any.
+    That is its diagonal, and neighbour[k] = G[k - 1, k], zero where a group begins. The length of
+    the longest chain saves a device steps. Arrays may have one column, and tensors several, each a
+    system of its own.
 
-    Arrays may have one column, and tensors several, each a system of its own.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> G = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> solver = ChainPreconditioner(np.diag(G), np.array([0.0, 1.0]), np.ones(2))

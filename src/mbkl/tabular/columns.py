@@ -33,14 +33,7 @@ class BadValueError(ValueError):
 
 
 def is_text(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds text.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> is_text(pa.chunked_array([["a"]])), is_text(pa.chunked_array([[1]]))
-    (True, False)
-    """
+    """Say whether a column holds text."""
     from pyarrow import types
 
     kind = _kind(column)
@@ -57,14 +50,7 @@ def is_number(column: pa.ChunkedArray) -> bool:
 
 
 def kinds_of(frame: pa.Table) -> dict[str, str]:
-    """Return the kinds of columns that are more than numbers: whole ones, dates and booleans.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> kinds_of(pa.table({"a": [1], "b": [0.5], "c": [True]}))
-    {'a': 'whole', 'c': 'category'}
-    """
+    """Return the kinds of columns that are more than numbers: whole ones, dates and booleans."""
     from pyarrow import types
 
     tests = {
@@ -123,17 +109,6 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
     Booleans are 0 and 1, dates days since 1970-01-01 (with the time of the day as a
     fraction), times and durations seconds.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from datetime import date
-    >>> to_numbers(pa.chunked_array([[date(1970, 1, 3), None]]), "day")
-    array([ 2., nan])
-    >>> to_numbers(pa.chunked_array([["7", "seven"]]), "age")
-    Traceback (most recent call last):
-    ...
-    mbkl.tabular.columns.BadValueError: row 1, column 'age': 'seven' is no number. ...
     """
     import pyarrow as pa
     from pyarrow import types
@@ -192,28 +167,14 @@ def is_plain_number(text: str) -> bool:
 
 
 def share_of_numbers(values: pa.Array) -> float:
-    """Return which part of some texts are plain numbers.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> share_of_numbers(pa.array(["1", "-2.5e3", "x", None]))
-    0.6666666666666666
-    """
+    """Return which part of some texts are plain numbers."""
     import pyarrow.compute as pc
 
     return pc.mean(pc.match_substring_regex(values, _PLAIN_NUMBER)).as_py() or 0.0
 
 
 def to_labels(column: pa.ChunkedArray) -> NDArray:
-    """Return class labels without missing ones: integers where all are, else text.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> to_labels(pa.chunked_array([[1.0, 2.0]])), to_labels(pa.chunked_array([[True]]))
-    (array([1, 2]), array(['true'], dtype='<U4'))
-    """
+    """Return class labels without missing ones: integers where all are, else text."""
     import pyarrow as pa
     from pyarrow import types
 

@@ -50,18 +50,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is written, found out.
-
-    Parameters
-    ----------
-    names : list of str
-        Of the columns; empty where there is none.
-    n_skipped : int
-        Lines before the first row.
-    header : bool
-        Whether the last of them holds the names.
-    delimiter, decimal : str
-    """
+    """How a text file is written, found out: the header is the last of the lines skipped."""
 
     names: list[str]
     n_skipped: int
@@ -256,13 +245,7 @@ def _with_commas(path: Path, encoding: str, n_skipped: int) -> io.BytesIO:
 
 
 def unique(names: list[str]) -> Iterator[str]:
-    """Yield names, as pandas does: a number behind one that came before, a place for none.
-
-    Examples
-    --------
-    >>> list(unique(["", "age", "age"]))
-    ['Unnamed: 0', 'age', 'age.1']
-    """
+    """Yield names, as pandas does: a number behind one that came before, a place for none."""
     taken = set(names)
     seen: set[str] = set()
     for place, name in enumerate(names):

@@ -1,54 +1,43 @@
-"""TableEncoder: columns of any kind become numbers, by rules that fit in a JSON file."""
+"""TableEncoder: frames as the estimators take them, by rules that fit in a JSON file."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mbkl.extras import require
-from mbkl.tabular.columns import as_text, is_number, is_text, to_numbers
+from mbkl.tabular.columns import as_text, is_measure, is_number, is_text, to_numbers
 from mbkl.tabular.frame import closest
 from mbkl.tabular.index import index_names, note_on_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("number", "text", "one-hot", "ordinal")
+KINDS = ("number", "text")
+# So many different texts are no keys, in however few rows.
+_FEW_TEXTS = 16
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn columns of numbers, text, booleans and dates into columns of numbers.
+    """Turn columns of booleans, dates and times into numbers, and leave out what tells nothing.
 
-    The estimators of this package take text as it is, and need this for dates alone, with
-    ``keep_text=True``; it is there for other estimators.
+    The estimators of this package take text as it is, and need this for dates and times alone;
+    for other estimators put a `OneHotEncoder` of scikit-learn behind it.
 
     Numbers stay as they are, missing ones are NaN. Booleans become 0 and 1, dates days
-    since 1970-01-01, times and durations seconds. Text with few different values
-    becomes a column of zeros and ones for each value; a missing or new value is zero in
-    all of them. Text with more of them becomes the place of its value in the list of
-    values, the most frequent one first; a missing or new value is NaN. Text that is
-    different in more than half of the rows, such as names and keys, is left out. An empty
-    text is a missing one. The index of a frame of pandas is no column, and a first column
-    without a name that numbers the rows is left out.
-
-    Parameters
-    ----------
-    max_one_hot : int, default=16
-        Largest number of different values with a column for each.
-    keep_text : bool, default=False
-        Whether text stays text: `transform` then returns a frame of pandas where there is any.
+    since 1970-01-01, times and durations seconds. Text stays text. Text that is different in more
+    than half of the rows, such as names and keys, is left out. An empty text is a missing one. The
+    index of a frame of pandas is no column, and a first column without a name that numbers the
+    rows is left out.
 
     Attributes
     ----------
     rules_ : list of dict
-        For each column that is used its `name`, its `kind` ("number", "text", "one-hot" or
-        "ordinal") and its `categories`, by falling frequency and then by name.
+        For each column that is used its `name` and its `kind`: "number" or "text".
     rules : list of dict
         The same.
     notes_ : list of str
@@ -62,26 +51,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> import pandas as pd
     >>> from mbkl.tabular import TableEncoder
-    >>> frame = pd.DataFrame({"age": [31, None, 8], "town": ["Rome", "Bonn", "Rome"]})
-    >>> encoder = TableEncoder().fit(frame)
-    >>> encoder.get_feature_names_out()
-    array(['age', 'town=Rome', 'town=Bonn'], dtype=object)
-    >>> encoder.transform(frame)
-    array([[31.,  1.,  0.],
-           [nan,  0.,  1.],
-           [ 8.,  1.,  0.]])
-    >>> encoder.rules[1]
-    {'name': 'town', 'kind': 'one-hot', 'categories': ['Rome', 'Bonn']}
+    >>> day = pd.to_datetime(["1970-01-03", None, "1970-01-02"])
+    >>> frame = pd.DataFrame({"day": day, "town": ["Rome", "Bonn", "Rome"]})
+    >>> TableEncoder().fit_transform(frame)
+       day  town
+    0  2.0  Rome
+    1  NaN  Bonn
+    2  1.0  Rome
+    >>> TableEncoder().fit(frame).rules
+    [{'name': 'day', 'kind': 'number'}, {'name': 'town', 'kind': 'text'}]
     """
-
-    _parameter_constraints: dict = {
-        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
-        "keep_text": ["boolean"],
-    }
-
-    def __init__(self, *, max_one_hot=16, keep_text=False):
-        self.max_one_hot = max_one_hot
-        self.keep_text = keep_text
 
     @classmethod
     def from_rules(cls, rules: list[dict[str, Any]]) -> TableEncoder:
@@ -100,10 +79,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         --------
         >>> import pandas as pd
         >>> from mbkl.tabular import TableEncoder
-        >>> rules = [{"name": "size", "kind": "ordinal", "categories": ["S", "L"]}]
-        >>> TableEncoder.from_rules(rules).transform(pd.DataFrame({"size": ["L", "XL"]}))
-        array([[ 1.],
-               [nan]])
+        >>> encoder = TableEncoder.from_rules([{"name": "late", "kind": "number"}])
+        >>> encoder.transform(pd.DataFrame({"late": [True, False]}))
+        array([[1.],
+               [0.]])
         """
         encoder = cls()
         encoder.rules_ = [_checked_rule(rule) for rule in rules]
@@ -114,13 +93,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def rules(self) -> list[dict[str, Any]]:
-        """How each column that is used becomes numbers."""
+        """How each column that is used becomes a feature."""
         check_is_fitted(self)
         return self.rules_
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn the kinds of the columns and the values of text.
+        """Learn the kinds of the columns.
 
         Parameters
         ----------
@@ -138,9 +116,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name, column in zip(frame.column_names, frame.columns, strict=True):
             if name in index:
                 continue
-            rule, note = _rule(name, column, self.max_one_hot, self.keep_text)
-            if rule is not None:
-                self.rules_.append(rule)
+            kind, note = _kind(name, column)
+            if kind is not None:
+                self.rules_.append({"name": name, "kind": kind})
             if note:
                 self.notes_.append(note)
         if not self.rules_:
@@ -148,7 +126,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Return the columns as numbers.
+        """Return the columns as numbers and text.
 
         Parameters
         ----------
@@ -157,23 +135,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        numbers : ndarray or dataframe of shape (n_rows, n_columns_out)
+        columns : ndarray of shape (n_rows, n_columns_out), or dataframe where there is text
         """
         check_is_fitted(self)
         frame = self._validated(X, reset=False)
         self._check_names(frame.column_names)
+        columns = {rule["name"]: _encoded(rule, frame.column(rule["name"])) for rule in self.rules_}
         if any(rule["kind"] == "text" for rule in self.rules_):
-            pandas = require("pandas", "cli")
-            return pandas.DataFrame(
-                {rule["name"]: _kept(rule, frame.column(rule["name"])) for rule in self.rules_}
-            )
-        widths = [_width(rule) for rule in self.rules_]
-        # Filled by columns, which is also how the maps are binned.
-        numbers = np.zeros((frame.num_rows, sum(widths)), order="F")
-        ends = np.cumsum(widths)
-        for rule, width, end in zip(self.rules_, widths, ends, strict=True):
-            _fill(numbers[:, end - width : end], rule, frame.column(rule["name"]))
-        return numbers
+            return require("pandas", "cli").DataFrame(columns)
+        # One column after the other, which is also how the maps are binned.
+        return np.array(list(columns.values())).T
 
     def _check_names(self, names: list[str]) -> None:
         """Raise an error if columns are missing."""
@@ -203,15 +174,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         names : ndarray of str
-            The name of the column, and its value as in "town=Rome" where it has several.
         """
         check_is_fitted(self)
-        names = []
-        for rule in self.rules_:
-            one_hot = rule["kind"] == "one-hot"
-            endings = [f"={category}" for category in rule["categories"]] if one_hot else [""]
-            names += [rule["name"] + ending for ending in endings]
-        return np.array(names, dtype=object)
+        return np.array([rule["name"] for rule in self.rules_], dtype=object)
 
     def _validated(self, X, reset: bool) -> pa.Table:
         """Return X with named columns."""
@@ -264,50 +229,40 @@ def _array(values, name) -> pa.Array:
         ) from None
 
 
-def _rule(
-    name: str, column: pa.ChunkedArray, max_one_hot: int, keep_text: bool
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Return how a column becomes numbers (None: not at all), and what to tell the user."""
+def _kind(name: str, column: pa.ChunkedArray) -> tuple[str | None, str | None]:
+    """Return the kind of a column (None leaves it out), and what to tell the user."""
     from pyarrow import types
 
     empty = f"Column '{name}' is left out: it is empty."
     if types.is_null(column.type):  # new rows may have anything here
         return None, empty
     if is_number(column):
-        numbers = to_numbers(column, name)
-        return {"name": name, "kind": "number", "categories": []}, _note_on_numbers(name, numbers)
+        note = _note_on_numbers(name, to_numbers(column, name), not is_measure(column))
+        return "number", note
     if not is_text(column):
         return None, f"Column '{name}' is left out: its values ({column.type}) are no numbers."
-    categories = _categories(column)
+    texts = [text for text in as_text(column).unique().to_pylist() if text]
     n_values = len(column) - column.null_count
-    if not categories:
+    if not texts:
         return None, empty
-    if _is_key(len(categories), n_values, max_one_hot):
+    all_different = len(texts) == n_values > 2
+    if all_different or len(texts) > max(_FEW_TEXTS, n_values / 2):
         return None, (
-            f"Column '{name}' is left out: {len(categories)} different texts in {n_values} rows "
+            f"Column '{name}' is left out: {len(texts)} different texts in {n_values} rows "
             "tell nothing about other rows."
         )
-    kind = "one-hot" if len(categories) <= max_one_hot else "ordinal"
-    constant = len(categories) == 1 and not column.null_count
-    note = f"Column '{name}' is always '{categories[0]}'." if constant else None
-    if keep_text:
-        return {"name": name, "kind": "text", "categories": []}, note
-    return {"name": name, "kind": kind, "categories": categories}, note
+    is_constant = len(texts) == 1 and not column.null_count
+    return "text", f"Column '{name}' is always '{texts[0]}'." if is_constant else None
 
 
-def _is_key(n_categories: int, n_values: int, max_one_hot: int) -> bool:
-    """Say whether text is different in all rows, or too often to have a column for each."""
-    all_different = n_categories == n_values > 2
-    return all_different or n_categories > max(max_one_hot, n_values / 2)
-
-
-def _note_on_numbers(name: str, numbers: NDArray[np.float64]) -> str | None:
+def _note_on_numbers(name: str, numbers: NDArray[np.float64], is_date: bool) -> str | None:
     present = numbers[~np.isnan(numbers)]
     if not present.size:
         return f"Column '{name}' is empty."
     if present.size == numbers.size and present.min() == present.max():
         return f"Column '{name}' is always {present[0]:g}."
-    if numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
+    # A date for each row is no number of it: new rows have dates too.
+    if not is_date and numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
         return (
             f"Column '{name}' counts the rows; leave it out unless the order of the rows is "
             "known for new ones too."
@@ -315,40 +270,11 @@ def _note_on_numbers(name: str, numbers: NDArray[np.float64]) -> str | None:
     return None
 
 
-def _categories(column: pa.ChunkedArray) -> list[str]:
-    """Return the different texts, the most frequent first, equally frequent ones by name."""
-    counts = as_text(column).drop_null().value_counts().to_pylist()
-    ordered = sorted(counts, key=lambda one: (-one["counts"], one["values"]))
-    return [one["values"] for one in ordered if one["values"]]
-
-
-def _width(rule: dict[str, Any]) -> int:
-    return len(rule["categories"]) if rule["kind"] == "one-hot" else 1
-
-
-def _kept(rule: dict[str, Any], column: pa.ChunkedArray) -> NDArray:
+def _encoded(rule: dict[str, Any], column: pa.ChunkedArray) -> NDArray:
     """Return a column as numbers, or as text with None where it is missing."""
     if rule["kind"] == "number":
         return to_numbers(column, rule["name"])
     return np.array([text or None for text in as_text(column).to_pylist()], dtype=object)
-
-
-def _fill(block: NDArray[np.float64], rule: dict[str, Any], column: pa.ChunkedArray) -> None:
-    """Write a column, as numbers, into its block of the output."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if rule["kind"] == "number":
-        block[:, 0] = to_numbers(column, rule["name"])
-        return
-    known = pa.array(rule["categories"], pa.string())
-    codes = pc.index_in(as_text(column), value_set=known, skip_nulls=True)
-    if rule["kind"] == "ordinal":
-        block[:, 0] = codes.cast(pa.float64()).to_numpy()
-        return
-    positions = codes.fill_null(-1).to_numpy()
-    rows = np.flatnonzero(positions >= 0)
-    block[rows, positions[rows]] = 1.0
 
 
 def _checked_rule(rule: dict[str, Any]) -> dict[str, Any]:
@@ -356,7 +282,4 @@ def _checked_rule(rule: dict[str, Any]) -> dict[str, Any]:
     kind = rule.get("kind") if isinstance(rule, dict) else None
     if kind not in KINDS or not isinstance(rule.get("name"), str):
         raise ValueError(f"A rule needs a name and one of the kinds {', '.join(KINDS)}, got {rule}")
-    categories = rule.get("categories", [])
-    if not isinstance(categories, list) or not all(isinstance(one, str) for one in categories):
-        raise ValueError(f"The categories of '{rule['name']}' must be a list of texts.")
-    return {"name": rule["name"], "kind": kind, "categories": categories}
+    return {"name": rule["name"], "kind": kind}

@@ -124,10 +124,10 @@ class Frame:
                 labels = np.char.lower(labels)
         unknown = np.setdiff1d(labels, classes)
         if unknown.size:
-            known = ", ".join(map(str, classes))
+            known = ", ".join(map(str, classes[:20])) + (", ..." if classes.size > 20 else "")
             raise FrameError(
                 f"{self.path}, column '{self.target}': label '{unknown[0]}' is none of those "
-                f"learned: {known}."
+                f"learned: {known}. Correct it, leave its rows out, or learn from some of them."
             )
         return replace(self, labels=labels)
 
@@ -192,8 +192,9 @@ class Frame:
         missing = np.flatnonzero(column.is_null(nan_is_null=True).to_numpy())
         if missing.size:
             present = np.setdiff1d(np.arange(self.n_rows), missing)
+            rows = "1 row" if missing.size == 1 else f"{missing.size} rows"
             note = (
-                f"{missing.size} rows without a label in '{name}' are left out "
+                f"Left out: {rows} without a label in '{name}' "
                 f"(the first is row {self.row_numbers[missing[0]]})."
             )
             frame, column = frame.take(present).with_note(note), column.take(present)
@@ -204,15 +205,7 @@ class Frame:
 
 
 def suggestion(name: str | int, names: Sequence[str]) -> str:
-    """Return what to write instead of a name that does not exist.
-
-    Examples
-    --------
-    >>> suggestion("Age", ["age", "town"])
-    "; did you mean 'age'?"
-    >>> suggestion("y", ["age", "town"])
-    '; there are: age, town.'
-    """
+    """Return what to write instead of a name that does not exist."""
     close = closest(name, names)
     if close is not None:
         return f"; did you mean '{close}'?"

@@ -21,12 +21,6 @@ def index_names(columns: pa.Table) -> list[str]:
     They are the index that pandas wrote beside the columns, and first columns without a name
     whose whole numbers or texts are different in half of the rows or more: row names of R, an
     index of pandas, also shuffled or cut.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> index_names(pa.table({"Unnamed: 0": [3, 1, 2], "age": [31, 52, 8]}))
-    ['Unnamed: 0']
     """
     names = written_index(columns.schema)
     for name, column in zip(columns.column_names, columns.columns, strict=True):

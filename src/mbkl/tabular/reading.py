@@ -118,7 +118,7 @@ def read_frame(
         delimiter = delimiter or ("\t" if kind == ".tsv" else None)
         marks = (*_MISSING, *_MISSING_NUMBERS, *missing)
         dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
-        frame = _read_columns(path, kind, dialect)
+        frame = _read_columns(path, kind, dialect, keep)
     if not frame.n_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
     return frame.without(drop).with_target(target, task).without_index(keep)
@@ -142,7 +142,7 @@ def _format(path: Path) -> str:
     return endings[-1]
 
 
-def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
+def _read_columns(path: Path, kind: str, dialect: Dialect, keep: Sequence[str]) -> Frame:
     """Read a file of named columns."""
     pa = require("pyarrow", "cli")
     layout: Layout | None = None
@@ -161,7 +161,7 @@ def _read_columns(path: Path, kind: str, dialect: Dialect) -> Frame:
     notes += _notes_on_names(stripped, names, layout is not None and dialect.header is None)
     clean = {}
     for name, column in zip(names, columns.columns, strict=True):
-        if is_unnamed(name) and column.null_count == len(column):
+        if is_unnamed(name) and column.null_count == len(column) and name not in keep:
             continue  # a delimiter at the end of each line
         if name in dialect.text or is_text(column):
             column = _trimmed(column, dialect.missing)

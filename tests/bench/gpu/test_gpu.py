@@ -32,3 +32,12 @@ def test_sets_that_are_missing_are_planted(monkeypatch):
     data = load("letter", SHAPES["letter"])
     assert data.name == "letter (planted)"
     assert data.X_train.shape == (16_000, 16)
+
+
+def test_planted_numbers_and_categories():
+    numbers = planted("numbers", Shape(500, 6, 0))
+    assert np.unique(numbers.y_train).size > 400
+    categories = planted("categories", Shape(500, 6, 2, n_categories=3))
+    levels = categories.X_train[:, :3]
+    np.testing.assert_array_equal(levels, np.round(levels))
+    assert levels.max(axis=0).tolist() == pytest.approx([999, 199, 11], abs=5)

@@ -1,11 +1,11 @@
-"""Conjugate gradients: exact solutions, tolerances and ways to stop."""
+"""Conjugate gradients: exact solutions, tolerances and ways to stop; steps long enough."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.solvers.conjugate_gradient import conjugate_gradient, dot
+from mbkl.solvers.newton_system import conjugate_gradient, descend, dot
 
 
 def system(n, seed=0):
@@ -88,3 +88,25 @@ def test_the_right_hand_side_is_left_alone():
 def test_dot_is_the_inner_product():
     left, right = np.random.default_rng(0).normal(size=(2, 50))
     assert dot(left, right) == pytest.approx(float(left @ right))
+
+
+@pytest.mark.parametrize("steepness", [0.1, 1.0, 7.0, 1e4])
+def test_steps_lower_the_objective(steepness):
+    def rise(step):
+        return steepness * step**2 - step
+
+    steps, gains = descend(rise, np.array([-1.0]))
+    assert 0 < steps[0] <= 1
+    assert gains[0] == -rise(steps)[0] > 0
+
+
+def test_columns_have_steps_of_their_own():
+    curvature = np.array([0.5, 8.0])
+    steps, _ = descend(lambda step: curvature * step**2 - step, np.array([-1.0, -1.0]))
+    assert steps[0] == 1.0
+    assert steps[1] < 0.125
+
+
+def test_no_step_where_the_objective_only_rises():
+    steps, _ = descend(lambda step: step, np.array([-1.0]))
+    assert steps[0] == 0.0
