@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,9 +19,12 @@ from mbkl.learn.algorithm import Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
     Calibration,
-    calibrate,
+    HeldOut,
+    best_mixture,
+    fit_rule,
+    held_out_scores,
+    left_out_scores,
     log_probabilities,
-    temperature_by_folds,
 )
 from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
@@ -29,6 +33,25 @@ from mbkl.solvers.problem import Solution
 
 # Of many rows so many show whether a model says one class for all.
 _ROWS_TO_TRY = 20_000
+# Of fewer rows folds tell the share of grown ferns, of more a part.
+_ROWS_FOR_ONE_PART = 2_000
+
+
+def _with_copies(
+    found: HeldOut, learner: Learner, solution: Solution, data: TrainingRows | None
+) -> HeldOut | None:
+    """Return what is known of new rows: some are copies of rows that were there.
+
+    A row that is there several times has been left out with all its copies. One of them would
+    be scored by a model that knows the others.
+    """
+    if found.rows is None or data is None:
+        return None
+    if data.weights.min() < data.weights.max():  # weights do not count samples
+        return found
+    is_repeated = found.weights > data.weights[0]
+    seen = learner.take(found.rows).scores(solution)
+    return replace(found, scores=np.where(is_repeated[:, None], seen, found.scores))
 
 
 def has_probabilities(model) -> bool:
@@ -60,29 +83,52 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", Calibration)
+    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", HeldOut)
 
     def _look_at_held_out(
         self,
         learner: Learner,
         solution: Solution,
-        held_out: Calibration,
+        held_out: HeldOut,
         data: TrainingRows | None,
     ) -> None:
-        self.temperature_, self.offset_ = held_out.temperature, held_out.offset
+        mixed = self._mix(data, learner, _with_copies(held_out, learner, solution, data))
+        if mixed is None or not self.grown_share_:
+            rule = fit_rule(held_out, self.calibration, is_mixed=False)
+        else:
+            rule = fit_rule(mixed, self.calibration)
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
         self._warn_if_one_class(learner.scores(solution))
 
     @property
     def _leaves_out(self) -> bool:
-        return self.calibration == "auto"
+        return self.calibration == "auto" or self._is_free
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C) -> Calibration:
-        """Return how scores become probabilities."""
-        if self.calibration == "temperature":
-            return temperature_by_folds(learner, C_kernel, C)
-        if self.calibration is None or self.loss == "logistic":  # which has its own
-            return Calibration()
-        return calibrate(learner, kernel, C, solution)
+    def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
+        rows = learner.rows
+        is_squared = self.loss == "squared_hinge"
+        mixes = self._may_mix((rows.n_rows, self.n_features_in_)) and is_squared
+        mixes = mixes and rows.n_rows >= self._FEWEST_ROWS_TO_MIX
+        if self.calibration == "temperature" and not mixes:
+            return held_out_scores(learner, C_kernel, C)
+        if (self.calibration is None or self.loss == "logistic") and not mixes:
+            return HeldOut(np.empty((0, 1)), np.empty(0, np.intp), np.empty(0), None)
+        return left_out_scores(learner, kernel, C, solution, mixes)
+
+    def _unseen(self, data, rows, drawn, progress):
+        if rows.n_rows < _ROWS_FOR_ONE_PART:
+            return super()._unseen(data, rows, drawn, progress)
+        # Rows that end growth tell the share too: one growth does both.
+        own = rows.origins[drawn.rows]
+        held_out = np.zeros(data.y.size, dtype=bool)
+        held_out[own] = True
+        grown = self._grown(data, progress, held_out=held_out)
+        scores = np.empty_like(drawn.scores)
+        scores[np.argsort(own)] = grown.held_out_scores
+        return scores, lambda: grown
+
+    def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
+        return best_mixture(drawn, grown)
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
@@ -156,7 +202,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         """How scores become probabilities: "softplus", "softmax" or "one-vs-rest"."""
         if self.offset_ is not None:
             return "softplus"
-        return "softmax" if self.calibration == "temperature" or self.C_ == 0 else "one-vs-rest"
+        is_softmax = self.calibration == "temperature" or self.grown_share_ > 0
+        return "softmax" if is_softmax else "one-vs-rest"
 
     @available_if(has_probabilities)
     def predict_proba(self, X):

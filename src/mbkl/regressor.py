@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from mbkl.engine import limits
-from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Learner
-from mbkl.learn.calibration import N_FOLDS, HeldOut
+from mbkl.learn.calibration import HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.progress import with_callbacks
 from mbkl.learn.residuals import Residuals, best_cost, best_share, held_out
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
 from mbkl.solvers.problem import Solution
-
-# Fewer rows cannot tell how much of either model is best.
-_FEWEST_ROWS_TO_MIX = 200
 
 
 @estimator
@@ -45,12 +39,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         data: TrainingRows | None,
     ) -> None:
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
-        rows, found = learner.rows, held_out
-        self.grown_share_ = 0.0
-        is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
-        if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
-            found = self._mix(data, rows, found, learner.progress)
-        self._set_residuals(Residuals.of(rows.numbers, found.y, found.scores, found.weights))
+        found = self._mix(data, learner, held_out) or held_out
+        numbers = learner.rows.numbers
+        self._set_residuals(Residuals.of(numbers, found.y, found.scores, found.weights))
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         C = super()._suggested_cost(choice, learner)
@@ -60,75 +51,16 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         with learner.progress.stage("choice of the cost"):
             return best_cost(learner.merged, 1.0, C)
 
-    def _mixes(self, data: TrainingRows) -> bool:
-        """Say whether grown ferns may be mixed with drawn ones."""
-        return self._is_free and self.device == "cpu" and not data.rows.in_files
-
     @property
-    def _is_free(self) -> bool:
-        """Whether nothing says that the model has to be one of drawn maps."""
-        return self.maps == "auto" and self.theta == "ones" and not self.has_costs
-
-    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
-        """Return so few rows that their kernel matrix is fast, where grown ferns see all rows."""
-        if data.rows.in_files and self._is_free and self.max_memory is None:
-            # They are few, or grown ferns would be the model.
-            data = replace(data, rows=data.rows.in_memory())
+    def _rows_to_draw_for(self) -> int:
         is_ridge = self.loss == "squared_error"
-        n_rows = limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
-        if data.rows.shape[0] <= n_rows or not self._mixes(data):
-            return data
-        return data.some(first_by_hash(data.rows, data.y, n_rows, data.settings.seed))
+        return limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
 
-    def _mix(
-        self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
-    ) -> HeldOut:
-        """Add grown ferns to the model, with the share that suits held-out rows best."""
-        assert rows.origins is not None
-        ordered, grown = np.empty_like(drawn.scores), np.empty_like(drawn.scores)
-        ordered[drawn.rows] = drawn.scores
-        # Rows that none were drawn for always take part in growth.
-        whole, origins = data, rows.origins
-        rest = np.empty(0, dtype=np.intp)
-        if data.whole is not None and data.chosen is not None:
-            whole, origins = data.whole, data.chosen[origins]
-            rest = np.setdiff1d(np.arange(whole.y.size), data.chosen)
-        weights = whole.weights.copy()
-        weights[origins] = rows.weights
-        merged = replace(whole, weights=weights)
-        folds = rows.folds(N_FOLDS)
-        for fold in np.unique(folds):
-            outside = np.flatnonzero(folds == fold)
-            outside = outside[np.argsort(origins[outside])]
-            inside = np.sort(np.concatenate([rest, origins[folds != fold]]))
-            if not inside.size:
-                return drawn
-            part = self._grown(merged.some(inside), progress, f"growth, fold {fold}")
-            grown[outside] = self._grown_scores(part, merged.some(origins[outside]))
-        share = best_share(rows, ordered, grown)
-        if share:
-            every_row = np.sort(np.concatenate([rest, origins]))
-            self._join(self._grown(merged.some(every_row), progress), share, whole)
-        scores = (1.0 - share) * ordered + share * grown
-        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
-
-    def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
-        """Mix the model with that of grown ferns."""
-        assert data.numbers is not None
-        weights, intercept = data.numbers.given(grown.path, grown.intercept)
-        prior = grown.prior()
-        theta = prior / prior.sum() if prior.any() else prior
-        self._maps = MapSet((*self._maps.families, grown.plain()))
-        self.theta_ = np.concatenate([(1.0 - share) * self.theta_, share * theta])
-        self.n_maps_ = self._maps.n_maps
-        self.coef_ = np.hstack([(1.0 - share) * self.coef_, share * weights.T])
-        self.intercept_ = (1.0 - share) * self.intercept_ + share * intercept
-        self.grown_share_ = share
-        self._set_predictor()
+    def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
+        return best_share(rows.numbers, drawn, grown), 1.0
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
-        self.grown_share_ = 1.0
         self._set_residuals(Residuals.of(data.numbers, y, scores, np.ones(len(y))))
 
     def _set_residuals(self, residuals: Residuals) -> None:

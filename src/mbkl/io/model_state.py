@@ -67,6 +67,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         )
     if kind in _CLASSIFIERS:
         learned["temperature"] = float(model.temperature_)
+        learned["grown_share"] = float(model.grown_share_)
         if model.offset_ is not None:
             learned["offset"] = float(model.offset_)
     if kind in _REGRESSORS:
@@ -109,6 +110,7 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     model.timings_ = {}
     if kind in _CLASSIFIERS:
         model.temperature_ = learned.positive("temperature")
+        model.grown_share_ = learned.not_negative("grown_share")
         model.offset_ = learned.take("offset", float) if "offset" in learned else None
         n_columns = 1 if model.classes_.size == 2 else model.classes_.size
         _set_predictor(model, n_columns, learned, stored)

@@ -67,7 +67,7 @@ class LabelledRows:
     numbers : Numbers or None
         What y stands for, where it is no class.
     origins : ndarray of shape (n_rows,) or None
-        Of few merged rows, one of those that each stands for.
+        Of merged rows, one of those that each stands for.
     """
 
     operator: Operator
@@ -109,7 +109,7 @@ class LabelledRows:
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
-        return replace(kept, weights=weights[order], rank=order)
+        return replace(kept, weights=weights[order], rank=order, origins=rows[order])
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""

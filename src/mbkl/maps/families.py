@@ -163,12 +163,15 @@ class Targets:
     n_classes : int
     weights : ndarray of shape (n_rows,)
     numbers : Numbers or None
+    held_out : ndarray of shape (n_rows,) or None
+        Which rows decide when growth ends; None leaves it to chance.
     """
 
     y: Any
     n_classes: int
     weights: Any
     numbers: Numbers | None = None
+    held_out: Any = None
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,7 @@ class Plan:
             progress,
             targets.numbers,
             self.n_levels,
+            targets.held_out,
         )
 
     def n_codes(self, shape: tuple[int, int]) -> int:
