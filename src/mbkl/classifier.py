@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor
@@ -33,8 +34,6 @@ from mbkl.solvers.problem import Solution
 
 # Of many rows so many show whether a model says one class for all.
 _ROWS_TO_TRY = 20_000
-# Of fewer rows folds tell the share of grown ferns, of more a part.
-_ROWS_FOR_ONE_PART = 2_000
 
 
 def _with_copies(
@@ -84,6 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
     _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", HeldOut)
+    _FEWEST_ROWS_TO_MIX: ClassVar[int] = limits.ROWS_OF_MIXTURES
 
     def _look_at_held_out(
         self,
@@ -116,7 +116,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         return left_out_scores(learner, kernel, C, solution, mixes)
 
     def _unseen(self, data, rows, drawn, progress):
-        if rows.n_rows < _ROWS_FOR_ONE_PART:
+        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
             return super()._unseen(data, rows, drawn, progress)
         # Rows that end growth tell the share too: one growth does both.
         own = rows.origins[drawn.rows]

@@ -388,6 +388,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
+    _FEWEST_ROWS_TO_MIX: ClassVar[int] = KernelPredictor._FEWEST_ROWS_TO_MIX
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         measure = _SCORERS[self.scoring]

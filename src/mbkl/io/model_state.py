@@ -110,10 +110,13 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     model.timings_ = {}
     if kind in _CLASSIFIERS:
         model.temperature_ = learned.positive("temperature")
-        model.grown_share_ = learned.not_negative("grown_share")
         model.offset_ = learned.take("offset", float) if "offset" in learned else None
         n_columns = 1 if model.classes_.size == 2 else model.classes_.size
         _set_predictor(model, n_columns, learned, stored)
+        # Files of before have no mixtures.
+        has_share = "grown_share" in learned
+        share = learned.not_negative("grown_share") if has_share else model.C_ == 0
+        model.grown_share_ = float(share)
     if kind in _REGRESSORS:
         _set_regressor(model, learned, stored)
     if kind.endswith("CV"):

@@ -120,12 +120,10 @@ def left_out_scores(
     other models of all rows say, they have to be by a model of all others.
     """
     rows, scores = learner.rows, solution.left_out
-    n_rows = min(limits.ROWS_LEFT_OUT, rows.n_rows // _SHARES_HELD_OUT)
     if mixes and rows.n_rows > limits.FEW_ROWS_GRAM and rows.origins is not None:
-        return _solved_without(learner, kernel, C, solution, rows.first(n_rows))
+        return _solved_without(learner, kernel, C, solution, rows.first(limits.ROWS_LEFT_OUT))
     if scores is None:
         return HeldOut(*_scores_of_a_part(learner, kernel, C), None)
-    scores = scores[:n_rows] if mixes else scores
     numbers = None if rows.origins is None else rows.first(len(scores))
     return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
 
