@@ -104,11 +104,13 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _leaves_out(self) -> bool:
         return self.calibration == "auto" or self._is_free
 
+    def _may_mix(self, shape: tuple[int, int]) -> bool:
+        # The solver of the squared hinge tells how rows are scored by all others.
+        return super()._may_mix(shape) and self.loss == "squared_hinge"
+
     def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
-        rows = learner.rows
-        is_squared = self.loss == "squared_hinge"
-        mixes = self._may_mix((rows.n_rows, self.n_features_in_)) and is_squared
-        mixes = mixes and rows.n_rows >= self._FEWEST_ROWS_TO_MIX
+        n_rows = learner.rows.n_rows
+        mixes = self._may_mix((n_rows, self.n_features_in_)) and n_rows >= self._FEWEST_ROWS_TO_MIX
         if self.calibration == "temperature" and not mixes:
             return held_out_scores(learner, C_kernel, C)
         if (self.calibration is None or self.loss == "logistic") and not mixes:
@@ -247,7 +249,9 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. On more than 10,000 rows it grows ferns instead: each asks
+    share of stumps, and C. From 2,000 rows on it grows ferns beside them, and mixes both models in
+    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 10,000 rows
+    grown ferns are the model: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", C=1.0)``.
@@ -307,7 +311,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
         scored without it: the solver has these scores at little cost where it forms a kernel
         matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
-        Maps and theta have seen these rows. The logistic loss and grown ferns have probabilities
+        Maps and theta have seen these rows. Mixtures with grown ferns have such rows too. The logistic loss and grown ferns have probabilities
         by themselves. "temperature" fits softmax(score / `temperature_`) to
         folds that both steps have not seen, which takes three more fits. None leaves
         `predict_proba` to the logistic loss and grown ferns.
@@ -382,6 +386,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
+    grown_share_ : float
+        Share of grown ferns in the model, from 0 to 1.
     temperature_, offset_ : float
         The rule of `predict_proba`, see `calibration`; without an offset it is None.
     n_iter_ : int
