@@ -52,6 +52,7 @@ def test_grown_ferns_are_mixed_in_where_they_help(n_classes, monkeypatch):
 @pytest.mark.parametrize("gram", [4000, 500])  # left out by the solver, or solved without
 def test_neither_order_nor_threads_matter(gram, monkeypatch):
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", gram)
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 300)
     X, y = sharp_rows(700)
     order = np.random.default_rng(1).permutation(len(y))
     one, other = fitted((X, y), n_jobs=1), fitted((X[order], y[order]), n_jobs=2)

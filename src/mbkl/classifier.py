@@ -311,9 +311,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
         scored without it: the solver has these scores at little cost where it forms a kernel
         matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
-        Maps and theta have seen these rows. Mixtures with grown ferns have such rows too. The logistic loss and grown ferns have probabilities
-        by themselves. "temperature" fits softmax(score / `temperature_`) to
-        folds that both steps have not seen, which takes three more fits. None leaves
+        Maps and theta have seen these rows. The logistic loss and grown ferns alone have
+        probabilities by themselves. "temperature" fits softmax(score / `temperature_`) to
+        folds that both steps have not seen, which takes three more fits, and to the same rows
+        as "auto" in mixtures with grown ferns. None leaves
         `predict_proba` to the logistic loss and grown ferns.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
