@@ -121,18 +121,19 @@ def left_out_scores(
     """
     rows, scores = learner.rows, solution.left_out
     if mixes and rows.n_rows > limits.FEW_ROWS_GRAM and rows.origins is not None:
-        return _solved_without(learner, kernel, C, solution, rows.first(limits.ROWS_LEFT_OUT))
+        return _solved_without_first(learner, kernel, C, solution)
     if scores is None:
         return HeldOut(*_scores_of_a_part(learner, kernel, C), None)
     numbers = None if rows.origins is None else rows.first(len(scores))
     return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
 
 
-def _solved_without(
-    learner: Learner, kernel: Kernel, C: float, solution: Solution, outside: NDArray[np.intp]
+def _solved_without_first(
+    learner: Learner, kernel: Kernel, C: float, solution: Solution
 ) -> HeldOut:
-    """Return scores of rows by a model of all others, which is near that of all rows."""
-    inside = np.delete(np.arange(learner.rows.n_rows), outside)
+    """Return scores of the first rows by a model of all others, which is near that of all rows."""
+    order = learner.rows.first(learner.rows.n_rows)
+    outside, inside = np.split(order, [limits.ROWS_LEFT_OUT])
     part = replace(learner.take(inside), progress=_Quietly())  # type: ignore[arg-type]
     C *= exact_total(part.rows.weights) / exact_total(learner.rows.weights)
     with warnings.catch_warnings():

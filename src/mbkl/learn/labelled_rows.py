@@ -114,23 +114,21 @@ class LabelledRows:
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""
         if self.rank is None:
-            return np.arange(n_rows)
+            return np.arange(min(n_rows, self.n_rows))
+        if n_rows >= self.n_rows:
+            return np.argsort(self.rank)
         numbers = np.argpartition(self.rank, n_rows)[:n_rows]
         return numbers[np.argsort(self.rank[numbers])]
 
     def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
         """Return classes and weights of the first rows in the order of their own."""
-        numbers = self.first(n_rows) if n_rows < self.n_rows else self._in_order()
+        numbers = self.first(n_rows)
         return self.y[numbers], self.weights[numbers]
 
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows, in memory, in the order of their own."""
-        some = self.take(self.first(n_rows) if n_rows < self.n_rows else self._in_order())
+        some = self.take(self.first(n_rows))
         return replace(some, operator=some.operator.collected(), rank=None)
-
-    def _in_order(self) -> NDArray[np.intp]:
-        """Return the numbers of all rows in the order of their own."""
-        return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
 
     def folds(self, n_folds: int) -> NDArray[np.intp]:
         """Divide the rows of each class into folds of equal weight by a hash of their codes.
