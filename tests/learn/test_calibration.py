@@ -305,7 +305,7 @@ def test_a_mixture_has_what_helps(n_classes):
     alike = held_out(signs + noise[0], y)
     share, unit = best_mixture(alike, 7.0 * (signs + noise[1]))
     assert 0.0 < share < 1.0
-    assert 7.0 * unit == pytest.approx(1.0, abs=0.1)
+    assert 7.0 * unit == pytest.approx(1.0, abs=0.2)
 
 
 def test_scores_that_say_nothing_are_not_mixed_in():
