@@ -105,8 +105,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         return self.calibration == "auto" or self._is_free
 
     def _may_mix(self, shape: tuple[int, int]) -> bool:
-        # The solver of the squared hinge tells how rows are scored by all others.
-        return super()._may_mix(shape) and self.loss == "squared_hinge"
+        # The solver of the squared hinge tells, here, how rows are scored by all others.
+        is_here = self.device == "cpu" and self.loss == "squared_hinge"
+        return is_here and super()._may_mix(shape)
 
     def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
         n_rows = learner.rows.n_rows

@@ -204,7 +204,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     def _may_mix(self, shape: tuple[int, int]) -> bool:
         """Say whether grown ferns may be mixed with maps drawn for rows of that shape."""
-        return self._is_free and self.device == "cpu" and not self.grows(shape)
+        return self._is_free and not self.grows(shape)
 
     def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
         """Return the rows that maps are drawn for, some of many where grown ferns see all."""
