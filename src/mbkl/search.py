@@ -163,12 +163,16 @@ class Search:
         return Search(folds, self.weights[rows], self.scorer, self.cautious)
 
     def best(self, depth: float | None = None) -> Entry:
-        """Return the candidate with the best mean score, of one depth or of any."""
+        """Return the best candidate, of one depth or of any: equal weights, or clearly better."""
         entries = [entry for entry in self.entries if depth is None or entry.depth == depth]
         first = entries[0]
         if self.cautious:
             entries = [first, *(entry for entry in entries[1:] if entry.clearly_beats(first))]
-        return max(entries, key=lambda entry: entry.mean)
+        best = max(entries, key=attrgetter("mean"))
+        # Learned weights have to show that they are better than equal ones.
+        equal = [entry for entry in entries if entry.candidate.shrinkage == 1.0]
+        best_equal = max(equal, key=attrgetter("mean"), default=best)
+        return best if best.clearly_beats(best_equal) else best_equal
 
     def results(self) -> dict:
         """Return `cv_results_`."""
@@ -411,7 +415,8 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7 and 0
-        with all costs, so that theta is learned only where that helps.
+        with all costs, and equal weights, 1, are left only for those that are better by more than
+        the standard error of the difference.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"

@@ -105,7 +105,8 @@ def test_a_system_that_raises_is_recorded(problem):
 
 
 def test_measures_of_a_cell(problem):
-    store, tasks = CellStore(None), plan(problem, [systems.MBKL, systems.SYSTEMS["l1_maps"]])
+    measured = [systems.VARIANTS["θ as learned"], systems.SYSTEMS["l1_maps"]]
+    store, tasks = CellStore(None), plan(problem, measured)
     run(tasks, store)
     ours, l1 = store.get(tasks[0].unit), store.get(tasks[2].unit)
     assert 0 < ours.n_maps < 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +73,8 @@ class Kernels:
         return float((kernel[same].mean() - others.mean()) / others.std())
 
 
-def compare(X, y: NDArray, chosen: Mapping[str, Any], **parameters) -> Kernels:
-    """Compare training rows by χ², and by MBKL with θ = 1 and with θ learned as chosen.
+def compare(X, y: NDArray, **parameters) -> Kernels:
+    """Compare training rows by χ², and by MBKL with θ = 1 and with θ as learned, not shrunk.
 
     The χ² distance is divided by the sums of both rows, so that it is at most one.
     """
@@ -82,7 +82,7 @@ def compare(X, y: NDArray, chosen: Mapping[str, Any], **parameters) -> Kernels:
     X, y = X[order], y[order]
     totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
     ones = MBKernel(maps="stumps", theta="ones", **parameters).fit(X, y)
-    learned = MBKernel(maps="stumps", theta="learned", **chosen, **parameters).fit(X, y)
+    learned = MBKernel(maps="stumps", theta="learned", theta_shrinkage=0, **parameters).fit(X, y)
     chi2 = chi2_distance(X) / np.maximum(totals[:, None] + totals, 1e-300)
     return Kernels(y, chi2, ones.kernel(X), learned.kernel(X))
 
@@ -93,7 +93,10 @@ def figure_2(kernels: Kernels, class_names: Sequence[str], title: str) -> Figure
     figure.suptitle(f"{title}: training rows in pairs", fontsize=12)
     scatter, *panels = figure.subplots(1, 3, width_ratios=(1, 1.12, 1.12))
     _draw_distances(scatter, kernels)
-    drawn = {"(b) MBKL kernel, θ = 1": kernels.ones, "(c) MBKL kernel, θ learned": kernels.learned}
+    drawn = {
+        "(b) MBKL kernel, θ = 1": kernels.ones,
+        "(c) MBKL kernel, θ as learned": kernels.learned,
+    }
     for axes, (name, kernel) in zip(panels, drawn.items()):
         _draw_kernel(axes, kernel, kernels.y, class_names)
         axes.set_title(f"{name}; contrast of classes {kernels.contrast(kernel):.2f}", fontsize=10)
