@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor
@@ -18,9 +20,12 @@ from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
     Calibration,
-    calibrate,
+    HeldOut,
+    best_mixture,
+    fit_rule,
+    held_out_scores,
+    left_out_scores,
     log_probabilities,
-    temperature_by_folds,
 )
 from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
@@ -29,6 +34,23 @@ from mbkl.solvers.problem import Solution
 
 # Of many rows so many show whether a model says one class for all.
 _ROWS_TO_TRY = 20_000
+
+
+def _with_copies(
+    found: HeldOut, learner: Learner, solution: Solution, data: TrainingRows | None
+) -> HeldOut | None:
+    """Return what is known of new rows: some are copies of rows that were there.
+
+    A row that is there several times has been left out with all its copies. One of them would
+    be scored by a model that knows the others.
+    """
+    if found.rows is None or data is None:
+        return None
+    if data.weights.min() < data.weights.max():  # weights do not count samples
+        return found
+    is_repeated = found.weights > data.weights[0]
+    seen = learner.take(found.rows).scores(solution)
+    return replace(found, scores=np.where(is_repeated[:, None], seen, found.scores))
 
 
 def has_probabilities(model) -> bool:
@@ -57,30 +79,57 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", Calibration)
+    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", HeldOut)
+    _FEWEST_ROWS_TO_MIX: ClassVar[int] = limits.ROWS_OF_MIXTURES
 
     def _look_at_held_out(
         self,
         learner: Learner,
         kernel: Kernel,
         solution: Solution,
-        held_out: Calibration,
+        held_out: HeldOut,
         data: TrainingRows | None,
     ) -> None:
-        self.temperature_, self.offset_ = held_out.temperature, held_out.offset
+        mixed = self._mix(data, learner, _with_copies(held_out, learner, solution, data))
+        if mixed is None or not self.grown_share_:
+            rule = fit_rule(held_out, self.calibration, is_mixed=False)
+        else:
+            rule = fit_rule(mixed, self.calibration)
+        self.temperature_, self.offset_ = rule.temperature, rule.offset
         self._warn_if_one_class(learner.scores(solution))
 
     @property
     def _leaves_out(self) -> bool:
-        return self.calibration == "auto"
+        return self.calibration == "auto" or self._is_free
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C) -> Calibration:
-        """Return how scores become probabilities."""
-        if self.calibration == "temperature":
-            return temperature_by_folds(learner, C_kernel, C)
-        if self.calibration is None or self.loss == "logistic":  # which has its own
-            return Calibration()
-        return calibrate(learner, kernel, C, solution)
+    def _may_mix(self, shape: tuple[int, int]) -> bool:
+        # The solver of the squared hinge tells, here, how rows are scored by all others.
+        is_here = self.device == "cpu" and self.loss == "squared_hinge"
+        return is_here and super()._may_mix(shape)
+
+    def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
+        n_rows = learner.rows.n_rows
+        mixes = self._may_mix((n_rows, self.n_features_in_)) and n_rows >= self._FEWEST_ROWS_TO_MIX
+        if self.calibration == "temperature" and not mixes:
+            return held_out_scores(learner, C_kernel, C)
+        if (self.calibration is None or self.loss == "logistic") and not mixes:
+            return HeldOut(np.empty((0, 1)), np.empty(0, np.intp), np.empty(0), None)
+        return left_out_scores(learner, kernel, C, solution, mixes)
+
+    def _unseen(self, data, rows, drawn, progress):
+        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
+            return super()._unseen(data, rows, drawn, progress)
+        # Rows that end growth tell the share too: one growth does both.
+        own = rows.origins[drawn.rows]
+        held_out = np.zeros(data.y.size, dtype=bool)
+        held_out[own] = True
+        grown = self._grown(data, progress, held_out=held_out)
+        scores = np.empty_like(drawn.scores)
+        scores[np.argsort(own)] = grown.held_out_scores
+        return scores, lambda: grown
+
+    def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
+        return best_mixture(drawn, grown)
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
@@ -154,7 +203,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         """How scores become probabilities: "softplus", "softmax" or "one-vs-rest"."""
         if self.offset_ is not None:
             return "softplus"
-        return "softmax" if self.calibration == "temperature" or self.C_ == 0 else "one-vs-rest"
+        is_softmax = self.calibration == "temperature" or self.grown_share_ > 0
+        return "softmax" if is_softmax else "one-vs-rest"
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
@@ -198,7 +248,9 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. On more than 10,000 rows it grows ferns instead: each asks
+    share of stumps, and C. From 2,000 rows on it grows ferns beside them, and mixes both models in
+    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 10,000 rows
+    grown ferns are the model: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C=1.0)``.
@@ -262,9 +314,10 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
         scored without it: the solver has these scores at little cost where it forms a kernel
         matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
-        Maps and theta have seen these rows. The logistic loss and grown ferns have probabilities
-        by themselves. "temperature" fits softmax(score / `temperature_`) to
-        folds that both steps have not seen, which takes three more fits. None leaves
+        Maps and theta have seen these rows. The logistic loss and grown ferns alone have
+        probabilities by themselves. "temperature" fits softmax(score / `temperature_`) to
+        folds that both steps have not seen, which takes three more fits, and to the same rows
+        as "auto" in mixtures with grown ferns. None leaves
         `predict_proba` to the logistic loss and grown ferns.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
@@ -337,6 +390,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         How much each input column brings, from the tables alone; they sum to one.
     predictor_ : TablePredictor
         The model without input validation, for calls where microseconds count.
+    grown_share_ : float
+        Share of grown ferns in the model, from 0 to 1.
     temperature_, offset_ : float
         The rule of `predict_proba`, see `calibration`; without an offset it is None.
     n_iter_ : int

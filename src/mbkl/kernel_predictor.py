@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine import limits
-from mbkl.engine.rows import rows_at_once
+from mbkl.engine.rows import first_by_hash, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
+from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.classifier_weights import rounded_cells
+from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import CallbackSupportMixin, Progress
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, plans_of
@@ -37,6 +41,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     _HELD_OUT: ClassVar[tuple[str, type]]
     # Name of the limit above which ferns are grown by themselves.
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
+    # Fewer rows cannot tell how much of either model is best.
+    _FEWEST_ROWS_TO_MIX: ClassVar[int] = 200
 
     @property
     def has_costs(self) -> bool:
@@ -117,19 +123,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Whether Step 2 is to tell how rows are scored by all others."""
         return False
 
-    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
-        """Return the rows that maps are drawn and Step 2 is taken for."""
-        return data
-
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         """Learn the same of rows that took no part in growth."""
 
-    def _grown(self, data: TrainingRows, progress: Progress, name: str = "growth") -> GrownMaps:
+    def _grown(
+        self, data: TrainingRows, progress: Progress, name: str = "growth", held_out=None
+    ) -> GrownMaps:
         """Grow ferns on all rows, or recall them."""
         maps = "grown" if self.maps == "auto" else self.maps
         n_maps = None if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
-        targets, seed = data.targets, data.settings.seed
+        targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
         with progress.stage("growth") as iteration:
             rows = self._placed(data, [plan], 1)
             return progress.recall(
@@ -154,9 +158,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         with progress.stage("tables"):
-            norms = grown.prior()
             self._maps = MapSet((grown.plain(),))
-            self.theta_ = norms / norms.sum() if norms.any() else norms
+            self.theta_, self.grown_share_ = _shares(grown), 1.0
             self.n_maps_ = grown.n_maps
             self._set_weights(grown.path, grown.intercept, data.numbers)
             self.C_, self.feature_rates_ = 0.0, None
@@ -197,6 +200,88 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.predictor_ = TablePredictor(
             self._maps, tables, self.intercept_, self.n_jobs, self.device
         )
+
+    # Mixtures ----------------------------------------------------------------------------------
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing says that the model has to be one of drawn maps."""
+        return self.maps == "auto" and self.theta == "ones" and not self.has_costs
+
+    def _may_mix(self, shape: tuple[int, int]) -> bool:
+        """Say whether grown ferns may be mixed with maps drawn for rows of that shape."""
+        return self._is_free and not self.grows(shape)
+
+    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
+        """Return the rows that maps are drawn for, some of many where grown ferns see all."""
+        if not self._may_mix(data.rows.shape) or (data.rows.in_files and self.max_memory):
+            return data
+        data = replace(data, rows=data.rows.in_memory())  # they are few
+        if data.rows.shape[0] <= self._rows_to_draw_for:
+            return data
+        n_rows, seed = self._rows_to_draw_for, data.settings.seed
+        return data.some(first_by_hash(data.rows, data.y, n_rows, seed))
+
+    @property
+    def _rows_to_draw_for(self) -> int:
+        """Most rows that maps are drawn for, of those that ferns are grown on."""
+        return limits.ROWS_OF_GROWTH
+
+    def _mix(
+        self, data: TrainingRows | None, learner: Learner, drawn: HeldOut | None
+    ) -> HeldOut | None:
+        """Add grown ferns to the model, with the share that suits held-out rows best.
+
+        Returns the scores of these rows by the mixture; None where there is none.
+        """
+        self.grown_share_ = 0.0
+        rows, progress = learner.rows, learner.progress
+        if data is None or drawn is None or rows.origins is None or progress.reason_to_stop():
+            return None
+        whole = data.whole or data
+        is_enough = rows.n_rows >= self._FEWEST_ROWS_TO_MIX
+        if not is_enough or not self._may_mix(whole.rows.shape) or whole.rows.in_files:
+            return None
+        scores, grow = self._unseen(data, rows, drawn, progress)
+        share, scale = self._best_share(rows, drawn, scores)
+        if share:
+            self._join(grow(), share, scale, data.numbers)
+        return replace(drawn, scores=(1.0 - share) * drawn.scores + share * scale * scores)
+
+    def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
+        """Return the best share of grown ferns, and what brings their scores to scale."""
+        raise NotImplementedError
+
+    def _unseen(
+        self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
+    ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
+        """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
+        data, places = _merged(data, rows)
+        scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
+        for fold in np.unique(folds):
+            inside = np.delete(np.arange(data.y.size), places[folds == fold])
+            own = np.flatnonzero(folds[drawn.rows] == fold)
+            if inside.size and own.size:
+                grown = self._grown(data.some(inside), progress, f"growth, fold {fold}")
+                scores[own] = self._grown_scores(grown, data.some(places[drawn.rows][own]))
+        return scores, lambda: self._grown(data, progress)
+
+    def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
+        """Mix the model with that of grown ferns."""
+        weights, intercept = grown.path * scale, grown.intercept * scale
+        if numbers is not None:
+            weights, intercept = numbers.given(weights, intercept)
+        # Maps without any weight are dropped.
+        drawn = self._maps.families if share < 1.0 else ()
+        theta, coef = (self.theta_, self.coef_) if drawn else (np.empty(0), self.coef_[:, :0])
+        self._maps = MapSet((*drawn, grown.plain()))
+        self.theta_ = np.concatenate([(1.0 - share) * theta, share * _shares(grown)])
+        self.coef_ = np.hstack([(1.0 - share) * coef, share * weights.T])
+        self.intercept_ = (1.0 - share) * self.intercept_ + share * intercept
+        self.n_maps_, self.grown_share_ = self._maps.n_maps, share
+        self._set_predictor()
+
+    # What follows from tables -----------------------------------------------------------------
 
     @property
     def table_features_(self):
@@ -265,6 +350,26 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         blocks = X.blocks(rows_at_once(X.shape[1]))
         nothing = np.empty((0, self.intercept_.size))
         return np.concatenate([nothing, *(predictor.scores(rows) for _, rows in blocks)])
+
+
+def _merged(data: TrainingRows, rows: LabelledRows) -> tuple[TrainingRows, np.ndarray]:
+    """Return all rows, those that are merged once, and which of them `rows` are."""
+    whole, chosen = data.whole or data, data.chosen
+    assert rows.origins is not None
+    origins = rows.origins if chosen is None else chosen[rows.origins]
+    weights, is_kept = whole.weights.copy(), np.zeros(whole.y.size, dtype=bool)
+    if chosen is not None:  # rows that none were drawn for are as they are
+        is_kept[:] = True
+        is_kept[chosen] = False
+    weights[origins], is_kept[origins] = rows.weights, True
+    kept = np.flatnonzero(is_kept)
+    return replace(whole, weights=weights).some(kept), np.searchsorted(kept, origins)
+
+
+def _shares(grown: GrownMaps) -> np.ndarray:
+    """Return the kernel weights of grown ferns, which sum to one."""
+    prior = grown.prior()
+    return prior / prior.sum() if prior.any() else prior
 
 
 def cost_of_choice(choice: Choice | None, learner: Learner) -> float:

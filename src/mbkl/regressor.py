@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from mbkl.engine import limits
-from mbkl.engine.rows import first_by_hash
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
@@ -20,15 +19,13 @@ from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.learn.residuals import Residuals, best_cost, best_share, distances, held_out, sure_shift
 from mbkl.learn.spread import Spread, learn_spread
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
-# Fewer rows cannot tell how much of either model is best.
-_FEWEST_ROWS_TO_MIX = 200
-# Of so many, a third is enough for that: growth takes half the time.
+# Of so many rows, a third is enough to tell how much of either model is best: growth takes half
+# the time.
 _ENOUGH_ROWS_TO_MIX = 2_000
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
@@ -60,17 +57,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         data: TrainingRows | None,
     ) -> None:
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
-        rows, found = learner.rows, held_out
+        rows = learner.rows
         assert rows.numbers is not None
-        self.grown_share_ = 0.0
-        is_enough = rows.n_rows >= _FEWEST_ROWS_TO_MIX
-        if data is not None and self._mixes(data) and is_enough and rows.origins is not None:
-            found = self._mix(data, rows, found, learner.progress)
+        found = self._mix(data, learner, _some_of(held_out, rows)) or held_out
         if self._is_free:
             found = self._shifted(rows.numbers, found)
         away = distances(rows.numbers, found.y, found.scores)
         spread = Spread.constant(away.shape[1])
-        if rows.n_rows <= limits.FEW_ROWS_GRAM and found.rows is not None:
+        has_drawn_maps = self.grown_share_ < 1.0
+        if rows.n_rows <= limits.FEW_ROWS_GRAM and found.rows is not None and has_drawn_maps:
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
@@ -78,7 +73,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
         learner = super()._draw(data, choice, progress, n_fits)
-        if choice is None or not self._is_tail or not self._mixes(data):
+        if choice is None or not self._is_tail or not self._is_free or data.rows.in_files:
             return learner
         own = {each.name: getattr(learner, each.name) for each in fields(Learner)}
         return AroundMean(**own, row_cost=choice.cost)
@@ -96,79 +91,17 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         with learner.progress.stage("choice of the cost"):
             return best_cost(learner.merged, 1.0, C)
 
-    def _mixes(self, data: TrainingRows) -> bool:
-        """Say whether grown ferns may be mixed with drawn ones."""
-        return self._is_free and not data.rows.in_files
-
     @property
-    def _is_free(self) -> bool:
-        """Whether nothing says that the model has to be one of drawn maps."""
-        return self.maps == "auto" and self.theta == "ones" and not self.has_costs
-
-    def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
-        """Return so few rows that their kernel matrix is fast, where grown ferns see all rows."""
-        if data.rows.in_files and self._is_free and self.max_memory is None:
-            # They are few, or grown ferns would be the model.
-            data = replace(data, rows=data.rows.in_memory())
+    def _rows_to_draw_for(self) -> int:
         is_ridge = self.loss == "squared_error"
-        n_rows = limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
-        if data.rows.shape[0] <= n_rows or not self._mixes(data):
-            return data
-        return data.some(first_by_hash(data.rows, data.y, n_rows, data.settings.seed))
+        return limits.FEW_ROWS_GRAM if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
 
-    def _mix(
-        self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
-    ) -> HeldOut:
-        """Add grown ferns to the model, with the share that suits held-out rows best."""
-        assert rows.origins is not None
-        ordered, grown = np.empty_like(drawn.scores), np.empty_like(drawn.scores)
-        ordered[drawn.rows] = drawn.scores
-        # Rows that none were drawn for always take part in growth.
-        whole, origins = data, rows.origins
-        rest = np.empty(0, dtype=np.intp)
-        if data.whole is not None and data.chosen is not None:
-            whole, origins = data.whole, data.chosen[origins]
-            rest = np.setdiff1d(np.arange(whole.y.size), data.chosen)
-        weights = whole.weights.copy()
-        weights[origins] = rows.weights
-        merged = replace(whole, weights=weights)
-        folds = rows.folds(N_FOLDS)
-        tried = np.unique(folds) if rows.n_rows < _ENOUGH_ROWS_TO_MIX else [0]
-        for fold in tried:
-            outside = np.flatnonzero(folds == fold)
-            outside = outside[np.argsort(origins[outside])]
-            inside = np.sort(np.concatenate([rest, origins[folds != fold]]))
-            if not inside.size:
-                return drawn
-            part = self._grown(merged.some(inside), progress, f"growth, fold {fold}")
-            grown[outside] = self._grown_scores(part, merged.some(origins[outside]))
-        seen = np.flatnonzero(np.isin(folds, tried))
-        some = replace(rows, y=rows.y[seen], weights=rows.weights[seen])
-        share = best_share(some, ordered[seen], grown[seen])
-        if share:
-            every_row = np.sort(np.concatenate([rest, origins]))
-            self._join(self._grown(merged.some(every_row), progress), share, whole)
-        scores = ((1.0 - share) * ordered + share * grown)[seen]
-        return HeldOut(scores, some.y, some.weights, seen)
-
-    def _join(self, grown: GrownMaps, share: float, data: TrainingRows) -> None:
-        """Mix the model with that of grown ferns."""
-        assert data.numbers is not None
-        weights, intercept = data.numbers.given(grown.path, grown.intercept)
-        prior = grown.prior()
-        theta = prior / prior.sum() if prior.any() else prior
-        self._maps = MapSet((*self._maps.families, grown.plain()))
-        self.theta_ = np.concatenate([(1.0 - share) * self.theta_, share * theta])
-        self.n_maps_ = self._maps.n_maps
-        self.coef_ = np.hstack([(1.0 - share) * self.coef_, share * weights.T])
-        self.intercept_ = (1.0 - share) * self.intercept_ + share * intercept
-        self.grown_share_ = share
-        self._set_predictor()
+    def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
+        return best_share(rows.numbers, drawn, grown), 1.0
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         assert data.numbers is not None
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
-        self.grown_share_ = 1.0
         found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
         residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
         self._set_residuals(Spread.constant(scores.shape[1]), residuals)
@@ -274,6 +207,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _as_given(self, columns: np.ndarray) -> np.ndarray:
         return columns if self.is_multi_output_ else columns[:, 0]
+
+
+def _some_of(held_out: HeldOut, rows: LabelledRows) -> HeldOut:
+    """Return the held-out rows that tell how to mix."""
+    if rows.n_rows < _ENOUGH_ROWS_TO_MIX or held_out.rows is None:
+        return held_out
+    own = rows.folds(N_FOLDS)[held_out.rows] == 0
+    return HeldOut(*(getattr(held_out, each.name)[own] for each in fields(HeldOut)))
 
 
 @estimator

@@ -408,7 +408,8 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         suggests, after ferns that are deeper and shallower than suggested. What is
         suggested is left only where the gain exceeds its standard error. Of more than
         4,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
-        themselves beyond 10,000 rows) need no cost: folds only say how good they are.
+        themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
+        on they are mixed in, as `MBKLClassifier` does from 2,000 on.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
@@ -465,6 +466,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
+    _FEWEST_ROWS_TO_MIX: ClassVar[int] = KernelPredictor._FEWEST_ROWS_TO_MIX
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         measure = _SCORERS[self.scoring]

@@ -15,6 +15,8 @@ from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.learn.calibration import (
     N_FOLDS,
+    HeldOut,
+    best_mixture,
     fit_calibration,
     fit_temperature,
     held_out_scores,
@@ -283,3 +285,32 @@ def test_by_default_order_and_repetition_of_rows_do_not_matter(make_data, n_clas
     weighted = MBKLClassifier(n_maps=60, random_state=0).fit(X, y, counts)
     repeated = MBKLClassifier(n_maps=60, random_state=0).fit(X[rows], y[rows])
     assert (weighted.temperature_, weighted.offset_) == (repeated.temperature_, repeated.offset_)
+
+
+def held_out(scores, y):
+    return HeldOut(scores, y, np.ones(len(y)), np.arange(len(y)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_mixture_has_what_helps(n_classes):
+    generator = np.random.default_rng(0)
+    y = generator.integers(n_classes, size=400)
+    targets = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    signs = np.where(y[:, None] == targets, 1.0, -1.0)
+    noise = generator.normal(size=(2, *signs.shape))
+    poor, good = noise[0], signs + 0.3 * noise[1]
+    assert best_mixture(held_out(good, y), poor)[0] == 0.0
+    assert best_mixture(held_out(poor, y), good)[0] >= 0.8
+    # Errors that are independent of each other are mixed, in whatever unit the scores are.
+    alike = held_out(signs + noise[0], y)
+    share, unit = best_mixture(alike, 7.0 * (signs + noise[1]))
+    assert 0.0 < share < 1.0
+    assert 7.0 * unit == pytest.approx(1.0, abs=0.2)
+
+
+def test_scores_that_say_nothing_are_not_mixed_in():
+    y = np.array([0, 1, 1])
+    assert best_mixture(held_out(np.array([[-1.0], [1.0], [1.0]]), y), np.zeros((3, 1))) == (
+        0.0,
+        1.0,
+    )

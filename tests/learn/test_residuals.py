@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from mbkl import MBKernel, MBKLRegressor
+from mbkl.learn.calibration import HeldOut
 from mbkl.learn.residuals import Residuals, best_share, sure_shift
 from mbkl.maps.numbers import Numbers
 
@@ -59,15 +60,14 @@ def test_the_best_share_is_that_of_the_better_scores(loss):
     y = np.random.default_rng(0).normal(size=200)
     numbers, levels = Numbers.of(y, np.ones(200), loss)
 
-    class Rows:
-        y, weights = levels, np.ones(200)
+    def found(scores):
+        return HeldOut(scores, levels, np.ones(200), None)
 
-    Rows.numbers = numbers
     truth, nothing = numbers.values[levels], np.zeros((200, 1))
-    assert best_share(Rows, truth, nothing) == 0.0
-    assert best_share(Rows, nothing, truth) == 1.0
+    assert best_share(numbers, found(truth), nothing) == 0.0
+    assert best_share(numbers, found(nothing), truth) == 1.0
     # Errors that cancel are mixed.
-    assert best_share(Rows, truth + 1, truth - 1) == pytest.approx(0.5)
+    assert best_share(numbers, found(truth + 1), truth - 1) == pytest.approx(0.5)
 
 
 def test_a_quantile_is_shifted_as_far_as_rows_are_sure():

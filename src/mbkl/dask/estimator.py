@@ -89,7 +89,11 @@ class OnCluster(KernelPredictor):
         self._fit_data(self._data(X, progress), progress)
 
     def _data(self, X: RemoteMatrix, progress: Progress) -> TrainingRows:
-        """Return the rows with their targets: there, or few of them here."""
+        """Return the rows with their targets: there, or here where maps of few are mixed."""
+        if self._may_mix(X.shape):
+            rows, targets, sample_weights = X.collected()
+            self._check_targets(targets)
+            return self._training_rows(rows, targets, sample_weights, progress)
         levels = X.classes()
         y, weights = X.labelled(levels)
         numbered = self._numbered_there(levels, y, weights)

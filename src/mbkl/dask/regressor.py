@@ -10,10 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import mbkl.regressor
 from mbkl.dask.estimator import OnCluster
-from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.rows import RemoteRows
-from mbkl.estimator import Costs, TrainingRows, estimator
-from mbkl.learn.progress import Progress
+from mbkl.estimator import Costs, estimator
 from mbkl.maps.numbers import Numbers
 from mbkl.regressor import KernelRegressor
 
@@ -62,13 +60,6 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
 
     _LOCAL: ClassVar[type] = mbkl.regressor.MBKLRegressor
     _HAS_NUMBERS: ClassVar[bool] = True
-
-    def _data(self, X: RemoteMatrix, progress: Progress) -> TrainingRows:
-        if self._is_free and not self.grows(X.shape):
-            rows, y, weights = X.collected()
-            self._check_targets(y)
-            return self._training_rows(rows, y, weights, progress)
-        return super()._data(X, progress)
 
     def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         self._check_targets(levels)

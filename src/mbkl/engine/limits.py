@@ -110,3 +110,6 @@ ROWS_OF_GROWTH = 10_000
 # The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
 # say, and these are drawn for as many rows as the kernel matrix is fast for.
 ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
+# Rows from which on classifiers mix grown ferns with drawn maps: fewer take longer for less
+# (python -m benchmarks.suite).
+ROWS_OF_MIXTURES = 2_000

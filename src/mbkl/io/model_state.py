@@ -70,6 +70,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         )
     if kind in _CLASSIFIERS:
         learned["temperature"] = float(model.temperature_)
+        learned["grown_share"] = float(model.grown_share_)
         if model.offset_ is not None:
             learned["offset"] = float(model.offset_)
     if kind in _REGRESSORS:
@@ -119,6 +120,10 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         model.offset_ = learned.take("offset", float) if "offset" in learned else None
         n_columns = 1 if model.classes_.size == 2 else model.classes_.size
         _set_predictor(model, n_columns, learned, stored)
+        # Files of before have no mixtures.
+        has_share = "grown_share" in learned
+        share = learned.real("grown_share") if has_share else model.C_ == 0
+        model.grown_share_ = float(share)
     if kind in _REGRESSORS:
         _set_regressor(model, learned, stored)
     if kind.endswith("CV"):

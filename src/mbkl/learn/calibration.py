@@ -26,12 +26,14 @@ _SHARES_HELD_OUT = 5
 # A kernel matrix that is formed for this alone has so many rows.
 _ROWS_TO_SOLVE = 500
 _MANY_COPIES = 3
-_LOOSELY = 0.03
+_LOOSELY, _CLOSELY = 0.03, 0.003
 # Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
 # squared hinge has its minimum for known probabilities: score = 2 * probability - 1.
 _OFFSETS = (-3.0, -1.0, -0.5, 0.0, 0.5, 0.75, 1.0)
 # Of the logarithm of the temperature.
 _TEMPERATURES = (np.log(0.1), 4.0)
+# Of grown ferns in a mixture.
+_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,36 @@ def log_probabilities(scores: Array, temperature: float, offset: float | None) -
     )
 
 
-def calibrate(learner: Learner, kernel: Kernel, C: float, solution: Solution) -> Calibration:
-    """Return the rule that suits rows scored by models that have not seen them.
+def left_out_scores(
+    learner: Learner, kernel: Kernel, C: float, solution: Solution, mixes: bool = False
+) -> HeldOut:
+    """Return scores of some rows by models that have not seen them.
 
-    The solver has such scores at no cost where it solved all rows, or some to start from,
-    through their kernel matrix. Otherwise some of the rows are solved for once more.
+    The solver has them at no cost where it solved all rows, or some to start from, through their
+    kernel matrix. Otherwise some of the rows are solved for once more. To be mixed with what
+    other models of all rows say, they have to be by a model of all others.
     """
-    scores = solution.left_out
+    rows, scores = learner.rows, solution.left_out
+    if mixes and rows.n_rows > limits.FEW_ROWS_GRAM and rows.origins is not None:
+        return _solved_without_first(learner, kernel, C, solution)
     if scores is None:
-        scores, y, weights = _scores_of_a_part(learner, kernel, C)
-    else:
-        y, weights = learner.rows.first_labels(len(scores))
-    return fit_calibration(scores, y, weights)
+        return HeldOut(*_scores_of_a_part(learner, kernel, C), None)
+    numbers = None if rows.origins is None else rows.first(len(scores))
+    return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
+
+
+def _solved_without_first(
+    learner: Learner, kernel: Kernel, C: float, solution: Solution
+) -> HeldOut:
+    """Return scores of the first rows by a model of all others, which is near that of all rows."""
+    order = learner.rows.first(learner.rows.n_rows)
+    outside, inside = np.split(order, [limits.ROWS_LEFT_OUT])
+    part = replace(learner.take(inside), progress=_Quietly())  # type: ignore[arg-type]
+    C *= exact_total(part.rows.weights) / exact_total(learner.rows.weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        near = part.learn_classifier(kernel, C, solution, tol=_CLOSELY)
+    return _scored(learner.take(outside), near, outside)
 
 
 class _Quietly:
@@ -158,7 +178,9 @@ def _scores_of_a_part(
     return part.take(outside).scores(solution), rows.y[outside], rows.weights[outside]
 
 
-def fit_calibration(scores: Array, y: NDArray[np.intp], weights: Array) -> Calibration:
+def fit_calibration(
+    scores: Array, y: NDArray[np.intp], weights: Array, offsets: tuple = _OFFSETS
+) -> Calibration:
     """Return the rule with the smallest log loss.
 
     Examples
@@ -170,27 +192,70 @@ def fit_calibration(scores: Array, y: NDArray[np.intp], weights: Array) -> Calib
     array([[0.2, 0.8]])
     """
 
-    def log_loss(log_temperature: float, offset: float) -> float:
-        values = log_probabilities(scores, float(np.exp(log_temperature)), offset)
-        return -exact_total(weights * values[np.arange(y.size), y])
+    def loss(log_temperature: float, offset: float | None) -> float:
+        rule = Calibration(float(np.exp(log_temperature)), offset)
+        return exact_total(log_losses(rule, HeldOut(scores, y, weights, None)))
 
     found = [
         minimize_scalar(
-            log_loss, bounds=_TEMPERATURES, args=offset, method="bounded", options={"xatol": 0.02}
+            loss, bounds=_TEMPERATURES, args=(offset,), method="bounded", options={"xatol": 0.02}
         )
-        for offset in _OFFSETS
+        for offset in offsets
     ]
     best = int(np.argmin([each.fun for each in found]))
-    return Calibration(float(np.exp(found[best].x)), _OFFSETS[best])
+    return Calibration(float(np.exp(found[best].x)), offsets[best])
+
+
+# ---------------------------------------------------------------- mixtures
+
+
+def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
+    """Return the share of the second scores in a mixture of the smallest log loss, and their unit.
+
+    One are margins, the other logarithms of odds: the unit is that in which they spread alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> margins = HeldOut(np.array([[0.5], [0.5], [-1.0]]), np.array([1, 0, 0]), np.ones(3), None)
+    >>> best_mixture(margins, np.array([[4.0], [-2.0], [-4.0]]))[0] > 0.5
+    True
+    """
+    spreads = [_spread(drawn.scores), _spread(grown)]
+    if min(spreads) == 0.0:
+        return 0.0, 1.0
+    unit = spreads[0] / spreads[1]
+    losses = np.empty((len(_SHARES), len(drawn.y)))
+    for number, share in enumerate(_SHARES):
+        mixed = replace(drawn, scores=(1.0 - share) * drawn.scores + share * unit * grown)
+        losses[number] = log_losses(fit_rule(mixed, "auto"), mixed)
+    # Of what cannot be told apart, that with least of what is new.
+    worse = losses - losses[int(np.argmin(losses.sum(axis=1)))]
+    errors = worse.std(axis=1) * np.sqrt(len(drawn.y))
+    return float(_SHARES[int(np.argmax(worse.sum(axis=1) <= errors))]), unit
+
+
+def log_losses(rule: Calibration, found: HeldOut) -> Array:
+    """Return the log loss of each row, times its weight."""
+    values = log_probabilities(found.scores, rule.temperature, rule.offset)
+    return -found.weights * values[np.arange(found.y.size), found.y]
+
+
+def _spread(scores: Array) -> float:
+    return float(np.sqrt(((scores - scores.mean(axis=0)) ** 2).mean()))
+
+
+def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> Calibration:
+    """Return how scores become probabilities: margins by softplus, log odds by the softmax."""
+    known = (found.scores, found.y, found.weights)
+    if calibration == "temperature":
+        return Calibration(fit_temperature(*known))
+    if not len(found.y):
+        return Calibration()
+    return fit_calibration(*known, (*_OFFSETS, None) if is_mixed else _OFFSETS)
 
 
 # ---------------------------------------------------------------- temperature by folds
-
-
-def temperature_by_folds(learner: Learner, C_kernel: float, C: float) -> Calibration:
-    """Return the temperature that suits rows held out from both steps."""
-    found = held_out_scores(learner, C_kernel, C)
-    return Calibration(fit_temperature(found.scores, found.y, found.weights))
 
 
 def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:

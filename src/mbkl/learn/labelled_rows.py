@@ -67,7 +67,7 @@ class LabelledRows:
     numbers : Numbers or None
         What y stands for, where it is no class.
     origins : ndarray of shape (n_rows,) or None
-        Of few merged rows, one of those that each stands for.
+        Of merged rows, one of those that each stands for.
     """
 
     operator: Operator
@@ -111,28 +111,26 @@ class LabelledRows:
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
-        return replace(kept, weights=weights[order], rank=order)
+        return replace(kept, weights=weights[order], rank=order, origins=rows[order])
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""
         if self.rank is None:
-            return np.arange(n_rows)
+            return np.arange(min(n_rows, self.n_rows))
+        if n_rows >= self.n_rows:
+            return np.argsort(self.rank)
         numbers = np.argpartition(self.rank, n_rows)[:n_rows]
         return numbers[np.argsort(self.rank[numbers])]
 
     def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
         """Return classes and weights of the first rows in the order of their own."""
-        numbers = self.first(n_rows) if n_rows < self.n_rows else self._in_order()
+        numbers = self.first(n_rows)
         return self.y[numbers], self.weights[numbers]
 
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows, in memory, in the order of their own."""
-        some = self.take(self.first(n_rows) if n_rows < self.n_rows else self._in_order())
+        some = self.take(self.first(n_rows))
         return replace(some, operator=some.operator.collected(), rank=None)
-
-    def _in_order(self) -> NDArray[np.intp]:
-        """Return the numbers of all rows in the order of their own."""
-        return np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
 
     def folds(self, n_folds: int) -> NDArray[np.intp]:
         """Divide the rows of each class into folds of equal weight by a hash of their codes.

@@ -16,7 +16,6 @@ from mbkl.engine.arrays import exact_sum, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.around_mean import can_leave_out, left_out
 from mbkl.learn.calibration import HeldOut, held_out_scores
-from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.maps.numbers import Numbers, weighted_quantiles
 from mbkl.solvers.margins import Margins
 
@@ -78,12 +77,12 @@ def mean_loss(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Arr
     return float(margins.exact_value(scores).mean()) / exact_total(weights)
 
 
-def best_share(rows: LabelledRows, drawn: Array, grown: Array) -> float:
+def best_share(numbers: Numbers | None, drawn: HeldOut, grown: Array) -> float:
     """Return the share of the second scores in a mixture that has the smallest loss."""
+    assert numbers is not None
     shares = np.linspace(0.0, 1.0, 11)
-    assert rows.numbers is not None
     losses = [
-        mean_loss(rows.numbers, rows.y, (1.0 - share) * drawn + share * grown, rows.weights)
+        mean_loss(numbers, drawn.y, (1.0 - share) * drawn.scores + share * grown, drawn.weights)
         for share in shares
     ]
     return float(shares[int(np.argmin(losses))])

@@ -154,6 +154,8 @@ class Targets:
     n_classes: int
     weights: Any  # (n_rows,)
     numbers: Numbers | None = None
+    # (n_rows,): which rows decide when growth ends; None leaves it to chance
+    held_out: Any = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ class Plan:
             progress,
             targets.numbers,
             self.n_levels,
+            targets.held_out,
         )
 
     def n_codes(self, shape: tuple[int, int]) -> int:

@@ -150,10 +150,14 @@ class GrowingRows:
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
         self._levels: Any = None
+        self._tells_scores = objective.is_numeric
 
-    def hold_out(self, share: float) -> int:
-        """Let about such a share of the rows take no part; return how many these are."""
-        self._held_out = draw(self._keys, 2 * self._seed + 1) < np.uint64(share * 2**32)
+    def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
+        """Let these rows, or about such a share of all, take no part; return how many these are."""
+        if isinstance(rows, np.ndarray):
+            self._held_out, self._tells_scores = rows, True
+        else:
+            self._held_out = draw(self._keys, 2 * self._seed + 1) < np.uint64(rows * 2**32)
         self._shares = (None, [])
         return int(self._held_out.sum())
 
@@ -239,8 +243,8 @@ class GrowingRows:
         return float(integers.sum()) * UNIT_OF_LOSS
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        """Return scores and y of the rows that take no part, where y are numbers."""
-        rows = np.flatnonzero(self._held_out if self._objective.is_numeric else [])
+        """Return scores and y of rows that take no part: of numbers, or where they are given."""
+        rows = np.flatnonzero(self._held_out if self._tells_scores else [])
         return self._scores[rows], self._y[rows]
 
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):

@@ -147,6 +147,7 @@ class GrownFerns(BaseEstimator):
         progress: Callable[[Any], bool] = lambda state: False,
         numbers: Numbers | None = None,
         n_levels: NDArray[np.int64] | None = None,
+        held_out: NDArray[np.bool_] | None = None,
     ) -> GrownMaps:
         """Grow ferns on labelled rows.
 
@@ -166,6 +167,8 @@ class GrownFerns(BaseEstimator):
             What y stands for, where it is no class.
         n_levels : ndarray of shape (n_features,) or None
             Levels of each column, 0 for numbers.
+        held_out : ndarray of shape (n_rows,) or None
+            Rows here that decide when growth ends, in place of `validation_share`.
         """
         self.check()
         stumps, codes = fine_stumps(rows, weights, seed)
@@ -174,7 +177,7 @@ class GrownFerns(BaseEstimator):
         mean = exact_total(weights) / len(weights)
         growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
-        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0)
+        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0, held_out)
         growth.watch(wide_categories(counts), rows)
         growth.run(n_maps, progress)
         return growth.maps(stumps, counts, rows.loops)

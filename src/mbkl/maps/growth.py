@@ -60,7 +60,7 @@ class GrownMaps(FernMaps):
         Ferns that were tried.
     held_out_scores : ndarray of shape (n_held_out, n_columns)
     held_out_y : ndarray of shape (n_held_out,)
-        Of rows that took no part, before they did; they are for numbers.
+        Of rows that took no part, before they did; for numbers, or where these rows were given.
     """
 
     path: NDArray[np.float64]
@@ -167,6 +167,8 @@ class Growth:
     seed : int
     is_category : ndarray of shape (n_groups,)
         Which groups of codes are levels.
+    held_out : ndarray of shape (n_rows,) or None
+        Rows that decide when growth ends; None leaves it to chance.
     """
 
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
@@ -190,11 +192,12 @@ class Growth:
         objective: Objective,
         seed: int,
         is_category: NDArray[np.bool_],
+        held_out: NDArray[np.bool_] | None = None,
     ) -> None:
         self.family, self.objective = family, objective
         self._rows, self._seed, self._is_category = rows, seed, is_category
         share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
-        self._n_held_out = rows.hold_out(share)
+        self._n_held_out = rows.hold_out(share if held_out is None else held_out)
         if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
             self._n_held_out = rows.hold_out(0.0)
         deepest = int(np.log2(max(self._n_training, 1) / self._ROWS_A_CELL))

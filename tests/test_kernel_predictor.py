@@ -1,0 +1,108 @@
+"""Mixtures of drawn maps and grown ferns, by rows that took no part."""
+
+import io
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+import mbkl
+from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
+from mbkl.engine import limits
+
+
+def sharp_rows(n_rows=1200, n_classes=2):
+    """Return rows with narrow bands, which grown ferns follow, in a smooth function."""
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, size=(n_rows, 6))
+    band = np.abs(X[:, 0] - 0.3) < 0.05
+    scores = np.column_stack([X[:, 1] + X[:, 2] + 4 * band * k for k in range(n_classes)])
+    scores += np.arange(n_classes) * X[:, [3]] + generator.normal(0, 0.3, scores.shape)
+    return X.astype(np.float32), scores.argmax(axis=1)
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Let few rows be enough for a mixture."""
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 300)
+    monkeypatch.setattr(limits, "ROWS_LEFT_OUT", 200)
+    monkeypatch.setattr(MBKLClassifier, "_FEWEST_ROWS_TO_MIX", 300)
+
+
+def fitted(rows, **parameters):
+    return MBKLClassifier(**{"n_maps": 300, "random_state": 0, **parameters}).fit(*rows)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_grown_ferns_are_mixed_in_where_they_help(n_classes, monkeypatch):
+    X, y = sharp_rows(2000, n_classes)
+    mixed = fitted((X[:900], y[:900]))
+    monkeypatch.setattr(MBKLClassifier, "_FEWEST_ROWS_TO_MIX", 10_000)
+    drawn = fitted((X[:900], y[:900]))
+    assert drawn.grown_share_ == 0.0
+    assert 0.0 < mixed.grown_share_ <= 1.0
+    losses = [log_loss(y[900:], model.predict_proba(X[900:])) for model in (mixed, drawn)]
+    assert losses[0] < losses[1]
+    # One sum of tables, with one theta.
+    assert mixed.theta_.sum() == pytest.approx(1.0)
+    assert mixed.theta_.size == mixed.n_maps_
+
+
+@pytest.mark.parametrize("gram", [4000, 500])  # left out by the solver, or solved without
+def test_neither_order_nor_threads_matter(gram, monkeypatch):
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", gram)
+    monkeypatch.setattr(limits, "ROWS_OF_A_PART", 300)
+    X, y = sharp_rows(700)
+    order = np.random.default_rng(1).permutation(len(y))
+    one, other = fitted((X, y), n_jobs=1), fitted((X[order], y[order]), n_jobs=2)
+    assert one.grown_share_ == other.grown_share_ > 0
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    assert (one.temperature_, one.offset_) == (other.temperature_, other.offset_)
+
+
+def test_calibration_never_changes_the_class():
+    rows = sharp_rows(600)
+    scores = [
+        fitted(rows, calibration=rule).decision_function(rows[0])
+        for rule in ("auto", "temperature", None)
+    ]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], scores[2])
+
+
+def test_a_mixture_can_be_saved():
+    rows = sharp_rows(700)
+    model, file = fitted(rows), io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = mbkl.load(file)
+    assert loaded.grown_share_ == model.grown_share_ > 0
+    np.testing.assert_array_equal(loaded.predict_proba(rows[0]), model.predict_proba(rows[0]))
+
+
+def test_a_search_mixes_too():
+    X, y = sharp_rows(700)
+    model = MBKLClassifierCV(n_maps=200, cv=2, random_state=0).fit(X, y)
+    assert model.grown_share_ > 0
+    np.testing.assert_array_equal(model.best_estimator_.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("parameters", [{"C": 1.0}, {"maps": "ferns"}, {"loss": "logistic"}])
+def test_what_is_given_is_not_mixed(parameters):
+    assert fitted(sharp_rows(400), **parameters).grown_share_ == 0.0
+
+
+def test_rows_that_repeat_count_as_they_will_come():
+    X, y = sharp_rows(400)
+    rows = np.concatenate([X, X[:200]]), np.concatenate([y, y[:200]])
+    model = fitted(rows)
+    assert model.score(*rows) > 0.8
+
+
+def test_regressors_mix_by_folds():
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, (600, 6))
+    y = X[:, 1] + 2 * np.floor(4 * X[:, 0]) % 3 + generator.normal(0, 0.3, 600)
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(X, y)
+    assert 0.0 < model.grown_share_ <= 1.0
+    assert model.n_held_out_ == pytest.approx(600)
