@@ -540,3 +540,9 @@ def test_a_model_that_always_says_the_same_warns(make_data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MBKLClassifier(random_state=0).fit(X, y)
+
+
+def test_steps_that_would_go_in_circles_come_to_an_end():
+    X = np.array([[0, 0], [1, np.nan], [2, -0.75], [0, 1], [1, -0.5], [2, -0.25]])
+    model = MBKLClassifier(loss="hinge", n_maps=30, random_state=0).fit(X, [0, 1, 2, 0, 1, 2])
+    assert model.gap_[1] < model.tol

@@ -35,13 +35,13 @@ def fitted(rows, **parameters):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_grown_ferns_are_mixed_in_where_they_help(n_classes, monkeypatch):
-    X, y = sharp_rows(2000, n_classes)
-    mixed = fitted((X[:900], y[:900]))
+    X, y = sharp_rows(2600, n_classes)
+    mixed = fitted((X[:1500], y[:1500]))
     monkeypatch.setattr(MBKLClassifier, "_FEWEST_ROWS_TO_MIX", 10_000)
-    drawn = fitted((X[:900], y[:900]))
+    drawn = fitted((X[:1500], y[:1500]))
     assert drawn.grown_share_ == 0.0
     assert 0.0 < mixed.grown_share_ <= 1.0
-    losses = [log_loss(y[900:], model.predict_proba(X[900:])) for model in (mixed, drawn)]
+    losses = [log_loss(y[1500:], model.predict_proba(X[1500:])) for model in (mixed, drawn)]
     assert losses[0] < losses[1]
     # One sum of tables, with one theta.
     assert mixed.theta_.sum() == pytest.approx(1.0)

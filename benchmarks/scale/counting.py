@@ -190,7 +190,7 @@ _PLACES: list[tuple[object, str, Callable]] = [
     *_methods((DenseCodes, SparseCodes, BundledCodes, FileCodes), _OF_CODES),
     *_methods((ArrayRows, SparseRows, FileRows), _OF_ROWS),
     *_methods((Twins, Compiled), _OF_LOOPS),
-    (arrays, "_magnitude", _row_state),
+    (arrays, "magnitude", _row_state),
     (labelled_rows, "merge_equal_rows", _order),
     (gram_newton, "factor_of", _factor),
     (newton_system, "factor_of", _factor),

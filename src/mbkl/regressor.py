@@ -190,6 +190,16 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         predictor = TablePredictor(maps, maps.tables(weights), self.spread_intercept_, self.n_jobs)
         return np.exp(self._scores(X, predictor))
 
+    def with_spreads(self) -> TablePredictor:
+        """Return a predictor of the scores and, beside them, of the logarithms of the spreads."""
+        if not self.spread_coef_.size:
+            return self.predictor_
+        spreads = np.zeros_like(self.coef_)
+        spreads[:, : self.spread_coef_.shape[1]] = self.spread_coef_
+        tables = self._maps.tables(np.vstack([self.coef_, spreads]).T)
+        intercept = np.concatenate([self.intercept_, self.spread_intercept_])
+        return TablePredictor(self._maps, tables, intercept, self.n_jobs)
+
     def _means(self, X) -> np.ndarray:
         return self._linked(self._scores(X))
 

@@ -342,7 +342,7 @@ def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
     X, y = sample(500)
     rates = []
     grow(X, y, n_maps=10, validation_share=0, progress=lambda state: rates.append(state._rate))
-    np.testing.assert_allclose(rates, [0.1] * 5 + [0.2] + [0.3] * 4)
+    np.testing.assert_allclose(rates, [0.2] * 5 + [0.4] + [0.6] * 4)
 
 
 def test_features_that_gain_more_are_asked_more_often():

@@ -43,7 +43,7 @@ NOTES = {
     "titanic.csv": "'Unnamed: 0' is left out",
     "german.data": "The first line holds numbers",
     "compas.csv.gz": "named 'decile_score.1', 'priors_count.1'",
-    "baseball.csv.gz": "rows without a label",
+    "baseball.csv.gz": "without a label",
     "diamonds.csv.gz": "'Unnamed: 0' is left out",
     "airports.csv": "rows than there are folds",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import getitem
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ class RemoteLabelledRows:
     sums: RemoteRows | None = None
     gram: SharedGram | None = None
     numbers: Numbers | None = None  # what y stands for, where it is no class
+
+    # Which rows they were before equal ones were merged is known here alone.
+    origins: ClassVar[None] = None
 
     @property
     def n_rows(self) -> int:

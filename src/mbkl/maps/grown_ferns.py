@@ -47,7 +47,7 @@ class GrownFerns(BaseEstimator):
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
         "auto" is eight for each cell, at least 16,000 and at most 130,000, and at most half of
-        the rows.
+        more than 4,000 rows.
     ridge : float, default=5.0
         Rows of average curvature that are added to every cell.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"

@@ -174,7 +174,9 @@ class Growth:
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
     _SAMPLE_BOUNDS = (16_000, 130_000)
     _MOST_VALIDATION_ROWS = 50_000
-    _SIDE_BY_SIDE = 4
+    # Of more rows than this a fern sees half at most, and so many ferns are chosen side by side:
+    # those that see the same rows would ask the same.
+    _FEW_ROWS, _SIDE_BY_SIDE = 4_000, 4
     # Rows of a sample are drawn from so many times as many.
     _POOL = 4
     # Progress below this share of all progress is none.
@@ -231,7 +233,11 @@ class Growth:
         if self.family.sample_rows != "auto":
             return int(self.family.sample_rows)
         wanted = np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS)
-        return int(min(wanted, self._n_training // 2))
+        return int(wanted) if self._has_few_rows else int(min(wanted, self._n_training // 2))
+
+    @property
+    def _has_few_rows(self) -> bool:
+        return self._n_training <= self._FEW_ROWS
 
     @property
     def n_iter(self) -> int:
@@ -354,7 +360,8 @@ class Growth:
         changes little for the next. Their tables are filled one after the other.
         """
         if not self._waiting:
-            numbers = range(self._n_chosen, self._n_chosen + self._SIDE_BY_SIDE)
+            count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
+            numbers = range(self._n_chosen, self._n_chosen + count)
             self._n_chosen = numbers.stop
             drafts = [self._draft(number) for number in numbers]
             for draft, chosen in zip(drafts, self._rows.choose(drafts), strict=True):

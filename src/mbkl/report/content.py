@@ -429,7 +429,8 @@ def what_if(
     max_bytes: float,
 ) -> dict | None:
     """Return rows and a model with which the page computes scores, or None if too large."""
-    predictor, y = model.predictor_, np.asarray(y)
+    predictor = model.with_spreads() if is_regressor(model) else model.predictor_
+    y = np.asarray(y)
     n_scores = predictor.intercept.size
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):

@@ -78,15 +78,17 @@ function numberQuality(section, { numbers }) {
 // What the page says of a row: its numbers, and between what they will be.
 function numberOutcome(data, panel, scores) {
   const names = data.numbers.targets.map(({ name }) => name);
-  const predicted = (found) => Array.from(found, (score) => (panel.isLogarithm ? Math.exp(score) : score));
-  const boundsOf = (values) => values.map((value, k) => {
+  const predicted = (found) => names.map((_, k) => (panel.isLogarithm ? Math.exp(found[k]) : found[k]));
+  // Beside the scores there are logarithms of spreads, where these are not the same everywhere.
+  const boundsOf = (values, found) => values.map((value, k) => {
     if (panel.lower[k] === null || panel.upper[k] === null) return null;
-    const unit = panel.isLogarithm ? Math.sqrt(value) : 1;
+    const spread = found.length > names.length ? Math.exp(found[names.length + k]) : 1;
+    const unit = spread * (panel.isLogarithm ? Math.sqrt(value) : 1);
     const low = value + unit * panel.lower[k];
     return [panel.isLogarithm ? Math.max(low, 0) : low, value + unit * panel.upper[k]];
   });
   const known = scores.map(predicted);
-  const isOutside = known.map((values, i) => boundsOf(values).some((bounds, k) =>
+  const isOutside = known.map((values, i) => boundsOf(values, scores[i]).some((bounds, k) =>
     bounds !== null && (panel.labels[i][k] < bounds[0] || panel.labels[i][k] > bounds[1])));
   const spans = names.map((_, k) => {
     const all = known.flatMap((values, i) => [values[k], panel.labels[i][k]]);
@@ -111,7 +113,7 @@ function numberOutcome(data, panel, scores) {
     limits: [],
     choose: () => {},
     update(found, chosen, moved) {
-      const values = predicted(found), bounds = boundsOf(values), truth = panel.labels[chosen];
+      const values = predicted(found), bounds = boundsOf(values, found), truth = panel.labels[chosen];
       chart.replaceChildren(...names.map((name, k) => {
         const share = scale(...spans[k], 0.03, 0.97);
         const track = element("span", { class: "track", "aria-hidden": "true" });

@@ -60,6 +60,8 @@ Array = NDArray[np.float64]
 # Steps of all variables have one length, so that an inaccurate one of a single row would
 # hold up all.
 _CG_ACCURACY = 0.01
+# Mehrotra's steps can go in circles: what has not ended after so many goes on with plain ones.
+_MOST_CORRECTED = 40
 # Relative to the largest entry of a kernel matrix.
 _RIDGE = 1e-10
 
@@ -172,7 +174,8 @@ def minimise(
                 break
             try:
                 newton = Newton(problem, point)
-                step = newton.corrected() if is_exact else newton.centred(centring)
+                is_corrected = is_exact and n_iter < _MOST_CORRECTED
+                step = newton.corrected() if is_corrected else newton.centred(centring)
             except LinAlgError:  # costs beyond what double precision can hold
                 break
             length = longest(problem.margins, point, step)
