@@ -106,3 +106,9 @@ def test_regressors_mix_by_folds():
     model = MBKLRegressor(n_maps=300, random_state=0).fit(X, y)
     assert 0.0 < model.grown_share_ <= 1.0
     assert model.n_held_out_ == pytest.approx(600)
+
+
+def test_equal_weights_change_nothing():
+    X, y = sharp_rows(700)
+    plain, weighted = fitted((X, y)), fitted((X, y, np.full(700, 0.1)))
+    assert plain.grown_share_ == weighted.grown_share_ > 0

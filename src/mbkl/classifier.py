@@ -42,13 +42,15 @@ def _with_copies(
     """Return what is known of new rows: some are copies of rows that were there.
 
     A row that is there several times has been left out with all its copies. One of them would
-    be scored by a model that knows the others.
+    be scored by a model that knows the others, as it is by ferns; folds have all copies.
     """
     if found.rows is None or data is None:
         return None
-    if data.weights.min() < data.weights.max():  # weights do not count samples
+    is_by_folds = learner.rows.n_rows < limits.ROWS_OF_MIXTURES
+    if is_by_folds or data.weights.min() < data.weights.max():  # weights do not count samples
         return found
-    is_repeated = found.weights > data.weights[0]
+    # Sums of weights are rounded.
+    is_repeated = found.weights > 1.5 * data.weights[0]
     seen = learner.take(found.rows).scores(solution)
     return replace(found, scores=np.where(is_repeated[:, None], seen, found.scores))
 
@@ -93,10 +95,11 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, _with_copies(held_out, learner, solution, data))
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
+            said = learner.scores(solution)
         else:
-            rule = fit_rule(mixed, self.calibration)
+            rule, said = fit_rule(mixed, self.calibration), mixed.scores
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        self._warn_if_one_class(learner.scores(solution))
+        self._warn_if_one_class(said)
 
     @property
     def _leaves_out(self) -> bool:
@@ -123,7 +126,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         own = rows.origins[drawn.rows]
         held_out = np.zeros(data.y.size, dtype=bool)
         held_out[own] = True
-        grown = self._grown(data, progress, held_out=held_out)
+        grown = self._grown(data, progress, f"growth beside C={self.C_!r}", held_out)
         scores = np.empty_like(drawn.scores)
         scores[np.argsort(own)] = grown.held_out_scores
         return scores, lambda: grown

@@ -257,14 +257,16 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
         """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
         data, places = _merged(data, rows)
+        # With more time a search may choose otherwise, and other rows are merged then.
+        name = f"growth beside C={self.C_!r}"
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
         for fold in np.unique(folds):
             inside = np.delete(np.arange(data.y.size), places[folds == fold])
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
-                grown = self._grown(data.some(inside), progress, f"growth, fold {fold}")
+                grown = self._grown(data.some(inside), progress, f"{name}, fold {fold}")
                 scores[own] = self._grown_scores(grown, data.some(places[drawn.rows][own]))
-        return scores, lambda: self._grown(data, progress)
+        return scores, lambda: self._grown(data, progress, name)
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
         """Mix the model with that of grown ferns."""

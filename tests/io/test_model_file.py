@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
 
 import mbkl
-from mbkl import MBKernel, MBKLClassifier
+from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.io import ModelFileError, container, load, load_extra, model_file, save
 from mbkl.io.container import pack, unpack
 from mbkl.maps import Stumps
@@ -260,3 +261,15 @@ def test_a_newer_version_names_the_remedy(fitted, saved, loaded, monkeypatch):
 def test_the_producer_is_named(fitted, saved):
     assert f'"producer":"mbkl {mbkl.__version__}"'.encode() in saved(fitted("stumps")[0])
     assert model_file.ModelFileError is ModelFileError
+
+
+def test_candidates_that_were_given_up_stay_so(tmp_path):
+    X, y = make_classification(300, 6, random_state=0)
+    model = MBKLClassifierCV(n_maps=60, random_state=0).fit(X, y)
+    scores = np.array([model.cv_results_[f"split{fold}_test_score"] for fold in range(5)])
+    assert np.isnan(scores).any()
+    model.save(tmp_path / "model.mbkl")
+    found = mbkl.load(tmp_path / "model.mbkl").cv_results_
+    for fold in range(5):
+        np.testing.assert_array_equal(found[f"split{fold}_test_score"], scores[fold])
+    np.testing.assert_array_equal(found["rank_test_score"], model.cv_results_["rank_test_score"])

@@ -296,9 +296,12 @@ def _set_search(model, arrays: Arrays) -> None:
     from mbkl.search import Candidate, Entry, Search
 
     own = arrays.within("search")
-    scores = own.reals("scores", (None, None))
+    scores = own.take("scores", "f", (None, None)).astype(np.float64)
     if not scores.size:
         own.complain("scores", "no values")
+    # Of candidates that were given up the last ones are missing.
+    if np.isinf(scores).any() or np.isnan(scores[0]).any():
+        own.complain("scores", "values that are not finite")
     n_candidates = scores.shape[1]
     C, C_kernel = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel"))
     shrinkage = np.full(n_candidates, _old_shrinkage(model))
