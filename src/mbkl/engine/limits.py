@@ -1,7 +1,7 @@
 """All limits of size that decide which way is taken. None of them changes a result's meaning.
 
-Each was measured on two cores; the commands that show it are named. A way that is faster
-elsewhere can be had by changing the number here.
+Those with a command were measured on two cores by it; the others were set by hand. A way that is
+faster elsewhere can be had by changing the number here.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ WORTH_THREADS = 500
 # `python -m benchmarks.speed.growth`
 WORTH_A_COMMON_PART = 600
 
-# So many rows are scored by models that have not seen them, for one temperature: more take longer
-# and change its log loss by less than a thousandth.
+# So many rows are scored by models that have not seen them: more take longer, for one temperature.
 ROWS_LEFT_OUT = 500
 
 # Some of the maps (mbkl.solvers.working_sets and barrier)
@@ -110,6 +109,6 @@ ROWS_OF_GROWTH = 10_000
 # The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
 # say, and these are drawn for as many rows as the kernel matrix is fast for.
 ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
-# Rows from which on classifiers mix grown ferns with drawn maps: fewer take longer for less
-# (python -m benchmarks.suite).
+# Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
+# less.
 ROWS_OF_MIXTURES = 2_000
