@@ -54,6 +54,8 @@ paper: $(BENCH) ## regenerate the tables and figures of the paper from the data 
 
 large: $(BENCH) ## measure accuracy and time at full size beside boosting and forests
 	$(RUN)python -m benchmarks.large
+	$(RUN)python -m benchmarks.suite --all-rows
+	$(RUN)python -m benchmarks.suite --task regression --all-rows
 
 scale: $(BENCH) ## measure codes in files and clusters, and write benchmarks/RESULTS.md
 	$(RUN)python -m benchmarks.scale

@@ -29,11 +29,11 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks import large
 from benchmarks.common import machine, markdown_table, percent, record, say, start
 from benchmarks.data import Dataset, MissingData
 from benchmarks.gpu import imagenet
 from benchmarks.gpu.sets import QUICK, SHAPES, Shape, load, planted
-from benchmarks.large import growth as curves
 from mbkl import MBKLClassifier, MBKLRegressor
 from mbkl.engine import limits, torch_loops
 from mbkl.engine.device import Device, DeviceRows
@@ -205,7 +205,7 @@ def measure_set(data: Dataset, shape: Shape, device: str, sizes: Sequence[int]) 
 
 def measure_planted(n_rows: int, device: str) -> tuple[dict, dict[str, float]]:
     """Grow on many planted rows; return a line, and the times of the stages."""
-    data = curves.planted(n_rows, 0)
+    data = large.planted(n_rows, 0)
     model = model_on(device)
     model.set_params(maps="grown")
     fit = partial(model.fit, data.X_train, data.y_train)

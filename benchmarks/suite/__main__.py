@@ -5,6 +5,7 @@ python -m benchmarks.suite --sets pima glass       some sets only; printed, not 
 python -m benchmarks.suite --report-only           the report of what is measured so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
 python -m benchmarks.suite --rows 1000 --folds 2   fewer rows and folds, where time is short
+python -m benchmarks.suite --all-rows              sets of more than 10,000 rows, nothing tuned
 python -m benchmarks.suite --task regression       numbers as targets, or their --task quantiles
 
 Every result is kept as soon as it is there: a run that was stopped goes on where it was.
@@ -39,7 +40,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="data sets; default: all")
-    parser.add_argument("--all-rows", action="store_true", help="no limit on the number of rows")
+    parser.add_argument("--all-rows", action="store_true", help="large sets, nothing tuned")
     parser.add_argument("--rows", type=int, help="the most training rows")
     parser.add_argument("--folds", type=int, help="folds of a set; default: 3")
     parser.add_argument("--results", type=Path, help="file of the results")
@@ -69,6 +70,18 @@ def _known_sets(task: Task, quick: bool) -> list[str]:
     return [*(task.sets.bundled if quick else ()), *stored]
 
 
+def _all_sets(task: Task, chosen: argparse.Namespace) -> list[str]:
+    if chosen.quick:
+        return list(task.sets.bundled)
+    return task.sets.large() if chosen.all_rows else task.sets.names()
+
+
+def _all_methods(task: Task, chosen: argparse.Namespace) -> Sequence[str]:
+    if chosen.quick:
+        return task.quick_methods
+    return task.large_methods if chosen.all_rows else list(task.methods)
+
+
 def _protocol(chosen: argparse.Namespace) -> Protocol:
     if chosen.quick:
         return QUICK
@@ -81,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and report."""
     chosen = parse(arguments)
     task, protocol = TASKS[chosen.task], _protocol(chosen)
-    names = chosen.sets or (list(task.sets.bundled) if chosen.quick else task.sets.names())
-    methods = chosen.methods or (task.quick_methods if chosen.quick else list(task.methods))
+    names = chosen.sets or _all_sets(task, chosen)
+    methods = chosen.methods or _all_methods(task, chosen)
     units = runner.plan(task, names, methods, protocol)
     results = FOLDER / "suite" / task.results
     store = Store(chosen.results or (None if chosen.quick else results))

@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_
 
 from benchmarks.data import find
 
+FEWEST_ROWS_OF_LARGE = 10_000
 # The sets used to choose the defaults of mbkl: every second one of the alphabet. The others
 # confirm the choice. The names are spelled out, so that a new set does not move the old ones.
 DEVELOPMENT = (
@@ -99,6 +100,14 @@ class Sets:
     def names(self) -> list[str]:
         """Return the names of all stored data sets in the order of the alphabet."""
         return sorted(path.stem for path in find(self.folder).glob("*.npz"))
+
+    def large(self) -> list[str]:
+        """Return the names of those of more than `FEWEST_ROWS_OF_LARGE` rows; reads targets."""
+        return [name for name in self.names() if self._n_rows(name) > FEWEST_ROWS_OF_LARGE]
+
+    def _n_rows(self, name: str) -> int:
+        with np.load(find(self.folder, f"{name}.npz")) as stored:
+            return len(stored["y"])
 
     def half(self, name: str) -> str:
         """Say whether a set was for choosing defaults or confirms them."""

@@ -176,6 +176,14 @@ def lightgbm_grid() -> list[dict[str, list]]:
     return [{name: [value] for name, value in one.items()} for one in [defaults, *drawn]]
 
 
+def _catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+    from catboost import CatBoostClassifier
+
+    return CatBoostClassifier(
+        thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False
+    )
+
+
 def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
     from interpret.glassbox import ExplainableBoostingClassifier
 
@@ -201,6 +209,7 @@ METHODS: dict[str, Factory] = {
     "HistGradientBoosting": _histogram_boosting,
     REFERENCE: _lightgbm_default,
     "LightGBM tuned": _lightgbm_tuned,
+    "CatBoost": _catboost,
     "EBM": _ebm,
 }
 TUNED = (
@@ -212,6 +221,8 @@ TUNED = (
     "Nystroem + LinearSVC",
     "LightGBM tuned",
 )
+# What learns from a million rows in minutes, nothing tuned.
+LARGE_METHODS = ("MBKLClassifier", "RandomForest", "HistGradientBoosting", REFERENCE, "CatBoost")
 QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
 NOTES = (
     "MBKL paper is MBKLClassifierCV(maps='stumps', theta='learned'), the others of mbkl have "

@@ -19,6 +19,7 @@ from benchmarks.suite.methods import (
     EBM_BAGS,
     EBM_FEATURES_WITH_PAIRS,
     LIGHTGBM_CONFIGURATIONS,
+    REFERENCE,
     SEARCH_ROWS,
     Factory,
     lightgbm_grid,
@@ -188,15 +189,16 @@ METHODS: dict[str, Factory] = {
     "kernel ridge tuned": _kernel_ridge,
     "RandomForest": _random_forest,
     "HistGradientBoosting": _histogram_boosting,
-    "LightGBM default": _lightgbm_default,
+    REFERENCE: _lightgbm_default,
     "LightGBM tuned": _lightgbm_tuned,
     "CatBoost": _catboost,
     "EBM": _ebm,
 }
+LARGE_METHODS = ("MBKLRegressor", "RandomForest", "HistGradientBoosting", REFERENCE, "CatBoost")
 QUANTILE_METHODS: dict[str, Factory] = {
     "MBKLRegressor": _mbkl_quantiles,
     "HistGradientBoosting": _histogram_quantiles,
-    "LightGBM default": _lightgbm_quantiles,
+    REFERENCE: _lightgbm_quantiles,
 }
 NOTES = (
     "Those of mbkl have their defaults. Every regressor gets the same rows, float32 as stored, and "

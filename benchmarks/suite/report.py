@@ -234,10 +234,10 @@ def _protocol_notes(task: Task, protocol: Protocol) -> list[str]:
             f"At most {protocol.train_rows:,} training and {protocol.test_rows:,} test rows, "
             f"drawn at random{of_classes}."
         )
-    return [
-        f"The official split where there is one, otherwise {kind}{protocol.n_folds}-fold "
-        f"cross-validation. {limits}"
-    ]
+    otherwise = f"{kind}{protocol.n_folds}-fold cross-validation"
+    if protocol.n_folds == 1:
+        otherwise = "a quarter of the rows for testing"
+    return [f"The official split where there is one, otherwise {otherwise}. {limits}"]
 
 
 def _difference_plot(task: Task, collection: Collection, names: Sequence[str]) -> Figure | None:

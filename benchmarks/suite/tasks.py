@@ -15,6 +15,7 @@ from sklearn.metrics import (
     d2_pinball_score,
     log_loss,
     r2_score,
+    roc_auc_score,
 )
 
 from benchmarks.common import percent
@@ -23,7 +24,7 @@ from benchmarks.suite import methods, regressors
 from benchmarks.suite.datasets import CLASSES, NUMBERS, Sets
 from benchmarks.suite.methods import Factory
 
-COVERAGE, LOG_LOSS = 0.9, "log loss"
+COVERAGE, LOG_LOSS, AUC = 0.9, "log loss", "area under ROC"
 # From the model, the rows and what it predicted for those of the test.
 Measurement = Callable[[BaseEstimator, Dataset, NDArray], float]
 
@@ -39,7 +40,8 @@ class Task:
     methods : mapping from name to factory
     measures : mapping from name to measurement
         The first one ranks the methods; more is better.
-    quick_methods : tuple of str
+    quick_methods, large_methods : tuple of str
+        Those of runs on few rows and on all rows.
     tuned : tuple of str
         Methods that search parameters.
     notes : tuple of str
@@ -52,6 +54,7 @@ class Task:
     methods: Mapping[str, Factory]
     measures: Mapping[str, Measurement]
     quick_methods: tuple[str, ...]
+    large_methods: tuple[str, ...]
     tuned: tuple[str, ...]
     notes: tuple[str, ...]
     in_per_cent: bool = False
@@ -83,7 +86,7 @@ class Task:
         """Write a measure."""
         if np.isnan(value):
             return "-"
-        in_per_cent = self.in_per_cent and measure != LOG_LOSS
+        in_per_cent = self.in_per_cent and measure not in (LOG_LOSS, AUC)
         return percent(value) if in_per_cent else f"{value:.4f}"
 
     def measured(self, model: BaseEstimator, fold: Dataset, guess: NDArray) -> dict[str, float]:
@@ -108,14 +111,36 @@ def _of_prediction(score: Callable[[NDArray, NDArray], float]) -> Measurement:
     return lambda model, fold, guess: score(fold.y_test, guess)
 
 
-def _log_loss(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
-    """Return the log loss of a method that has probabilities, NaN of others."""
-    if not hasattr(model, "predict_proba"):
-        return np.nan
-    classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
-    chances = np.zeros((len(fold.y_test), classes.size))
-    chances[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
-    return log_loss(fold.y_test, chances, labels=classes)
+def _of_chances(score: Callable[[NDArray, NDArray, NDArray], float]) -> Measurement:
+    """Return what measures probabilities; NaN where a method has none."""
+
+    def measure(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
+        if not hasattr(model, "predict_proba"):
+            return np.nan
+        classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
+        chances = np.zeros((len(fold.y_test), classes.size))
+        chances[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
+        return score(fold.y_test, chances, classes)
+
+    return measure
+
+
+def _log_loss(y: NDArray, chances: NDArray, classes: NDArray) -> float:
+    return log_loss(y, chances, labels=classes)
+
+
+def _auc(y: NDArray, chances: NDArray, classes: NDArray) -> float:
+    """Return the area under the curve; of several classes the mean of one against the rest."""
+    return float(
+        np.mean(
+            [
+                roc_auc_score(y == label, chances[:, position])
+                for position, label in enumerate(classes)
+                if classes.size > 2 or position == 1
+                if 0 < (y == label).sum() < len(y)
+            ]
+        )
+    )
 
 
 def _coverage(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
@@ -144,9 +169,11 @@ CLASSIFICATION = Task(
     {
         "accuracy": _of_prediction(accuracy_score),
         "balanced accuracy": _of_prediction(balanced_accuracy_score),
-        LOG_LOSS: _log_loss,
+        LOG_LOSS: _of_chances(_log_loss),
+        AUC: _of_chances(_auc),
     },
     methods.QUICK_METHODS,
+    methods.LARGE_METHODS,
     methods.TUNED,
     methods.NOTES,
     in_per_cent=True,
@@ -161,6 +188,7 @@ REGRESSION = Task(
         f"coverage at {COVERAGE}": _coverage,
     },
     ("MBKLRegressor", "ridge", "HistGradientBoosting"),
+    regressors.LARGE_METHODS,
     regressors.TUNED,
     regressors.NOTES,
 )
@@ -173,6 +201,7 @@ QUANTILES = Task(
         "inside": _of_prediction(_inside),
     },
     ("MBKLRegressor", "HistGradientBoosting"),
+    tuple(regressors.QUANTILE_METHODS),
     (),
     regressors.QUANTILE_NOTES,
 )

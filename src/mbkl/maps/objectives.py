@@ -84,7 +84,7 @@ class LogLoss(_OfClasses):
 
     @property
     def usual_rate(self) -> float:
-        # Of two classes half of the ferns are as good (`python -m benchmarks.large sets`).
+        # Of two classes half of the ferns are as good (`python -m benchmarks.suite --all-rows`).
         return 0.2 if self.n_classes == 2 else SMALL_RATE
 
     def start(self, y, weights):

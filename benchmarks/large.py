@@ -1,35 +1,83 @@
 """Learning curves: planted rows from 2,000 to 2,000,000, beside LightGBM.
 
 A label is the sign of x0 x1 + sin(3 x2) + x3 / 2 + noise, of twenty features. Both sides learn
-from the same rows in one process; several draws of each size show how far results spread.
+from the same rows in one process; several draws of each size show how far results spread. Then
+10,000,000 rows, in a process of their own that shows how much memory a fit takes beyond X.
 
-    python -m benchmarks.large.growth
+    python -m benchmarks.large
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from sklearn.metrics import log_loss
 
-from benchmarks.common import markdown_table, parse, percent, record, say, start
+from benchmarks.common import (
+    MEGABYTE,
+    Memory,
+    markdown_table,
+    n_cores,
+    parse,
+    peak_memory,
+    percent,
+    record,
+    say,
+    start,
+)
 from benchmarks.data import Dataset
-from benchmarks.large.contest import OURS, REFERENCE, Outcome, compete
+from mbkl import MBKLClassifier
 
-COMMAND = "python -m benchmarks.large.growth"
+COMMAND = "python -m benchmarks.large"
+OURS, REFERENCE = "MBKLClassifier", "LightGBM"
 SIZES, QUICK_SIZES = (2_000, 20_000, 200_000, 2_000_000), (500, 2_000)
 N_FEATURES, NOISE, TEST_ROWS = 20, 0.8, 100_000
 # Draws of each size; of the largest fewer, for their time.
 DRAWS, DRAWS_OF_THE_LARGEST = 5, 3
+MEMORY_ROWS, QUICK_MEMORY_ROWS = 10_000_000, 5_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one fit came to."""
+
+    accuracy: float
+    log_loss: float
+    seconds: float
+    seconds_of_prediction: float
 
 
 def planted(n_rows: int, seed: int) -> Dataset:
     """Draw rows to learn from, and others to test on."""
     generator = np.random.default_rng(seed)
-    X = generator.normal(size=(n_rows + TEST_ROWS, N_FEATURES)).astype(np.float32)
+    X = generator.standard_normal((n_rows + TEST_ROWS, N_FEATURES), dtype=np.float32)
     score = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] / 2
     y = (score + NOISE * generator.normal(size=len(X)) > 0).astype(int)
     return Dataset("planted", X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
+
+
+def compete(name: str, data: Dataset) -> Outcome:
+    """Fit and test a contestant with its defaults."""
+    model = _contestant(name)
+    began = time.perf_counter()
+    model.fit(data.X_train, data.y_train)
+    fitted = time.perf_counter()
+    chances = model.predict_proba(data.X_test)
+    ended = time.perf_counter()
+    right = model.classes_[chances.argmax(axis=1)] == data.y_test
+    loss = log_loss(data.y_test, chances, labels=model.classes_)
+    return Outcome(float(right.mean()), loss, fitted - began, ended - fitted)
+
+
+def _contestant(name: str):
+    if name == OURS:
+        return MBKLClassifier(random_state=0)
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=n_cores(), random_state=0, verbose=-1)
 
 
 def measure(sizes: Sequence[int], draws: int) -> list[dict]:
@@ -42,7 +90,6 @@ def measure(sizes: Sequence[int], draws: int) -> list[dict]:
             data = planted(n_rows, seed)
             for name in (REFERENCE, OURS):
                 outcome = compete(name, data)
-                assert outcome is not None
                 found[name].append(outcome)
                 say(f"{n_rows:,} rows, {name}: {percent(outcome.accuracy)} {outcome.seconds:.1f} s")
         ours, theirs = found[OURS], found[REFERENCE]
@@ -72,6 +119,22 @@ def measure(sizes: Sequence[int], draws: int) -> list[dict]:
     return lines
 
 
+def _fit_and_test(data: Dataset) -> Outcome:
+    return compete(OURS, data)
+
+
+def memory_line(memory: Memory, n_rows: int) -> dict:
+    """Return what to print of the fit of very many rows."""
+    return {
+        "rows": n_rows,
+        "accuracy": percent(memory.result.accuracy),
+        "log loss": f"{memory.result.log_loss:.4f}",
+        "fit, s": memory.result.seconds,
+        "X, MB": 4 * n_rows * N_FEATURES / MEGABYTE,
+        "memory beyond X and test rows, MB": memory.rise / MEGABYTE,
+    }
+
+
 def picture(lines: list[dict]):
     """Draw accuracy against the number of rows."""
     import matplotlib.pyplot as plt
@@ -89,8 +152,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, draw and record."""
     chosen = parse(__doc__ or "", arguments)
     lines = measure(QUICK_SIZES if chosen.quick else SIZES, 1 if chosen.quick else DRAWS)
+    n_rows = QUICK_MEMORY_ROWS if chosen.quick else MEMORY_ROWS
+    memory = [memory_line(peak_memory(planted, _fit_and_test, n_rows, 0), n_rows)]
     if chosen.quick:
-        print(markdown_table(lines))
+        print(markdown_table(lines), markdown_table(memory), sep="\n\n")
         return
     note = (
         f"{N_FEATURES} features, of which four matter; {TEST_ROWS:,} test rows; "
@@ -99,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     title = "Learning curves: planted rows"
     record("large_growth", COMMAND, markdown_table(lines), [note], picture(lines), title=title)
+    note = "Rise of the resident memory of a fresh process during fit and test."
+    title = "Memory of a fit to 10,000,000 planted rows"
+    record("large_memory", COMMAND, markdown_table(memory), [note], title=title)
 
 
 if __name__ == "__main__":
