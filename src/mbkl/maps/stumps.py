@@ -284,10 +284,9 @@ def values_of(columns, feature: int, weights) -> tuple[NDArray, NDArray]:
         stored = weights[columns.indices[entries]]
         values = np.append(columns.data[entries], 0.0)
         mass = np.append(stored, max(weights.sum() - stored.sum(), 0.0))
-        present = ~np.isnan(values) & (mass > 0)
     else:
         values, mass = columns[:, feature], weights
-        present = ~np.isnan(values)
+    present = ~np.isnan(values) & (mass > 0)
     return as_float32(values[present]), mass[present]
 
 
