@@ -315,6 +315,29 @@ def test_residuals_are_packed_and_added_up_the_same(make_compiled, n_rows, n_col
             assert_same_bits(loops.histogram_packed(cells, residuals, n_cells), expected)
 
 
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_rows_are_weighed_the_same(make_compiled, n_columns):
+    generator = np.random.default_rng(n_columns)
+    packed = packed_for(generator, 500, n_columns + 1)
+    rows, columns = generator.permutation(500)[:300], np.arange(1, n_columns + 1)
+    shares = generator.random(300) + 1e-3
+    sizes = TWINS.sizes_of_residuals(packed, rows, columns)
+    weighed = TWINS.weigh_residuals(packed, rows, columns, shares, 4)
+    for n_threads in FEW_THREADS:
+        loops = make_compiled(n_threads)
+        assert_same_bits(loops.sizes_of_residuals(packed, rows, columns), sizes)
+        assert_same_bits(loops.weigh_residuals(packed, rows, columns, shares, 4), weighed)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 6])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_newton_steps_are_the_same(make_compiled, depth, n_columns):
+    sums = np.random.default_rng(depth).normal(size=(2 << depth, n_columns, 2)) ** 2
+    expected = TWINS.newton_steps(sums, 0.7)
+    for left, right in zip(make_compiled(1).newton_steps(sums, 0.7), expected, strict=True):
+        assert_same_bits(left, right)
+
+
 @GROWTH
 @pytest.mark.parametrize("ridge", [0.5, 1e4])
 def test_levels_are_chosen_and_divided_the_same(make_compiled, n_rows, n_columns, n_cells, ridge):
@@ -325,11 +348,14 @@ def test_levels_are_chosen_and_divided_the_same(make_compiled, n_rows, n_columns
     codes = generator.integers(0, n_codes[:, None], (5, n_rows)).astype(np.uint8)
     order, starts = cells_for(generator, n_rows, n_cells)
     residuals = wide_for(generator, n_rows, n_columns)
-    arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge)
-    gains = TWINS.level_gains(*arguments)
+    asked = np.array([0, 1, 4])
+    cells = (asked, order, residuals, starts)
+    arguments = (codes, *cells, n_codes, shifts[asked], moves[asked], ridge)
+    best = TWINS.best_cuts(*arguments)
     for n_threads in FEW_THREADS:
         loops = make_compiled(n_threads)
-        assert_same_bits(loops.level_gains(*arguments), gains)
+        for left, right in zip(loops.best_cuts(*arguments), best, strict=True):
+            assert_same_bits(left, right)
         for cut in (0, 7, 254):
             expected = TWINS.divide_cells(codes[1], cut, order, residuals, starts)
             found = loops.divide_cells(codes[1], cut, order, residuals, starts)

@@ -177,8 +177,11 @@ def test_gains_are_those_of_the_definition(every_loops, n_columns, n_rows, n_cel
     residuals, none = (g << 32) + h, np.zeros(3, np.int64)
     expected = plain_gains(codes, order, residuals, starts, n_codes, ridge)
     for loops in every_loops:
-        found = loops.level_gains(codes, order, residuals, starts, n_codes, none, none, ridge)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        cells = (np.arange(3), order, residuals, starts)
+        found, cuts = loops.best_cuts(codes, *cells, n_codes, none, none, ridge)
+        np.testing.assert_allclose(found, expected.max(axis=1), rtol=1e-12)
+        # Of cuts that are as good but for rounding, any.
+        np.testing.assert_allclose(expected[np.arange(3), cuts], found, rtol=1e-12)
 
 
 def test_shifted_codes_are_coarser_codes(loops):
@@ -189,12 +192,21 @@ def test_shifted_codes_are_coarser_codes(loops):
     shifts, moves = np.array([3, 4]), np.array([5, 0])
     coarse = ((codes + moves[:, None]) >> shifts[:, None]).astype(np.uint8)
     n_coarse, none = ((199 + moves) >> shifts) + 1, np.zeros(2, np.int64)
-    found = loops.level_gains(
-        codes, order, residuals, starts, np.array([200, 200]), shifts, moves, 1.0
-    )
-    same = loops.level_gains(coarse, order, residuals, starts, n_coarse, none, none, 1.0)
+    cells, n_codes = (np.arange(2), order, residuals, starts), np.array([200, 200])
+    found = loops.best_cuts(codes, *cells, n_codes, shifts, moves, 1.0)
+    same = loops.best_cuts(coarse, *cells, n_coarse, none, none, 1.0)
     np.testing.assert_array_equal(found, same)
-    assert (found[:, 30:] == -1).all()
+
+
+def test_features_that_are_not_asked_do_not_count(loops):
+    generator = np.random.default_rng(0)
+    codes, n_codes = generator.integers(0, 9, (4, 60)).astype(np.uint8), np.full(4, 9)
+    residuals, order = generator.integers(0, 2**40, (60, 2)), np.arange(60)
+    cells, none = (order, residuals, np.array([0, 20, 60])), np.zeros(4, np.int64)
+    gains, cuts = loops.best_cuts(codes, np.arange(4), *cells, n_codes, none, none, 1.0)
+    asked = np.array([3, 1])
+    found = loops.best_cuts(codes, asked, *cells, n_codes, none[:2], none[:2], 1.0)
+    np.testing.assert_array_equal(found, (gains[asked], cuts[asked]))
 
 
 @given(

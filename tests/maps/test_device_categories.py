@@ -9,7 +9,7 @@ from mbkl.maps import Ferns, GrownFerns
 from mbkl.maps.device_growth import along
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
-from mbkl.maps.growth import _level
+from mbkl.maps.growth import _levels
 from mbkl.maps.level_order import _along
 from mbkl.maps.objectives import LogLoss
 
@@ -59,10 +59,8 @@ def test_stumps_on_categories_are_those_of_the_cpu(n_classes, is_category):
         own = growing.sample(0, 1, np.arange(5), columns, None)
         n_codes = np.diff(growing.offsets)
         generator = np.random.default_rng(1)
-        levels = [
-            _level(asked, n_codes, own.n_rows >> depth, generator)
-            for depth, asked in enumerate([np.array([0, 1, 3]), np.array([1, 2, 4])] * 3)
-        ]
+        asked = np.array([[0, 1, 3], [1, 2, 4]] * 3)
+        levels = _levels(asked, n_codes, own.n_rows, generator)
         chosen = own.choose(n_codes, levels, 3.0, is_category, generator)
         sums = growing.fill(chosen.features, chosen.cuts, chosen.members)
         found.append((chosen, np.asarray(sums), np.asarray(growing._cells)))

@@ -9,7 +9,7 @@ from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
-from mbkl.maps.growth import _level
+from mbkl.maps.growth import _levels
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
 
@@ -112,7 +112,7 @@ def test_samples_and_what_is_chosen_on_them(n_shares, chance):
         np.testing.assert_array_equal(other.residuals.numpy(), own.residuals)
         generator = np.random.default_rng(0)
         for asked in (np.arange(3), np.array([0, 2])):
-            some = [_level(asked, n_codes, own.n_rows >> level, generator) for level in range(5)]
+            some = _levels(np.tile(asked, (5, 1)), n_codes, own.n_rows, generator)
             rest = (some, 0.7, np.zeros(3, dtype=bool), generator)
             found, expected = (each.choose(n_codes, *rest) for each in (other, own))
             np.testing.assert_array_equal(found.features, expected.features)
@@ -200,7 +200,8 @@ def test_samples_of_about_the_same_size_share_kernels():
         for n_rows in (16_200, 16_384, 16_500):
             codes = place(generator.integers(256, size=(2, n_rows), dtype=np.uint8))
             own = DeviceSample(codes, place(generator.integers(2**20, size=(n_rows, 1))), device)
-            levels = [_level(np.arange(2), n_codes, n_rows >> d, generator) for d in range(depth)]
+            asked = np.tile(np.arange(2), (depth, 1))
+            levels = _levels(asked, n_codes, n_rows, generator)
             own.choose(n_codes, levels, 1.0, np.zeros(2, dtype=bool), generator)
     assert len(device.choosers) == 2
 
@@ -211,6 +212,6 @@ def test_the_oldest_kernels_go(monkeypatch):
     for n_rows in (100, 1_000, 100, 9_000):
         codes, residuals = torch.zeros((1, n_rows), dtype=torch.uint8), torch.zeros((n_rows, 1))
         own = DeviceSample(codes, residuals.long(), device)
-        level = _level(np.arange(1), n_codes, n_rows, np.random.default_rng(0))
-        own.choose(n_codes, [level], 1.0, np.zeros(1, dtype=bool), None)
+        levels = _levels(np.zeros((1, 1), int), n_codes, n_rows, np.random.default_rng(0))
+        own.choose(n_codes, levels, 1.0, np.zeros(1, dtype=bool), None)
     assert [key[0] > 200 for key in device.choosers] == [False, True]

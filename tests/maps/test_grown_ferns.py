@@ -14,7 +14,7 @@ from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.fine_stumps import fine_stumps
-from mbkl.maps.growing_rows import SAMPLE_UNIT, newton_steps
+from mbkl.maps.growing_rows import SAMPLE_UNIT
 from mbkl.maps.growth import (
     _RESIDUAL_BITS,
     GrownMaps,
@@ -70,7 +70,7 @@ def test_a_step_is_shrunk_towards_that_of_the_cell_above():
     sums = np.random.default_rng(0).normal(size=(8, 2, 2))
     sums[..., 1] = np.abs(sums[..., 1])
     sums[3] = 0.0  # a cell without rows has the step of the one above
-    found, _ = newton_steps(sums, sums, 0.7)
+    found, _ = twins.TWINS.newton_steps(np.concatenate([sums, sums]), 0.7)
     for cell in range(8):
         step = np.zeros(2)
         for level in range(4):
@@ -90,7 +90,7 @@ def test_the_rate_is_the_share_of_a_step():
 def test_gains_on_held_out_rows_are_what_the_quadratic_model_gains():
     generator = np.random.default_rng(0)
     sums, other = np.abs(generator.normal(size=(2, 4, 1, 2)))
-    _, gains = newton_steps(sums, other, 1.0)
+    _, gains = twins.TWINS.newton_steps(np.concatenate([sums, other]), 1.0)
     assert gains.shape == (3,)
     # The first level is one step for all rows.
     step = -sums[..., 0].sum() / (sums[..., 1].sum() + 1.0)
@@ -297,13 +297,13 @@ def test_ferns_are_deep_only_where_there_are_rows_for_it():
 def test_stumps_are_chosen_on_as_many_rows_as_asked(monkeypatch):
     X, y = sample(3000)
     seen = []
-    original = twins.Twins.level_gains
+    original = twins.Twins.best_cuts
 
     def noted(self, codes, *others):
         seen.append(codes.shape[1])
         return original(self, codes, *others)
 
-    monkeypatch.setattr(twins.Twins, "level_gains", noted)
+    monkeypatch.setattr(twins.Twins, "best_cuts", noted)
     grow(X, y, n_maps=10, sample_rows=200)
     assert 150 < np.mean(seen) < 250
     seen.clear()

@@ -55,7 +55,8 @@ class RemoteGrowingRows:
         return np.sum(self._all("fill_levels", group), axis=0)
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
-        return table_of(self.fill(features, cuts, members), units, ridge, rate)
+        sums = self.fill(features, cuts, members)
+        return table_of(sums, units, ridge, rate, self._loops)
 
     def held_out_loss(self) -> float:
         return float(sum(self._all("held_out_loss")))

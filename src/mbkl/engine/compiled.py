@@ -179,14 +179,30 @@ class Compiled(Twins):
     def add_table(self, cells, table, scores) -> None:
         growth_loops.add_table(cells, table, scores)
 
-    def level_gains(
-        self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
-    ) -> NDArray[np.float64]:
-        gains = np.empty((len(codes), 256))
-        loop = growth_loops.level_gains if residuals.shape[1] > 1 else growth_loops.level_gains_one
-        arguments = (codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains)
-        self.share(len(codes), codes.size * residuals.shape[1], loop, *arguments)
-        return gains
+    def sizes_of_residuals(self, packed, rows, columns) -> NDArray[np.int64]:
+        sizes = np.empty(len(rows), dtype=np.int64)
+        growth_loops.sizes_of_residuals(packed, rows, columns, sizes)
+        return sizes
+
+    def weigh_residuals(self, packed, rows, columns, shares, unit: float) -> NDArray[np.int64]:
+        residuals = np.empty((len(rows), len(columns)), dtype=np.int64)
+        growth_loops.weigh_residuals(packed, rows, columns, shares, unit, residuals)
+        return residuals
+
+    def newton_steps(self, sums: NDArray, ridge: float) -> tuple[NDArray, NDArray]:
+        steps, gains = np.zeros(sums.shape[:2]), np.empty((len(sums) // 2).bit_length())
+        growth_loops.newton_steps(sums, ridge, steps, gains)
+        return steps[len(sums) // 2 :], gains
+
+    def best_cuts(
+        self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        found = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
+        loop = growth_loops.best_cuts if residuals.shape[1] > 1 else growth_loops.best_cuts_one
+        arguments = (codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge)
+        n_read = len(asked) * residuals.size
+        self.share(len(asked), n_read, loop, *arguments, *found)
+        return found
 
     def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
         divided = (

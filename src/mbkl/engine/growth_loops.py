@@ -86,6 +86,55 @@ def histogram_packed_one(cells, packed, sums, start, stop):
 
 
 @jit
+def sizes_of_residuals(packed, rows, columns, sizes):
+    """OUT sizes: of the residuals of some rows in some columns; at least one."""
+    for place in range(rows.shape[0]):
+        square = np.int64(0)
+        for column in columns:
+            value = np.int64(packed[rows[place], column])
+            gradient, curvature = value >> 16, value & 0xFFFF
+            square += gradient * gradient + curvature * curvature
+        sizes[place] = np.int64(np.sqrt(np.float64(square))) + 1
+
+
+@jit
+def weigh_residuals(packed, rows, columns, shares, unit, residuals):
+    """OUT residuals: those of some rows divided by their shares and a unit, in 64 bits."""
+    for place in range(rows.shape[0]):
+        for column in range(columns.shape[0]):
+            value = np.int64(packed[rows[place], columns[column]])
+            gradient = np.float64(value >> 16) / shares[place]
+            curvature = np.float64(value & 0xFFFF) / shares[place]
+            above = np.int64(np.rint(gradient / unit)) << 32
+            residuals[place, column] = above + np.int64(np.rint(curvature / unit))
+
+
+@jit
+def newton_steps(sums, ridge, steps, gains):
+    """OUT steps (2 * n_cells, n_columns), gains (n_levels,): see `Twins.newton_steps`.
+
+    Cells are those of all levels: the two that cell i was divided into are 2 i and 2 i + 1, all
+    rows together are cell 1, and those of the deepest level come last.
+    """
+    n_cells, n_columns = sums.shape[0] // 2, sums.shape[1]
+    tree = np.zeros((2 * n_cells, n_columns, 4))
+    tree[n_cells:, :, :2] = sums[:n_cells]
+    tree[n_cells:, :, 2:] = sums[n_cells:]
+    for cell in range(n_cells - 1, 0, -1):
+        tree[cell] = tree[2 * cell] + tree[2 * cell + 1]
+    for level in range(gains.shape[0]):
+        gained = 0.0
+        for cell in range(1 << level, 2 << level):
+            for column in range(n_columns):
+                gradient, curvature, other_gradient, other_curvature = tree[cell, column]
+                step = steps[cell >> 1, column]
+                change = -(gradient + curvature * step) / (curvature + ridge)
+                gained += change * (other_gradient + other_curvature * step)
+                steps[cell, column] = step + change
+        gains[level] = -gained
+
+
+@jit
 def add_table(cells, table, scores):
     """OUT scores += the table entry of each row's cell."""
     n_columns = table.shape[1]
@@ -97,8 +146,10 @@ def add_table(cells, table, scores):
 
 
 @jit
-def level_gains(codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains, start, stop):
-    """OUT gains[start:stop]: what a cut above each code of a feature would collect in all cells.
+def best_cuts(
+    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts, start, stop
+):
+    """OUT gains[start:stop], cuts[start:stop]: what the best cut of a feature would collect.
 
     Rows come cell by cell, so that the histogram of a cell stays in the first-level cache and
     none is kept. Codes are moved and shifted to fewer where cells have few rows.
@@ -107,10 +158,10 @@ def level_gains(codes, order, residuals, starts, n_codes, shifts, moves, ridge, 
     sums = np.zeros((256, n_columns), dtype=np.int64)
     total = np.zeros(n_columns, dtype=np.int64)
     collected = np.zeros((256, n_columns))
-    for feature in range(start, stop):
-        column_codes = codes[feature]
-        shift, move = shifts[feature], moves[feature]
-        length = ((n_codes[feature] - 1 + move) >> shift) + 1
+    for place in range(start, stop):
+        column_codes = codes[asked[place]]
+        shift, move = shifts[place], moves[place]
+        length = ((n_codes[asked[place]] - 1 + move) >> shift) + 1
         collected[:length] = 0.0
         for cell in range(starts.shape[0] - 1):
             first, last = starts[cell], starts[cell + 1]
@@ -135,30 +186,30 @@ def level_gains(codes, order, residuals, starts, n_codes, shifts, moves, ridge, 
                     right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
                     collected[code, column] += left_g * left_g / (left_h + ridge)
                     collected[code, column] += right_g * right_g / (right_h + ridge)
-        gains[feature] = -1.0
+        gains[place] = -1.0
         for code in range(length):
             gain = 0.0
             for column in range(n_columns):
                 gain += collected[code, column]
-            gains[feature, code] = gain
+            if gain > gains[place]:
+                gains[place], cuts[place] = gain, code
 
 
 @jit
-def level_gains_one(
-    codes, order, residuals, starts, n_codes, shifts, moves, ridge, gains, start, stop
+def best_cuts_one(
+    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts, start, stop
 ):
-    """OUT gains[start:stop] as `level_gains`, of one column."""
+    """OUT gains[start:stop], cuts[start:stop] as `best_cuts`, of one column."""
     residual = residuals[:, 0]
     # Neighbouring rows often share a code where there are few, and an addition would wait for
     # the store before it: four copies.
     copies = np.zeros((4, 256), dtype=np.int64)
     sums, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
-    for feature in range(start, stop):
-        column_codes = codes[feature]
-        shift, move = shifts[feature], moves[feature]
-        length = ((n_codes[feature] - 1 + move) >> shift) + 1
-        gain = gains[feature]
-        gain[:] = -1.0
+    gain = np.zeros(256)
+    for place in range(start, stop):
+        column_codes = codes[asked[place]]
+        shift, move = shifts[place], moves[place]
+        length = ((n_codes[asked[place]] - 1 + move) >> shift) + 1
         gain[:length] = 0.0
         for cell in range(starts.shape[0] - 1):
             first, last = starts[cell], starts[cell + 1]
@@ -184,6 +235,10 @@ def level_gains_one(
                 right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
                 gain[code] += left_g * left_g / (left_h + ridge)
                 gain[code] += right_g * right_g / (right_h + ridge)
+        gains[place] = -1.0
+        for code in range(length):
+            if gain[code] > gains[place]:
+                gains[place], cuts[place] = gain[code], code
 
 
 @jit

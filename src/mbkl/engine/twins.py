@@ -206,43 +206,79 @@ class Twins:
         """Add the table entry of each row's cell to its scores."""
         scores += table[cells]
 
-    def level_gains(
-        self, codes, order, residuals, starts, n_codes, shifts, moves, ridge: float
-    ) -> NDArray[np.float64]:
-        """Return what a cut above each code of each feature would collect in all cells.
+    def sizes_of_residuals(self, packed, rows, columns) -> NDArray[np.int64]:
+        """Return the sizes of the residuals of some rows in some columns; at least one."""
+        gradient, curvature = _unpacked(packed, rows, columns)
+        return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
 
-        That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides,
-        of shape (n_features, 256); -1 where there is no such code.
+    def weigh_residuals(self, packed, rows, columns, shares, unit: float) -> NDArray[np.int64]:
+        """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
+        gradient, curvature = (
+            np.rint(each / shares[:, None] / unit).astype(np.int64)
+            for each in _unpacked(packed, rows, columns)
+        )
+        return (gradient << 32) + curvature
+
+    def newton_steps(self, sums: NDArray, ridge: float) -> tuple[NDArray, NDArray]:
+        """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+
+        A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
+        is what makes deep ferns safe. The sums are gradients and curvatures, of shape
+        (2 * n_cells, n_columns, 2): in the cells of the deepest level first of rows that take part,
+        then of those that do not. What each level gains on the latter is returned too.
+        """
+        step = np.zeros((1, sums.shape[1]))
+        gains = []
+        levels = (_sums_by_level(half) for half in np.split(sums, 2))
+        for own, other in zip(*levels, strict=True):
+            step = np.repeat(step, len(own) // len(step), axis=0)
+            change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
+            gained = change * (other[..., 0] + other[..., 1] * step)
+            gains.append(-np.cumsum(gained)[-1])
+            step = step + change
+        return step, np.array(gains)
+
+    def best_cuts(
+        self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return what the best cut of each feature asked would collect in all cells, and which.
+
+        That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides; a
+        cut is the last code on its left side.
 
         Parameters
         ----------
         codes : ndarray of shape (n_features, n_rows)
+        asked : ndarray of shape (n_asked,)
         order : ndarray of shape (n_rows,)
             The rows, cell by cell.
         residuals : ndarray of shape (n_rows, n_columns)
             In that order; gradients above, curvatures below, in 64 bits.
         starts : ndarray of shape (n_cells + 1,)
             Where in that order each cell begins.
-        n_codes, shifts, moves : ndarray of shape (n_features,)
-            Codes in use; a code counts as (code + move) >> shift.
+        n_codes : ndarray of shape (n_features,)
+            Codes in use.
+        shifts, moves : ndarray of shape (n_asked,)
+            A code counts as (code + move) >> shift, and so does a cut.
         """
-        gains = np.full((len(codes), 256), -1.0)
-        for feature, own in enumerate(codes):
-            shift, move = shifts[feature], moves[feature]
+        gains, cuts = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
+        for place, (feature, shift, move) in enumerate(zip(asked, shifts, moves, strict=True)):
             length = ((int(n_codes[feature]) - 1 + move) >> shift) + 1
             collected = np.zeros((length, residuals.shape[1]))
             for first, last in pairwise(starts):
                 if last - first < 2:
                     continue
                 sums = np.zeros((length, residuals.shape[1]), dtype=np.int64)
-                places = (own[order[first:last]].astype(np.int64) + move) >> shift
-                np.add.at(sums, places, residuals[first:last])
+                bins = (codes[feature, order[first:last]].astype(np.int64) + move) >> shift
+                np.add.at(sums, bins, residuals[first:last])
                 left = np.cumsum(sums, axis=0)
                 for side in (left, left[-1] - left):
                     gradient, curvature = side >> 32, side & 0xFFFFFFFF
                     collected += gradient.astype(float) ** 2 / (curvature + ridge)
-            gains[feature, :length] = np.cumsum(collected, axis=1)[:, -1]
-        return gains
+            gain = np.cumsum(collected, axis=1)[:, -1]
+            cuts[place] = gain.argmax()
+            gains[place] = gain[cuts[place]]
+        return gains, cuts
 
     def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
         """Return order, residuals and starts after every cell is divided by a cut."""
@@ -257,6 +293,20 @@ class Twins:
 
 
 TWINS = Twins()
+
+
+def _unpacked(packed, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return gradients and curvatures of some rows in some columns."""
+    residuals = packed[rows][:, columns].astype(np.int64)
+    return residuals >> 16, residuals & 0xFFFF
+
+
+def _sums_by_level(sums: NDArray) -> list[NDArray]:
+    """Return the sums of the cells of every level, from all rows together to single cells."""
+    levels = [sums]
+    while len(levels[0]) > 1:
+        levels.insert(0, levels[0][0::2] + levels[0][1::2])
+    return levels
 
 
 def has_one_weight(weights: NDArray[np.float64]) -> bool:

@@ -64,6 +64,7 @@ def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
     >>> even_thresholds(values, np.ones(100), 5).tolist()
     [0.5, 2.5, 5.5, 7.5]
     """
+    values = values.astype(np.float32)  # as they are compared, and sorted in half the time
     if (mass == mass[:1]).all():
         # The values alone are sorted much faster than their order is found.
         distinct, counts = np.unique(values, return_counts=True)

@@ -31,7 +31,7 @@ class Level(NamedTuple):
     """Which features are asked for the stump of a level, and how coarse their codes are."""
 
     asked: NDArray[np.intp]  # (n_asked,)
-    # (n_asked,): see `Twins.level_gains`
+    # (n_asked,): see `Twins.best_cuts`
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
 
@@ -80,20 +80,22 @@ class GrowthSample:
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, generator)
                 codes = in_order.put_in_order(ranks[categories])
-            bins = (n_codes[asked], shifts, moves)
-            gains = loops.level_gains(codes[asked], order, residuals, starts, *bins, ridge)
-            collected.append(gains.max(axis=1))
-            place, cut = divmod(int(np.argmax(gains)), gains.shape[1])
+            cells = (order, residuals, starts)
+            gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
+            collected.append(gains)
+            place = int(np.argmax(gains))
             best = int(asked[place])
             # A cut above the last code divides nothing.
-            cut = int(min(((cut + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2))
-            is_usual = 2 * np.count_nonzero(codes[best] > cut) > self.n_rows
-            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
-            order, residuals, starts = loops.divide_cells(
-                codes[best], cut, order, residuals, starts
+            cut = int(
+                min(((cuts[place] + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2)
             )
-        features, cuts, members, usual = (np.array(each) for each in zip(*stumps, strict=True))
-        return Chosen(features, cuts, members, usual, np.array(collected))
+            order, residuals, starts = loops.divide_cells(codes[best], cut, *cells)
+            is_usual = 2 * (starts[2::2] - starts[1::2]).sum() > self.n_rows
+            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
+        features, chosen_cuts, members, usual = (
+            np.array(each) for each in zip(*stumps, strict=True)
+        )
+        return Chosen(features, chosen_cuts, members, usual, np.array(collected))
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ class GrowingRows:
 
         The ridge is added to the curvature of each cell, and the rate is a share of a Newton step.
         """
-        return table_of(self.fill(features, cuts, members), units, ridge, rate)
+        sums = self.fill(features, cuts, members)
+        return table_of(sums, units, ridge, rate, self._loops)
 
     def watch(self, levels: Codes) -> int:
         """Take codes of categories with more levels than a byte has; return how many these are."""
@@ -250,9 +253,8 @@ class GrowingRows:
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)
-        gradient, curvature = self._residuals(rows, columns)
-        self._magnitudes = _magnitudes(gradient, curvature)
-        return np.array([rows.size, self._magnitudes.sum()])
+        self._sizes = self._loops.sizes_of_residuals(self._packed, rows, columns)
+        return np.array([rows.size, self._sizes.sum()])
 
     def sample(
         self,
@@ -269,24 +271,19 @@ class GrowingRows:
         codes and residuals to return.
         """
         rows = self._share(number, n_shares)
-        gradient, curvature = self._residuals(rows, columns)
+        shares = np.ones(rows.size)
         if chance is not None:
-            own = self._magnitudes * chance
+            own = self._sizes * chance
             draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
             drawn = np.flatnonzero(draws < own * 2**32)
-            rows, own = rows[drawn], np.minimum(own[drawn, None], 1.0)
-            gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
-        gradient = np.rint(gradient / SAMPLE_UNIT).astype(np.int64)
-        residuals = (gradient << 32) + np.rint(curvature / SAMPLE_UNIT).astype(np.int64)
-        return GrowthSample(self._codes.take_some(features, rows), residuals, self._loops.alone)
+            rows, shares = rows[drawn], np.minimum(own[drawn], 1.0)
+        codes, loops = self._codes.take_some(features, rows), self._loops
+        residuals = loops.weigh_residuals(self._packed, rows, columns, shares, SAMPLE_UNIT)
+        return GrowthSample(codes, residuals, loops.alone)
 
     def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
         """Return the stumps of several ferns, chosen side by side."""
         return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
-
-    def _residuals(self, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        packed = self._packed[rows][:, columns].astype(np.int64)
-        return packed >> 16, packed & 0xFFFF
 
     def _share(self, number: int, n_shares: int) -> NDArray[np.intp]:
         """Return the rows of a share; each row is in one share of an epoch."""
@@ -309,11 +306,12 @@ def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int
     return GrowingRows(codes, objective, y, weights, keys, seed)
 
 
-def table_of(sums, units, ridge: float, rate: float) -> tuple[NDArray, NDArray[np.float64]]:
+def table_of(
+    sums, units, ridge: float, rate: float, loops: Twins
+) -> tuple[NDArray, NDArray[np.float64]]:
     """Return the table that sums of all rows give, see `GrowingRows.table`."""
-    taking_part, held_out = np.split(sums / units, 2)
-    step, gains = newton_steps(taking_part, held_out, ridge)
-    return (rate * step).astype(np.float32), gains
+    steps, gains = loops.newton_steps(sums / units, ridge)
+    return (rate * steps).astype(np.float32), gains
 
 
 def bins_of_a_cell(n_rows: int) -> int:
@@ -331,36 +329,3 @@ def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     """Return a number below 2^32 for each row, of its key and the salt alone."""
     with np.errstate(over="ignore"):
         return scramble(keys + np.uint64(salt) * GOLDEN) >> np.uint64(32)
-
-
-def _magnitudes(gradient, curvature) -> NDArray[np.int64]:
-    """Return the size of the residuals of each row; at least one."""
-    return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
-
-
-def newton_steps(
-    sums: NDArray[np.float64], held_out: NDArray[np.float64], ridge: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
-
-    A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
-    is what makes deep ferns safe. The sums are gradients and curvatures, (n_cells, n_columns, 2),
-    of rows that take part and of those that do not; what each level gains on the latter is
-    returned too.
-    """
-    step = np.zeros((1, sums.shape[1]))
-    gains = []
-    for own, other in zip(_by_level(sums), _by_level(held_out), strict=True):
-        step = np.repeat(step, len(own) // len(step), axis=0)
-        change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
-        gains.append(float(-(change * (other[..., 0] + other[..., 1] * step)).sum()))
-        step = step + change
-    return step, np.array(gains)
-
-
-def _by_level(sums: NDArray) -> list[NDArray]:
-    """Return the sums of the cells of every level, from all rows together to single cells."""
-    levels = [sums]
-    while len(levels[0]) > 1:
-        levels.insert(0, levels[0][0::2] + levels[0][1::2])
-    return levels

@@ -379,10 +379,7 @@ class Growth:
         ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
         n_codes = np.diff(self._rows.offsets)[features]
         asked = self._promises.draw(features, self.gains.depth, generator)
-        levels = [
-            _level(own, n_codes, sample.n_rows >> depth, generator)
-            for depth, own in enumerate(asked)
-        ]
+        levels = _levels(asked, n_codes, sample.n_rows, generator)
         is_category = self._is_category[features]
         return Draft(sample, features, n_codes, levels, ridge, is_category, generator)
 
@@ -484,15 +481,16 @@ def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | 
     return LevelSets(numbers, np.concatenate(sets), offsets, n_levels)
 
 
-def _level(asked: NDArray[np.intp], n_codes, rows_of_a_cell: int, generator) -> Level:
+def _levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> list[Level]:
     """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
 
     Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
     up some rows; a random move brings every cut up in some fern.
     """
-    most = bins_of_a_cell(rows_of_a_cell)
+    most = np.array([[bins_of_a_cell(n_rows >> depth)] for depth in range(len(asked))])
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
-    return Level(asked, shifts, generator.integers(0, 2**shifts))
+    moves = generator.integers(0, 2**shifts)
+    return [Level(*each) for each in zip(asked, shifts, moves, strict=True)]
 
 
 def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

@@ -35,7 +35,7 @@ class OrderedLevels:
     def ranks(self, order, residuals, starts, generator) -> NDArray[np.uint8]:
         """Return the place of each code of each category, (n_categories, 256).
 
-        See `Twins.level_gains` for the arguments.
+        See `Twins.best_cuts` for the arguments.
         """
         gradient, curvature = _beyond_cells(residuals, starts, self.ridge)
         both = np.empty((len(order), 2 * gradient.shape[1]), dtype=np.int64)

@@ -39,7 +39,7 @@ class WideCategory:
     def step(self, sums: Array, held_out: Array, ridge: float) -> Array:
         """Return a damped Newton step for each level; the ridge is on the table as a whole.
 
-        See `newton_steps` for the sums.
+        See `Twins.newton_steps` for the sums.
         """
         step = -_RATE * (sums[..., 0] + ridge * self.table) / (sums[..., 1] + ridge)
         gained = -(step * (held_out[..., 0] + held_out[..., 1] * step / 2)).sum()
