@@ -92,11 +92,22 @@ def test_what_is_given_is_not_mixed(parameters):
     assert fitted(sharp_rows(400), **parameters).grown_share_ == 0.0
 
 
-def test_rows_that_repeat_count_as_they_will_come():
-    X, y = sharp_rows(400)
-    rows = np.concatenate([X, X[:200]]), np.concatenate([y, y[:200]])
-    model = fitted(rows)
-    assert model.score(*rows) > 0.8
+def test_rows_that_drawn_maps_do_not_tell_apart_come_in_any_order():
+    X, y = sharp_rows(600)
+    jitter = np.random.default_rng(1).normal(0, 1e-5, X.shape).astype(np.float32)
+    X, y = np.concatenate([X, X + jitter]), np.concatenate([y, y])
+    order = np.random.default_rng(1).permutation(len(y))
+    one, other = fitted((X, y), n_maps=20), fitted((X[order], y[order]), n_maps=20)
+    assert one.grown_share_ == other.grown_share_ > 0
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
+def test_a_weight_of_two_is_two_rows():
+    X, y = sharp_rows(700)
+    twice = fitted((np.concatenate([X, X[:233]]), np.concatenate([y, y[:233]])))
+    weighted = fitted((X, y, np.where(np.arange(700) < 233, 2.0, 1.0)))
+    assert twice.grown_share_ == weighted.grown_share_ > 0
+    np.testing.assert_array_equal(twice.decision_function(X), weighted.decision_function(X))
 
 
 def test_regressors_mix_by_folds():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows, Rows
 from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import KernelPredictor
+from mbkl.kernel_predictor import DistinctRows, KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -34,25 +33,6 @@ from mbkl.solvers.problem import Solution
 
 # Of many rows so many show whether a model says one class for all.
 _ROWS_TO_TRY = 20_000
-
-
-def _with_copies(
-    found: HeldOut, learner: Learner, solution: Solution, data: TrainingRows | None
-) -> HeldOut | None:
-    """Return what is known of new rows: some are copies of rows that were there.
-
-    A row that is there several times has been left out with all its copies. One of them would
-    be scored by a model that knows the others, as it is by ferns; folds have all copies.
-    """
-    if found.rows is None or data is None:
-        return None
-    is_by_folds = learner.rows.n_rows < limits.ROWS_OF_MIXTURES
-    if is_by_folds or data.weights.min() < data.weights.max():  # weights do not count samples
-        return found
-    # Sums of weights are rounded.
-    is_repeated = found.weights > 1.5 * data.weights[0]
-    seen = learner.take(found.rows).scores(solution)
-    return replace(found, scores=np.where(is_repeated[:, None], seen, found.scores))
 
 
 def has_probabilities(model) -> bool:
@@ -92,7 +72,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         held_out: HeldOut,
         data: TrainingRows | None,
     ) -> None:
-        mixed = self._mix(data, learner, _with_copies(held_out, learner, solution, data))
+        mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
             said = learner.scores(solution)
@@ -110,9 +90,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         is_here = self.device == "cpu" and self.loss == "squared_hinge"
         return is_here and super()._may_mix(shape)
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
-        n_rows = learner.rows.n_rows
-        mixes = self._may_mix((n_rows, self.n_features_in_)) and n_rows >= self._FEWEST_ROWS_TO_MIX
+    def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         if self.calibration == "temperature" and not mixes:
             return held_out_scores(learner, C_kernel, C)
         if (self.calibration is None or self.loss == "logistic") and not mixes:
@@ -123,13 +101,13 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
             return super()._unseen(data, rows, drawn, progress)
         # Rows that end growth tell the share too: one growth does both.
-        own = rows.origins[drawn.rows]
-        held_out = np.zeros(data.y.size, dtype=bool)
-        held_out[own] = True
-        grown = self._grown(data, progress, f"growth beside C={self.C_!r}", held_out)
-        scores = np.empty_like(drawn.scores)
-        scores[np.argsort(own)] = grown.held_out_scores
-        return scores, lambda: grown
+        distinct = DistinctRows.of(data, rows)
+        held_out = np.isin(distinct.places, drawn.rows)
+        name = f"growth beside C={self.C_!r}"
+        grown = self._grown(distinct.data, progress, name, held_out)
+        position = np.cumsum(held_out) - 1
+        scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
+        return scores.astype(np.float64), lambda: grown
 
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine import limits
+from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import first_by_hash, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
@@ -90,11 +91,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
         )
         name, kind = self._HELD_OUT
+        mixes = self._mixes(data, learner.rows)
         with progress.stage(name):
             held_out = progress.recall(
                 f"{name}, {setting}",
                 kind,
-                lambda: self._held_out(learner, kernel, solution, C_kernel, C),
+                lambda: self._held_out(learner, kernel, solution, C_kernel, C, mixes),
             )
         self.C_ = C
         with progress.stage("tables"):
@@ -103,8 +105,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.timings_ = progress.finish()
         return self
 
-    def _held_out(self, learner: Learner, kernel: Kernel, solution, C_kernel, C) -> Any:
-        """Return what rows that took no part tell, as `_HELD_OUT` says."""
+    def _held_out(
+        self, learner: Learner, kernel: Kernel, solution, C_kernel, C, mixes: bool
+    ) -> Any:
+        """Return what rows that took no part tell, as `_HELD_OUT` says; also of a mixture."""
         raise NotImplementedError
 
     def _look_at_held_out(
@@ -212,6 +216,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Say whether grown ferns may be mixed with maps drawn for rows of that shape."""
         return self._is_free and not self.grows(shape)
 
+    def _mixes(self, data: TrainingRows | None, rows: LabelledRows) -> bool:
+        """Say whether grown ferns are to be mixed with the maps drawn for these rows."""
+        if data is None or rows.places is None or rows.n_rows < self._FEWEST_ROWS_TO_MIX:
+            return False
+        whole = data.whole or data
+        return self._may_mix(whole.rows.shape) and not whole.rows.in_files
+
     def _to_draw_for(self, data: TrainingRows) -> TrainingRows:
         """Return the rows that maps are drawn for, some of many where grown ferns see all."""
         if not self._may_mix(data.rows.shape) or (data.rows.in_files and self.max_memory):
@@ -227,20 +238,15 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Most rows that maps are drawn for, of those that ferns are grown on."""
         return limits.ROWS_OF_GROWTH
 
-    def _mix(
-        self, data: TrainingRows | None, learner: Learner, drawn: HeldOut | None
-    ) -> HeldOut | None:
+    def _mix(self, data: TrainingRows | None, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
 
         Returns the scores of these rows by the mixture; None where there is none.
         """
         self.grown_share_ = 0.0
         rows, progress = learner.rows, learner.progress
-        if data is None or drawn is None or rows.origins is None or progress.reason_to_stop():
-            return None
-        whole = data.whole or data
-        is_enough = rows.n_rows >= self._FEWEST_ROWS_TO_MIX
-        if not is_enough or not self._may_mix(whole.rows.shape) or whole.rows.in_files:
+        is_known = drawn.rows is not None and not progress.reason_to_stop()
+        if data is None or not is_known or not self._mixes(data, rows):
             return None
         scores, grow = self._unseen(data, rows, drawn, progress)
         share, scale = self._best_share(rows, drawn, scores)
@@ -256,16 +262,20 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
     ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
         """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
-        data, places = _merged(data, rows)
+        assert drawn.rows is not None
+        distinct = DistinctRows.of(data, rows)
+        data, places = distinct.data, distinct.places
         # With more time a search may choose otherwise, and other rows are merged then.
         name = f"growth beside C={self.C_!r}"
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
+        own_folds = np.where(places < 0, -1, folds[places])
         for fold in np.unique(folds):
-            inside = np.delete(np.arange(data.y.size), places[folds == fold])
+            inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
                 grown = self._grown(data.some(inside), progress, f"{name}, fold {fold}")
-                scores[own] = self._grown_scores(grown, data.some(places[drawn.rows][own]))
+                outside = data.some(distinct.first_in(drawn.rows[own]))
+                scores[own] = self._grown_scores(grown, outside)
         return scores, lambda: self._grown(data, progress, name)
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
@@ -354,18 +364,36 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         return np.concatenate([nothing, *(predictor.scores(rows) for _, rows in blocks)])
 
 
-def _merged(data: TrainingRows, rows: LabelledRows) -> tuple[TrainingRows, np.ndarray]:
-    """Return all rows, those that are merged once, and which of them `rows` are."""
-    whole, chosen = data.whole or data, data.chosen
-    assert rows.origins is not None
-    origins = rows.origins if chosen is None else chosen[rows.origins]
-    weights, is_kept = whole.weights.copy(), np.zeros(whole.y.size, dtype=bool)
-    if chosen is not None:  # rows that none were drawn for are as they are
-        is_kept[:] = True
-        is_kept[chosen] = False
-    weights[origins], is_kept[origins] = rows.weights, True
-    kept = np.flatnonzero(is_kept)
-    return replace(whole, weights=weights).some(kept), np.searchsorted(kept, origins)
+@dataclass(frozen=True)
+class DistinctRows:
+    """All rows, equal ones once, in an order of their own: what ferns are grown on in mixtures.
+
+    Rows that drawn maps do not tell apart may differ; they are held out together.
+    """
+
+    data: TrainingRows
+    places: np.ndarray  # (n_rows,): in which of the rows that maps were drawn for; -1 for none
+
+    @classmethod
+    def of(cls, data: TrainingRows, rows: LabelledRows) -> DistinctRows:
+        """Return all of the data, of which `rows` are merged ones that maps were drawn for."""
+        whole, chosen = data.whole or data, data.chosen
+        of_all = np.full(whole.y.size, -1)
+        of_all[slice(None) if chosen is None else chosen] = rows.places
+        keys = whole.rows.keys(whole.y, whole.settings.seed)
+        distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        places = np.full(distinct.size, -1)
+        np.maximum.at(places, number, of_all)
+        integers, unit = to_fixed_point(whole.weights[:, None])
+        mass = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(mass, number, integers[:, 0])
+        return cls(replace(whole.some(first), weights=mass * unit), places)
+
+    def first_in(self, merged: np.ndarray) -> np.ndarray:
+        """Return one row of each of some merged ones, whatever the order of all rows was."""
+        first = np.empty(self.places.max() + 2, dtype=np.intp)  # the last is for those in none
+        first[self.places[::-1]] = np.arange(self.places.size)[::-1]
+        return first[merged]
 
 
 def _shares(grown: GrownMaps) -> np.ndarray:

@@ -45,7 +45,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         # Step 2 and the rows left out share a kernel matrix.
         return super()._learn(learner.with_gram(), *costs, **options)
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C) -> HeldOut:
+    def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         return held_out(learner, kernel, C_kernel, C)
 
     def _look_at_held_out(

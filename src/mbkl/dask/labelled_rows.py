@@ -50,7 +50,7 @@ class RemoteLabelledRows:
     numbers: Numbers | None = None  # what y stands for, where it is no class
 
     # Which rows they were before equal ones were merged is known here alone.
-    origins: ClassVar[None] = None
+    places: ClassVar[None] = None
 
     @property
     def n_rows(self) -> int:

@@ -287,7 +287,7 @@ def keys_told_apart(answers: Sequence[tuple]) -> NDArray[np.uint64]:
 def split_rows(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
     """Merge the equal rows of a store; return what tells rows apart, divided by hash."""
     hashes = hashes_of(sums, seed)
-    rows, merged = merge_equal_rows(hashes, y, integers[:, 0])
+    rows, merged, _ = merge_equal_rows(hashes, y, integers[:, 0])
     cuts = np.searchsorted(hashes[rows, 1], _bounds(n_parts))
     whole = (hashes[rows], y[rows], merged, rows)
     return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
@@ -303,7 +303,7 @@ def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
     hashes, y, integers, rows = (
         np.concatenate([own[position] for own in found]) for position in range(4)
     )
-    chosen, merged = merge_equal_rows(hashes, y, integers)
+    chosen, merged, _ = merge_equal_rows(hashes, y, integers)
     answers = [
         (rows[chosen[source[chosen] == store]], merged[source[chosen] == store])
         for store in range(len(found))

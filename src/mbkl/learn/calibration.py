@@ -120,11 +120,11 @@ def left_out_scores(
     other models of all rows say, they have to be by a model of all others.
     """
     rows, scores = learner.rows, solution.left_out
-    if mixes and rows.n_rows > limits.FEW_ROWS_GRAM and rows.origins is not None:
+    if mixes and rows.n_rows > limits.FEW_ROWS_GRAM:
         return _solved_without_first(learner, kernel, C, solution)
     if scores is None:
         return HeldOut(*_scores_of_a_part(learner, kernel, C), None)
-    numbers = None if rows.origins is None else rows.first(len(scores))
+    numbers = None if rows.places is None else rows.first(len(scores))
     return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
 
 

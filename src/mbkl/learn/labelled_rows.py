@@ -66,8 +66,8 @@ class LabelledRows:
         The kernel matrix of the rows, and that of equal weights, where they are known or shared.
     numbers : Numbers or None
         What y stands for, where it is no class.
-    origins : ndarray of shape (n_rows,) or None
-        Of merged rows, one of those that each stands for.
+    places : ndarray of shape (n_rows_before,) or None
+        Of merged rows, in which of them each of the rows before is.
     """
 
     operator: Operator
@@ -79,7 +79,7 @@ class LabelledRows:
     gram: SharedGram | None = None
     equal_gram: SharedGram | None = None
     numbers: Numbers | None = None
-    origins: NDArray[np.intp] | None = None
+    places: NDArray[np.intp] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -102,16 +102,17 @@ class LabelledRows:
         """The same rows with equal ones merged; few are collected in the order of their own."""
         hashes = row_hashes(self.operator, self.seed)
         integers, unit = to_fixed_point(self.weights[:, None])
-        rows, mass = merge_equal_rows(hashes, self.y, integers[:, 0])
+        rows, mass, places = merge_equal_rows(hashes, self.y, integers[:, 0])
         weights = mass * unit
         if rows.size <= limits.FEW_ROWS_GRAM:
             few = self.take(rows)
             few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
-            return replace(few, origins=rows)
+            return replace(few, places=places)
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
         order = np.argsort(rows)
         kept = self if rows.size == self.y.size else self.take(rows[order])
-        return replace(kept, weights=weights[order], rank=order, origins=rows[order])
+        places = np.argsort(order)[places]
+        return replace(kept, weights=weights[order], rank=order, places=places)
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""
@@ -201,22 +202,26 @@ def mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
 
 def merge_equal_rows(
     hashes: NDArray[np.uint64], y: NDArray[np.intp], weights: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return one of each set of equal rows, in the order of their hashes, and their weights.
+) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.intp]]:
+    """Return one of each set of equal rows, their weights, and in which set each row is.
+
+    Sets are in the order of their hashes.
 
     Examples
     --------
     >>> import numpy as np
     >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
     >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1, 1, 2]))
-    (array([1, 0]), array([1, 3]))
+    (array([1, 0]), array([1, 3]), array([1, 0, 1]))
     """
     low, high = hashes.T
     order = np.lexsort((y, low, high))
     low, high, y = low[order], high[order], y[order]
     fresh = np.ones(y.size, dtype=bool)
     fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
-    return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh))
+    places = np.empty(y.size, dtype=np.intp)
+    places[order] = np.cumsum(fresh) - 1
+    return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh)), places
 
 
 def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:

@@ -254,11 +254,13 @@ class Growth:
         self._n_ferns = n_ferns
         self.losses = [self._validation_loss()]
         best = last_progress = 0
+        self._held_out = self._rows.held_out_scores()
         while len(self.ferns) < n_ferns and self._rows.offsets.size > 1:
             self._add(self._next(len(self.ferns)))
             self.losses.append(self._validation_loss())
             last = len(self.ferns)
-            best = min(best, last, key=self.losses.__getitem__) if self._n_held_out else last
+            if not self._n_held_out or self.losses[last] < self.losses[best]:
+                best, self._held_out = last, self._rows.held_out_scores()
             if progress(self):
                 break
             if not self._n_held_out:
@@ -270,7 +272,6 @@ class Growth:
                 break
         self.n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
-        self._held_out = self._rows.held_out_scores()
         if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
 
