@@ -12,7 +12,7 @@ from mbkl.cli.console import Console
 
 if TYPE_CHECKING:
     from mbkl.tabular import Frame
-    from mbkl.tabular.task import Task
+    from mbkl.tabular.columns import Task
 
 
 def option(text: str, *names: str, shown: bool | str = False, **more: Any) -> Any:
