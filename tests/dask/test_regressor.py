@@ -10,13 +10,13 @@ import mbkl
 from mbkl.dask import MBKLClassifier, MBKLRegressor
 from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.matrix import RemoteMatrix
+from mbkl.dask.rows import RemoteMatrix
 from mbkl.maps import GrownFerns
 from mbkl.maps.numbers import Numbers
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
@@ -126,17 +126,6 @@ def test_folds_and_samples_are_those_of_the_rows(rows):
     few, expected = there.balanced(1_000), here.balanced(1_000)
     assert few.n_rows == 1_000
     np.testing.assert_array_equal(few.y, expected.y)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with distributed.Client(
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=None,
-        worker_dashboard_address=None,
-    ) as client:
-        yield client
 
 
 def test_a_cluster_of_processes(client, rows, bits_of, tmp_path):

@@ -16,7 +16,7 @@ from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, optio
 from mbkl.extras import require
 
 if TYPE_CHECKING:
-    from mbkl.cli.outcomes import Outcome
+    from mbkl.cli.outcomes import Outcome, Splits
     from mbkl.tabular import Frame
 
 _OURS = "MBKL"
@@ -67,12 +67,13 @@ def evaluate(
     if model is not None and test is not None:
         raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
     check_picture(plot, data, model, test)
+    from mbkl.cli.outcomes import Splits, joined
+
     if model is not None:
         target, outcomes = _of_a_model(console, model, data, reading.target)
     else:
-        target, outcomes = _of_new_models(console, reading, learning, data, test, folds)
-    from mbkl.cli.outcomes import joined
-
+        splits = Splits.read(console, reading, data, test, folds, learning.seed)
+        target, outcomes = splits.frame.target, _of_new_models(console, learning, splits)
     whole = joined(outcomes)
     result, range_of_folds = whole.figures(), None
     if len(outcomes) > 1:
@@ -82,7 +83,7 @@ def evaluate(
     if whole.seconds:
         result["seconds_per_fit"] = whole.seconds
     if plot is not None:
-        whole.draw(plot, target)
+        whole.draw(plot, target or "y")
     console.result(result, lambda: whole.show(console, result, range_of_folds))
     if plot is not None:
         console.say(f"picture: {plot}")
@@ -90,7 +91,7 @@ def evaluate(
 
 def _of_a_model(
     console: Console, path: Path, data: Path, target: str | None
-) -> tuple[str, list[Outcome]]:
+) -> tuple[str | None, list[Outcome]]:
     """Try a model on a frame; return the column that is predicted, and what came out."""
     with console.steps(1, 1) as steps:
         steps.begin(f"reading {data.name}")
@@ -102,28 +103,20 @@ def _of_a_model(
         steps.begin("predicting")
         classes = None if trained.predicts_numbers else trained.model.classes_
         outcome = outcome_of(trained.model, trained.features(frame), frame.y, classes)
-    return frame.target or "y", [outcome]
+    return frame.target, [outcome]
 
 
-def _of_new_models(
-    console: Console,
-    reading: Reading,
-    learning: Learning,
-    data: Path,
-    test: Path | None,
-    n_folds: int,
-) -> tuple[str, list[Outcome]]:
+def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:
     """Learn from parts of a frame and try what was learned on the rest."""
-    from mbkl.cli.outcomes import Splits, try_out
+    from mbkl.cli.outcomes import try_out
 
-    splits = Splits.read(console, reading, data, test, n_folds, learning.seed)
     outcomes = []
     with console.steps(*[1] * splits.n_splits) as steps:
         for number, split in enumerate(splits, 1):
             steps.begin(f"fold {number} of {splits.n_splits}")
             model = steps.watch(learning.estimator(splits.frame.task))
             outcomes.append(try_out(model, split, splits.classes))
-    return splits.frame.target or "y", outcomes
+    return outcomes
 
 
 def compare(
@@ -157,7 +150,10 @@ def compare(
     if unknown:
         raise typer.BadParameter(f"no rival '{unknown[0]}'; there are: {', '.join(_ALL_RIVALS)}.")
     check_picture(plot, data, test)
-    outcomes = _try_all(console, reading, learning, data, test, folds, rival)
+    from mbkl.cli.outcomes import Splits
+
+    splits = Splits.read(console, reading, data, test, folds, learning.seed)
+    outcomes = _try_all(console, learning, splits, rival)
     (ours, *_) = outcomes[_OURS]
     score, fold_scores = ours.score_name, f"fold_{ours.scores_name}"
     result: dict[str, dict[str, Any]] = {
@@ -181,22 +177,15 @@ def compare(
 
 
 def _try_all(
-    console: Console,
-    reading: Reading,
-    learning: Learning,
-    data: Path,
-    test: Path | None,
-    n_folds: int,
-    rivals: list[str] | None,
+    console: Console, learning: Learning, splits: Splits, rivals: list[str] | None
 ) -> dict[str, list[Outcome]]:
     """Try each method on each split."""
     from joblib import effective_n_jobs
     from sklearn.base import clone
     from threadpoolctl import threadpool_limits
 
-    from mbkl.cli.outcomes import Splits, try_out
+    from mbkl.cli.outcomes import try_out
 
-    splits = Splits.read(console, reading, data, test, n_folds, learning.seed)
     n_jobs, frame = effective_n_jobs(learning.jobs or -1), splits.frame
     contestants = {_OURS: learning.estimator(frame.task)}
     for name in rivals or _quick_rivals(frame, console):
