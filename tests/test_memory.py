@@ -245,8 +245,13 @@ AMPLE = {
 }
 
 
-@pytest.mark.parametrize("maps", ["stumps", "ferns", "projections", "auto"])
-@pytest.mark.parametrize("name", AMPLE)
+@pytest.mark.parametrize(
+    ("name", "maps"),
+    [
+        *((name, "stumps") for name in AMPLE),
+        *(("both", maps) for maps in ("ferns", "projections", "auto")),
+    ],
+)
 def test_ample_memory_is_used(make_data, bits_of, no_files, name, maps):
     X, y = make_data(5_000, 4)
     X, weights = AMPLE[name](X)

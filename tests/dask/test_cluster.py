@@ -19,7 +19,7 @@ from mbkl.dask.crew import DaskCrew
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 # On the first two cores of a busy machine workers are slow to start.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
@@ -301,7 +301,10 @@ def test_projections_are_refused(client, rows):
 
 
 def test_no_cluster(monkeypatch):
-    monkeypatch.setattr("distributed.client._get_global_client", lambda: None)
+    def none():
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(distributed, "get_client", none)
     with pytest.raises(ValueError, match="There is no cluster"):
         MBKLClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)
 

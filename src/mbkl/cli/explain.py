@@ -132,7 +132,7 @@ def _show_row(
         label = float(scores[0])
         if trained.model.loss == "poisson":
             label, adds = float(np.exp(label)), "adds to its logarithm"
-        words = f"row {row}: {trained.target or 'the prediction'} is {label:.6g} because"
+        written = f"{label:.6g}"
     else:
         best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
         label = trained.model.classes_.tolist()[best]
@@ -140,7 +140,7 @@ def _show_row(
             column = best
         elif best == 0:  # what is for one of two classes is against the other
             sign = -1
-        words = f"row {row} is '{label}' because"
+        written = f"'{label}'"
     added = sign * explanation.contributions[0, :, column]
     order = np.argsort(-np.abs(added), kind="stable")[:top]
     start, score = sign * explanation.baseline[column], sign * scores[column]
@@ -151,7 +151,8 @@ def _show_row(
             others = score - start - added[order].sum()
             rows.append(["all other columns", "", write(others)])
         rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
-        console.grid(rows, [words, "value", adds])
+        said = f"row {row}: {trained.target or 'the prediction'} is {written} because"
+        console.grid(rows, [said, "value", adds])
 
     name = "prediction" if trained.predicts_numbers else "label"
     content = {"row": row, name: label, "values": values, **explanation.to_dict()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partialmethod
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -243,14 +244,8 @@ class RemoteGrowingRows:
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
         return np.max(self._all("refresh", units, table), axis=0)
 
-    def fill(self, *stumps: NDArray) -> NDArray[np.int64]:
-        return np.sum(self._all("fill", *stumps), axis=0)
-
     def watch(self, levels: RemoteCodes) -> int:
         return min(self._all("watch", levels))
-
-    def fill_levels(self, group: int) -> NDArray[np.int64]:
-        return np.sum(self._all("fill_levels", group), axis=0)
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
         return table_of(self.fill(features, cuts, members), units, ridge, rate)
@@ -261,9 +256,6 @@ class RemoteGrowingRows:
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
         scores, y = zip(*self._all("held_out_scores"), strict=True)
         return np.concatenate(scores), np.concatenate(y)
-
-    def size_of_share(self, number: int, n_shares: int, columns) -> NDArray[np.int64]:
-        return np.sum(self._all("size_of_share", number, n_shares, columns), axis=0)
 
     def sample(self, *arguments) -> GrowthSample:
         found = self._crew.call(sample_of, self._node, *arguments)
@@ -276,6 +268,13 @@ class RemoteGrowingRows:
 
     def _all(self, method: str, *arguments) -> list:
         return self._crew.call(ask, self._node, method, *arguments)
+
+    def _sum(self, method: str, *arguments) -> NDArray[np.int64]:
+        return np.sum(self._all(method, *arguments), axis=0)
+
+    fill = partialmethod(_sum, "fill")
+    fill_levels = partialmethod(_sum, "fill_levels")
+    size_of_share = partialmethod(_sum, "size_of_share")
 
 
 growing_rows.register(RemoteCodes, RemoteGrowingRows)
