@@ -308,12 +308,6 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
         See `mbkl.MBKLRegressor`; `n_jobs` is for what is done here, workers use the threads
         they have.
 
-    Attributes
-    ----------
-    local_ : mbkl.MBKLRegressor
-        The fitted model without Dask: to save, explain and export. This object has its
-        attributes too.
-
     Examples
     --------
     >>> import dask.array as da
