@@ -103,7 +103,7 @@ def test_the_estimate_holds(tmp_path, shape, settings):
 
 
 def test_codes_larger_than_the_memory_allowed(tmp_path):
-    n_rows, n_features, limit = 100_000, 1_000, 80_000_000
+    n_rows, n_features, limit = 65_000, 1_000, 60_000_000
     assert n_rows * n_features > limit
     write(tmp_path, n_rows, n_features)
     settings = {"maps": "stumps", "n_maps": 3_000}
@@ -140,7 +140,7 @@ def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, sett
 @pytest.mark.parametrize("settings", [{}, {"loss": "absolute_error", "tol": 0.1}])
 def test_the_limit_holds_for_numbers(tmp_path, settings):
     settings = {"maps": "stumps", "n_maps": 1_000, **settings}
-    write(tmp_path, n_rows := 60_000, n_features := 400)
+    write(tmp_path, n_rows := 30_000, n_features := 400)
     estimate = estimate_memory(MBKLRegressor(n_jobs=2, **settings), n_rows, n_features)
     limited = measure(tmp_path, has_numbers=True, max_memory=estimate.streamed, **settings)
     plain = measure(tmp_path, has_numbers=True, **settings)
@@ -156,7 +156,7 @@ def write_parquet(folder, rows_a_group) -> None:
 
 def test_the_limit_holds_for_parquet(tmp_path):
     pytest.importorskip("pyarrow")
-    write(tmp_path, n_rows := 100_000, n_features := 400)
+    write(tmp_path, n_rows := 60_000, n_features := 400)
     write_parquet(tmp_path, rows_a_group=2_000)
     settings = {"maps": "stumps", "n_maps": 1_000}
     estimate = estimate_memory(MBKLClassifier(n_jobs=2, **settings), n_rows, n_features)
@@ -166,7 +166,7 @@ def test_the_limit_holds_for_parquet(tmp_path):
 
 def test_row_groups_are_not_read_as_a_whole(tmp_path):
     pytest.importorskip("pyarrow")
-    write(tmp_path, n_rows := 4_000_000, n_features := 5)
+    write(tmp_path, n_rows := 2_000_000, n_features := 5)
     write_parquet(tmp_path, rows_a_group=n_rows)
     reading = measure(tmp_path, parquet=True, only_read=True)["bytes"]
     assert reading < 0.75 * n_rows * n_features * 4

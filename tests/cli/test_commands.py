@@ -295,6 +295,16 @@ def test_models_saved_by_the_library(mbkl, people):
     assert "3 columns, but the model has 2" in mbkl.error("predict", "plain.mbkl", "three.npz")
 
 
+def test_models_of_frames_with_text_saved_by_the_library(mbkl, people, people_csv):
+    from mbkl import MBKLClassifier
+
+    X = people[["age", "town", "member"]].assign(street=people["street"].astype("category"))
+    model = MBKLClassifier(n_maps=40, random_state=0).fit(X, people["income"])
+    save(model, "frame.mbkl")
+    labels = mbkl.json("predict", "frame.mbkl", people_csv)["label"]
+    assert labels == model.predict(X).tolist()
+
+
 def test_rows_are_those_that_exported_models_see(mbkl, model_file, people):
     """A number that float32 rounds to a threshold is above it for neither of them."""
     trained = Trained.load(model_file)

@@ -102,16 +102,13 @@ class Trained:
             X = resized(frame.columns, n_features)
             X.data = in_float32(X.data)
             return X
-        names = getattr(self.model, "feature_names_in_", None)
-        rules = self.rules
-        if rules is None:
-            known = frame.names if names is None else names
-            rules = [{"name": str(name), "kind": "number"} for name in known]
-            if names is None and len(rules) != n_features:
-                raise FrameError(
-                    f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
-                )
-        return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
+        rules = self._rules or [{"name": name, "kind": "number"} for name in frame.names]
+        if len(rules) != n_features:
+            raise FrameError(
+                f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
+            )
+        has_names = hasattr(self.model, "feature_names_in_")
+        return in_float32(encoded(TableEncoder.from_rules(rules), frame, has_names))
 
     @property
     def predicts_numbers(self) -> bool:
@@ -134,15 +131,22 @@ class Trained:
         return [column.words(value) for column, value in zip(columns, values[0], strict=True)]
 
     @property
+    def _rules(self) -> list[dict[str, Any]]:
+        """How columns become features; a model that was saved in Python has names and levels."""
+        if self.rules is not None:
+            return self.rules
+        known = zip(getattr(self.model, "feature_names_in_", ()), self.model.levels_)
+        is_text = {str(name): isinstance((own or [None])[0], str) for name, own in known}
+        return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]
+
+    @property
     def _columns(self) -> list[str]:
         """Columns that the model needs, whatever they look like."""
-        if self.rules is None:
-            return list(getattr(self.model, "feature_names_in_", ()))
-        return [rule["name"] for rule in self.rules]
+        return [rule["name"] for rule in self._rules]
 
     @property
     def _text_columns(self) -> list[str]:
-        return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
+        return [rule["name"] for rule in self._rules if rule["kind"] != "number"]
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:
