@@ -136,7 +136,7 @@ class Trained:
         if self.rules is not None:
             return self.rules
         known = zip(getattr(self.model, "feature_names_in_", ()), self.model.levels_)
-        is_text = {str(name): isinstance((own or [None])[0], str) for name, own in known}
+        is_text = {str(name): any(isinstance(one, str) for one in own or ()) for name, own in known}
         return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]
 
     @property
