@@ -69,24 +69,13 @@ class Console:
     def steps(self, *shares: float) -> Iterator[Steps]:
         """Show progress through steps that take about these shares of the time."""
         from rich.console import Console as Screen
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+        columns = (BarColumn(), TimeElapsedColumn(), "left:", TimeRemainingColumn())
         shown = not self.quiet and sys.stderr.isatty()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-        )
+        screen = Screen(stderr=True)
         with Progress(
-            *columns, console=Screen(stderr=True), transient=True, disable=not shown
+            "{task.description}", *columns, console=screen, transient=True, disable=not shown
         ) as bar:
             yield Steps(bar, shares)
 
