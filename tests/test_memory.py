@@ -140,7 +140,7 @@ def test_the_limit_holds_for_rows_of_any_kind(tmp_path, n_rows, n_features, sett
 @pytest.mark.parametrize("settings", [{}, {"loss": "absolute_error", "tol": 0.1}])
 def test_the_limit_holds_for_numbers(tmp_path, settings):
     settings = {"maps": "stumps", "n_maps": 1_000, **settings}
-    write(tmp_path, n_rows := 30_000, n_features := 400)
+    write(tmp_path, n_rows := 60_000, n_features := 400)
     estimate = estimate_memory(MBKLRegressor(n_jobs=2, **settings), n_rows, n_features)
     limited = measure(tmp_path, has_numbers=True, max_memory=estimate.streamed, **settings)
     plain = measure(tmp_path, has_numbers=True, **settings)
@@ -156,7 +156,7 @@ def write_parquet(folder, rows_a_group) -> None:
 
 def test_the_limit_holds_for_parquet(tmp_path):
     pytest.importorskip("pyarrow")
-    write(tmp_path, n_rows := 60_000, n_features := 400)
+    write(tmp_path, n_rows := 100_000, n_features := 400)
     write_parquet(tmp_path, rows_a_group=2_000)
     settings = {"maps": "stumps", "n_maps": 1_000}
     estimate = estimate_memory(MBKLClassifier(n_jobs=2, **settings), n_rows, n_features)
