@@ -160,6 +160,15 @@ def test_several_targets(client, rows, bits_of):
         np.testing.assert_array_equal(found.compute(), expected)
 
 
+def test_targets_have_the_names_of_series_alone(client, rows):
+    X, y, _ = (each[:60] for each in rows)
+    model = MBKLRegressor(**FEWEST).fit(da.from_array(X), da.from_array(y))
+    assert model.target_names_ == ["y"]
+    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcde")), npartitions=2)
+    model.fit(table, dd.from_pandas(pd.Series(y, name="price"), npartitions=2))
+    assert model.target_names_ == ["price"]
+
+
 BAD = {
     "text": (lambda y: np.where(y > 90, "x", "y").astype(object), "targets that are no numbers"),
     "missing": (lambda y: np.where(y > 90, np.nan, y), "missing labels"),

@@ -64,7 +64,8 @@ class OnCluster(KernelPredictor):
         _check_feature_names(self, _names_of(X), reset=True)
         _check_numbers(X)
         if self._HAS_NUMBERS:
-            self._name_targets(target_names(y), y)
+            # What an array of Dask calls its name is that of its tasks.
+            self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
         crew = spread(self._client(), X, y, sample_weight, self._HAS_NUMBERS)
         try:
             self._fit_stores(crew)
