@@ -209,8 +209,8 @@ def counted(with_dask: bool = False) -> Iterator[Tally]:
     places, always = list(_PLACES), list(_ALWAYS)
     if with_dask:
         crew = importlib.import_module("mbkl.dask.crew").DaskCrew
-        codes = importlib.import_module("mbkl.dask.codes").RemoteCodes
-        matrix = importlib.import_module("mbkl.dask.matrix").RemoteMatrix
+        codes = importlib.import_module("mbkl.dask.rows").RemoteCodes
+        matrix = importlib.import_module("mbkl.dask.rows").RemoteMatrix
         rows = importlib.import_module("mbkl.dask.labelled_rows").RemoteLabelledRows
         places += _methods([codes], _OF_CODES) + _methods([matrix], _OF_ROWS)
         always += [

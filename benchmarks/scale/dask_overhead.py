@@ -64,7 +64,7 @@ QUICK = Sizes((1, 2), (0.001, 0.1), 5, Shape(6_000, 5), 100, 1)
 
 def operator_on(crew, megabytes: float) -> Operator:
     """Return the maps of few rows on every worker, with tables of so many bytes."""
-    from mbkl.dask.codes import RemoteCodes
+    from mbkl.dask.rows import RemoteCodes
 
     here = operator_here(megabytes).codes
     node = crew.keep_each([here] * crew.n_stores)

@@ -7,21 +7,8 @@ from types import ModuleType
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional library, or say how to install it.
+    """Import an optional library, or say which extra of mbkl brings it.
 
-    Parameters
-    ----------
-    module : str
-        Name to import.
-    extra : str
-        The extra of mbkl that brings it.
-
-    Returns
-    -------
-    module
-
-    Examples
-    --------
     >>> from mbkl.extras import require
     >>> require("json", "cli").dumps([1])
     '[1]'

@@ -192,7 +192,10 @@ def _pandas_column(name: str, series) -> Column:
         return Column(name, values, [False, True] if kind.kind == "b" else None)
     if hasattr(kind, "subtype"):  # a sparse column
         return Column(name, np.asarray(series))
-    return _object_column(name, _without_missing(series.astype(object)))
+    values = _without_missing(series.astype(object))
+    if kind_of(values, name) == "number":
+        values = np.array([np.nan if value is None else value for value in values], np.float64)
+    return Column(name, values)
 
 
 def _polars_column(name: str, series) -> Column:
@@ -209,13 +212,6 @@ def _polars_column(name: str, series) -> Column:
     return Column(name, _to_objects(series.to_list()), declared)
 
 
-def _object_column(name: str, values: NDArray) -> Column:
-    """Return a column of objects; those that are all numbers are a column of numbers."""
-    if kind_of(values, name) == "number":
-        values = np.array([np.nan if value is None else value for value in values], np.float64)
-    return Column(name, values)
-
-
 def _without_missing(values) -> NDArray:
     """Return objects with None for missing ones, of any kind that pandas has."""
     objects = np.array(values, dtype=object)
@@ -225,13 +221,6 @@ def _without_missing(values) -> NDArray:
 
 
 # ---------------------------------------------------------------- which columns
-
-
-def which_columns(wanted: Any, columns: list[Column], names: Sequence[str] | None):
-    """Return which columns are categories, as the parameter `categorical_features` wants it."""
-    if isinstance(wanted, str) and wanted == "from_dtype":
-        return np.array([not column.is_number for column in columns], dtype=bool)
-    return chosen_columns(wanted, len(columns), names)
 
 
 def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> NDArray[np.bool_]:
@@ -300,9 +289,13 @@ def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list
     if _is_numeric(X) and (wanted is None or isinstance(wanted, str)):
         return X, None
     columns = columns_of(X)
+    if isinstance(wanted, str) and wanted == "from_dtype":
+        chosen = [not column.is_number for column in columns]
+    else:
+        chosen = chosen_columns(wanted, len(columns), names).tolist()
     levels = [
-        column.levels() if chosen else None
-        for column, chosen in zip(columns, which_columns(wanted, columns, names), strict=True)
+        column.levels() if is_chosen else None
+        for column, is_chosen in zip(columns, chosen, strict=True)
     ]
     return matrix_of(columns, levels), levels
 

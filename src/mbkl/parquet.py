@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine.rows import blocks_of
 from mbkl.extras import require
-from mbkl.tabular.index import is_unnamed, written_index
+from mbkl.tabular.columns import is_unnamed, written_index
 
 # Bytes of a column that are read at once.
 _BUFFER = 16_384

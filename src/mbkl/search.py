@@ -228,8 +228,25 @@ class Searching(Placed, KernelPredictor):
         """Return a function of y, scores and weights, better where it is larger."""
         raise NotImplementedError
 
-    def _search(self, X, y, sample_weight, groups):
-        """Choose the costs by cross-validation and fit all data with them."""
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose the costs by cross-validation and fit all data with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Numbers may be several targets, of shape (n_samples, n_outputs).
+        sample_weight : array-like of shape (n_samples,) or None
+            Also weighs the scores of the folds.
+        groups : array-like of shape (n_samples,) or None
+            For a `cv` that keeps groups together, such as GroupKFold.
+
+        Returns
+        -------
+        self : object
+        """
         self._candidates(1.0)  # to complain of bad costs before any work
         X, y, weights = self._validate_rows(X, y, sample_weight)
         # Rows in files are not for everyone to read; what matters is how many there are.
@@ -472,26 +489,6 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         measure = _SCORERS[self.scoring]
         return lambda y, scores, weights: measure(y, best_class(scores), sample_weight=weights)
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, groups=None):
-        """Choose the costs by cross-validation and fit all data with them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-            Also weighs the scores of the folds.
-        groups : array-like of shape (n_samples,) or None
-            For a `cv` that keeps groups together, such as GroupKFold.
-
-        Returns
-        -------
-        self : MBKLClassifierCV
-        """
-        return self._search(X, y, sample_weight, groups)
-
 
 @estimator
 class MBKLRegressorCV(Searching, KernelRegressor):
@@ -558,26 +555,6 @@ class MBKLRegressorCV(Searching, KernelRegressor):
                 numbers.values[y], self._linked(scores), sample_weight=weights
             )
         return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, groups=None):
-        """Choose the costs by cross-validation and fit all data with them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,) or None
-            Also weighs the scores of the folds.
-        groups : array-like of shape (n_samples,) or None
-            For a `cv` that keeps groups together, such as GroupKFold.
-
-        Returns
-        -------
-        self : MBKLRegressorCV
-        """
-        return self._search(X, y, sample_weight, groups)
 
 
 def _check_costs(name: str, costs) -> list[float]:

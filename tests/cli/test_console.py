@@ -43,7 +43,7 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks")
     seen = []
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with Console().steps(reading=1, learning=9) as steps:
+    with Console().steps(1, 9) as steps:
         plain = steps._bar.update
         monkeypatch.setattr(steps._bar, "update", lambda *a, **k: (seen.append(k), plain(*a, **k)))
         steps.begin("reading")
@@ -72,6 +72,6 @@ def test_progress_shows_the_stages_of_a_fit(monkeypatch, make_data):
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
 def test_progress_is_silent_if_quiet_or_without_a_terminal(monkeypatch, quiet, terminal):
     monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
-    with Console(quiet=quiet).steps(reading=1) as steps:
+    with Console(quiet=quiet).steps(1) as steps:
         steps.begin("reading")
     assert sys.stderr.getvalue() == ""

@@ -29,10 +29,10 @@ def commands_of(page):
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the page is not part of this distribution")
 def test_the_page_is_true(mbkl, tmp_path):
-    from mbkl.cli import demo
+    from mbkl.cli.commands import write_demo_files
 
     page = PAGE.read_text(encoding="utf-8")
-    demo._write_files(tmp_path)
+    write_demo_files(tmp_path)
     (config,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "mbkl.toml").write_text(config)
     checker, commands = doctest.OutputChecker(), commands_of(page)

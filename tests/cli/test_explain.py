@@ -54,7 +54,7 @@ def test_a_picture_of_a_row(mbkl, model_file, people_csv, tmp_path):
 def test_what_is_shown_of_a_row_adds_up(mbkl, model_file, people_csv, row, top):
     lines = mbkl("explain", model_file, people_csv, "--row", row, "--top", top).out.splitlines()
     label = mbkl.json("predict", model_file, people_csv)["label"][row - 1]
-    assert lines[0].startswith(f"row {row} is '{label}' because")
+    assert lines[0].startswith(f"row {row}: income is '{label}' because")
     *parts, total = (float(line.split()[-1]) for line in lines[1:])
     assert sum(parts) == pytest.approx(total, abs=0.01)
     assert total > 0

@@ -13,7 +13,6 @@ def test_folds_of_numbers():
     assert whole.figures()["rows"] == 8
     assert whole.figures()["coverage"] == 1
     assert whole.score == pytest.approx(1 - 1 / y.var())
-    assert whole.written(0.5) == "0.500"
 
 
 def test_rivals_without_intervals():
@@ -28,4 +27,3 @@ def test_folds_of_classes():
     whole = joined([Labels(y, y, 1.0, classes, None), Labels(y, y[::-1], 1.0, classes, None)])
     assert whole.classes is classes
     assert whole.score == 0.5
-    assert whole.written(whole.score) == "50.0"

@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -26,16 +25,6 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
 
-def cluster(n_workers):
-    """Return a context: a client of a cluster of processes."""
-    return distributed.Client(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        dashboard_address=None,
-        worker_dashboard_address=None,
-    )
-
-
 @pytest.fixture(scope="module")
 def rows():
     """Enough rows for the solvers that pass over them."""
@@ -46,36 +35,54 @@ def rows():
     return X, y
 
 
-@pytest.fixture(scope="module")
-def client():
-    with cluster(2) as client:
-        yield client
-
-
 OWN = {"maps": ["stumps", "ferns"], "n_maps": 40, "random_state": 0}
 LEARNED = {"maps": "stumps", "theta": "learned", "n_maps": 60, "random_state": 0}
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
-def test_same_bits_for_any_workers_and_partitions(n_workers, rows, bits_of):
+@pytest.fixture(scope="module")
+def fitted(client, rows):
+    """A model of probabilities that learned from an array, and the array."""
+    X, y = rows
+    parts = da.from_array(X, chunks=(2_000, 3)), da.from_array(y, chunks=1_000)
+    return MBKLClassifier(client=client, loss="logistic", **OWN).fit(*parts), parts[0]
+
+
+@pytest.fixture(scope="module")
+def tables(rows):
+    """Rows and labels as frames of pandas and of Dask."""
+    X, y = rows
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    labels = pd.Series(np.array(["low", "middle", "high"])[y])
+    return frame, labels, *(dd.from_pandas(a, npartitions=3, sort=False) for a in (frame, labels))
+
+
+@pytest.fixture(scope="module")
+def from_tables(client, tables):
+    """A model that learned from a dataframe."""
+    return MBKLClassifier(client=client, **OWN).fit(*tables[2:])
+
+
+@pytest.mark.parametrize(("n_workers", "numbers_of_partitions"), [(1, (1, 3)), (4, (7,))])
+def test_same_bits_for_any_workers_and_partitions(
+    start_cluster, rows, bits_of, n_workers, numbers_of_partitions
+):
     X, y = rows
     settings = {**OWN, "theta": "learned"}
     expected = bits_of(mbkl.MBKLClassifier(**settings).fit(X, y))
-    with cluster(n_workers) as client:
-        for n_partitions in (1, 3, 7):
+    with start_cluster(n_workers, processes=False) as client:
+        for n_partitions in numbers_of_partitions:
             size = -(-len(X) // n_partitions)
             parts = da.from_array(X, chunks=(size, 6)), da.from_array(y, chunks=size)
             model = MBKLClassifier(client=client, **settings).fit(*parts)
             assert bits_of(model) == expected
 
 
-def test_predictions_are_lazy(client, rows):
-    X, y = rows
-    parts = da.from_array(X, chunks=(2_000, 3)), da.from_array(y, chunks=1_000)
-    model = MBKLClassifier(loss="logistic", **OWN).fit(*parts)
+def test_predictions_are_lazy(fitted, rows):
+    X, _ = rows
+    model, parts = fitted
     plain = model.local_
     for method in ("predict", "decision_function", "predict_proba"):
-        found = getattr(model, method)(parts[0])
+        found = getattr(model, method)(parts)
         assert isinstance(found, da.Array)
         expected = getattr(plain, method)(X)
         assert found.shape == expected.shape
@@ -85,17 +92,32 @@ def test_predictions_are_lazy(client, rows):
     np.testing.assert_array_equal(model.predict(empty).compute(), plain.predict(X))
 
 
-def test_dataframes(client, rows, bits_of):
-    X, y = rows
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    labels = pd.Series(np.array(["low", "middle", "high"])[y])
-    table = dd.from_pandas(frame, npartitions=3, sort=False)
-    names = dd.from_pandas(labels, npartitions=3, sort=False)
-    model = MBKLClassifier(**OWN).fit(table, names)
+def test_dataframes(from_tables, tables, bits_of):
+    frame, labels, table, _ = tables
     plain = mbkl.MBKLClassifier(**OWN).fit(frame, labels)
-    assert bits_of(model) == bits_of(plain)
-    assert model.feature_names_in_.tolist() == list("abcdef")
-    assert model.predict(table).compute().tolist() == plain.predict(frame).tolist()
+    assert bits_of(from_tables) == bits_of(plain)
+    assert from_tables.feature_names_in_.tolist() == list("abcdef")
+    assert from_tables.predict(table).compute().tolist() == plain.predict(frame).tolist()
+
+
+def test_names_are_checked_at_prediction(from_tables, tables, fitted, rows):
+    _, _, table, labels = tables
+    with pytest.raises(ValueError, match="in the same order as they were in fit"):
+        from_tables.predict(table[list("fedcba")])
+    with pytest.raises(ValueError, match="feature names"):
+        from_tables.predict(table[list("abc")])
+    assert 0.5 < from_tables.score(table, labels) <= 1.0
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        fitted[0].predict(da.from_array(rows[0][:, :3], chunks=(2_000, 3)))
+
+
+def test_names_of_an_earlier_fit_are_forgotten(client, rows):
+    X, y = (each[:300] for each in rows)
+    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=2, sort=False)
+    model = MBKLClassifier(**LEARNED)
+    model.fit(table, dd.from_pandas(pd.Series(y), npartitions=2, sort=False))
+    model.fit(da.from_array(X, chunks=(200, 6)), y)
+    assert not hasattr(model, "feature_names_in_")
 
 
 def test_empty_and_unbalanced_partitions_and_weights(client, rows, bits_of):
@@ -121,117 +143,73 @@ def nothing_is_left(client) -> bool:
     return False
 
 
-def test_the_workers_forget_the_rows(client, rows):
-    X, y = rows
-    MBKLClassifier(**LEARNED).fit(
-        da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
-    )
+def test_the_workers_forget_the_rows(client, fitted):
     assert nothing_is_left(client)
 
 
-def test_tasks_have_names_that_a_person_can_read(client, rows):
-    X, y = rows
-    prefixes = set()
-
-    def names(dask_scheduler):
-        return list(dask_scheduler.task_prefixes)
-
-    MBKLClassifier(**OWN).fit(da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000))
-    prefixes.update(client.run_on_scheduler(names))
-    assert {"mbkl-load", "mbkl-store", "mbkl-bin", "mbkl-bin-ferns", "mbkl-merge-rows-merge"} <= {
-        prefix for prefix in prefixes if prefix.startswith("mbkl")
-    }
+def test_tasks_have_names_that_a_person_can_read(client, fitted):
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    known = {"mbkl-load", "mbkl-store", "mbkl-bin", "mbkl-bin-ferns", "mbkl-merge-rows-merge"}
+    assert known <= set(names)
 
 
-def test_a_fitted_model_can_be_saved_and_pickled(client, rows, tmp_path):
-    X, y = rows
-    model = MBKLClassifier(**OWN).fit(da.from_array(X, chunks=(2_000, 6)), y)
+def test_a_fitted_model_can_be_saved_copied_and_pickled(client, fitted, rows, tmp_path):
+    X, (model, _) = rows[0], fitted
+    expected = model.predict(X)
     model.local_.save(tmp_path / "model.mbkl")
-    again = mbkl.load(tmp_path / "model.mbkl")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    copied = pickle.loads(pickle.dumps(model.local_))
-    np.testing.assert_array_equal(copied.predict(X), model.predict(X))
+    np.testing.assert_array_equal(mbkl.load(tmp_path / "model.mbkl").predict(X), expected)
+    for each in (model, model.local_):
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(each)).predict(X), expected)
+    assert clone(model).client is client
+    assert pickle.loads(pickle.dumps(model)).client is None
+
+
+@pytest.fixture(scope="module")
+def mortal(start_cluster):
+    """A cluster whose workers may be killed: each is started anew."""
+    with start_cluster(2) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield client
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="There is no SIGKILL.")
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("moment", ["_run_all", "_submit"])
-def test_a_worker_that_is_killed_gives_an_error_that_names_it(rows, monkeypatch, moment):
+@pytest.mark.parametrize(
+    ("moment", "call", "is_known"),
+    [("_run_all", 12, False), ("_submit", 12, False), ("_run_all", 8, True)],
+)
+def test_a_worker_that_is_killed_gives_an_error_that_names_it(
+    mortal, rows, monkeypatch, moment, call, is_known
+):
     X, y = rows
-    with cluster(2) as client, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pids = client.run(os.getpid)
-        original, calls = getattr(DaskCrew, moment), []
+    mortal.wait_for_workers(2)
+    pids = mortal.run(os.getpid)
+    original, calls = getattr(DaskCrew, moment), []
 
-        def killing(self, *arguments, **options):
-            calls.append(1)
-            if len(calls) == 12:
-                os.kill(pids[self._addresses[0]], signal.SIGKILL)
-            return original(self, *arguments, **options)
+    def killing(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == call:
+            address = self._addresses[0]
+            os.kill(pids[address], signal.SIGKILL)
+            while is_known and address in mortal.scheduler_info(n_workers=-1)["workers"]:
+                time.sleep(0.05)
+        return original(self, *arguments, **options)
 
-        monkeypatch.setattr(DaskCrew, moment, killing)
-        parts = da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
-        with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
-            MBKLClassifier(client=client, **OWN).fit(*parts)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="There is no SIGKILL.")
-@pytest.mark.timeout(120)
-def test_a_worker_whose_loss_is_known_before_the_next_call(rows, monkeypatch):
-    X, y = rows
-    with cluster(2) as client, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pids = client.run(os.getpid)
-        original, calls = DaskCrew._run_all, []
-
-        def killing(self, *arguments):
-            calls.append(1)
-            if len(calls) == 8:
-                os.kill(pids[self._addresses[0]], signal.SIGKILL)
-                while self._addresses[0] in client.scheduler_info(n_workers=-1)["workers"]:
-                    time.sleep(0.05)
-            return original(self, *arguments)
-
-        monkeypatch.setattr(DaskCrew, "_run_all", killing)
-        with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
-            MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
+    monkeypatch.setattr(DaskCrew, moment, killing)
+    parts = da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
+    with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
+        MBKLClassifier(client=mortal, **OWN).fit(*parts)
 
 
 @pytest.mark.timeout(120)
-def test_a_cluster_without_workers(rows, monkeypatch):
+def test_a_cluster_without_workers(start_cluster, rows, monkeypatch):
     monkeypatch.setattr("mbkl.dask.partitions._PATIENCE", 1)
     X, y = rows
     with (
-        cluster(0) as client,
+        start_cluster(0) as client,
         pytest.raises(WorkerLostError, match="The cluster has no workers"),
     ):
         MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
-
-
-def test_clones_and_copies_leave_the_client_alone(client, rows):
-    X, y = rows
-    model = MBKLClassifier(client=client, **LEARNED)
-    assert clone(model).client is client
-    model.fit(da.from_array(X, chunks=(2_000, 6)), y)
-    copied = pickle.loads(pickle.dumps(model))
-    assert copied.client is None
-    np.testing.assert_array_equal(copied.predict(X), model.predict(X))
-
-
-def test_names_are_checked_at_prediction(client, rows):
-    X, y = rows
-    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=2, sort=False)
-    labels = dd.from_pandas(pd.Series(y), npartitions=2, sort=False)
-    model = MBKLClassifier(**LEARNED).fit(table, labels)
-    with pytest.raises(ValueError, match="in the same order as they were in fit"):
-        model.predict(table[list("fedcba")])
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table[list("abc")])
-    assert 0.5 < model.score(table, labels) <= 1.0
-    model.fit(da.from_array(X, chunks=(2_000, 6)), y)
-    assert not hasattr(model, "feature_names_in_")
-    with pytest.raises(ValueError, match="X has 3 columns"):
-        model.predict(da.from_array(X[:, :3], chunks=(2_000, 3)))
 
 
 def test_unfitted_models_say_so(client, rows):
@@ -322,17 +300,13 @@ def test_projections_are_refused(client, rows):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
 
 
-def test_no_cluster():
-    code = (
-        "import dask.array as da, numpy as np\n"
-        "from mbkl.dask import MBKLClassifier\n"
-        "try:\n"
-        "    MBKLClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)\n"
-        "except ValueError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "There is no cluster" in done.stdout
+def test_no_cluster(monkeypatch):
+    def none():
+        raise ValueError("No global client found and no address provided")
+
+    monkeypatch.setattr(distributed, "get_client", none)
+    with pytest.raises(ValueError, match="There is no cluster"):
+        MBKLClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)
 
 
 def test_categories_are_level_numbers(client):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import mbkl
 from mbkl.cells.operator import operator_of
-from mbkl.dask.classifier import MBKLClassifier
+from mbkl.dask import MBKLClassifier
 from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.matrix import RemoteMatrix
+from mbkl.dask.rows import RemoteMatrix
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.labelled_rows import LabelledRows

@@ -10,17 +10,18 @@ import mbkl
 from mbkl.dask import MBKLClassifier, MBKLRegressor
 from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.matrix import RemoteMatrix
+from mbkl.dask.rows import RemoteMatrix
 from mbkl.maps import GrownFerns
 from mbkl.maps.numbers import Numbers
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")
 
 SMALL = {"maps": ["stumps", "ferns"], "n_maps": 40, "random_state": 0}
+FEWEST = {"maps": "stumps", "n_maps": 20, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +80,10 @@ def test_several_targets_of_few_rows(rows, bits_of):
     assert bits_of(found) == bits_of(plain)
 
 
-@pytest.mark.parametrize("n_parts", [1, 4])
-def test_few_rows_are_collected_and_mixed_here(n_parts, rows, bits_of):
+def test_few_rows_are_collected_and_mixed_here(rows, bits_of):
     few = [each[:400] for each in rows]
     plain = mbkl.MBKLRegressor(random_state=0).fit(*few)
-    found = fitted(MBKLRegressor(random_state=0), *few, n_parts=n_parts)
+    found = fitted(MBKLRegressor(random_state=0), *few, n_parts=4)
     assert bits_of(found) == bits_of(plain)
     assert found.grown_share_ == plain.grown_share_
     np.testing.assert_array_equal(found.predict_interval(rows[0]), plain.predict_interval(rows[0]))
@@ -128,24 +128,13 @@ def test_folds_and_samples_are_those_of_the_rows(rows):
     np.testing.assert_array_equal(few.y, expected.y)
 
 
-@pytest.fixture(scope="module")
-def client():
-    with distributed.Client(
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=None,
-        worker_dashboard_address=None,
-    ) as client:
-        yield client
-
-
 def test_a_cluster_of_processes(client, rows, bits_of, tmp_path):
     X, y, _ = rows
     frame = pd.DataFrame(X, columns=list("abcde"))
     table = dd.from_pandas(frame, npartitions=3, sort=False)
     targets = dd.from_pandas(pd.Series(y), npartitions=3, sort=False)
-    model = MBKLRegressor(**SMALL).fit(table, targets)
-    plain = mbkl.MBKLRegressor(**SMALL).fit(frame, y)
+    model = MBKLRegressor(**FEWEST).fit(table, targets)
+    plain = mbkl.MBKLRegressor(**FEWEST).fit(frame, y)
     assert bits_of(model) == bits_of(plain)
     np.testing.assert_array_equal(model.predict(table).compute(), plain.predict(frame))
     found = model.predict_interval(table, coverage=0.8).compute()
@@ -159,16 +148,25 @@ def test_a_cluster_of_processes(client, rows, bits_of, tmp_path):
 
 def test_several_targets(client, rows, bits_of):
     X, y, weights = rows
-    targets = np.column_stack([y, np.round(X[:, 3]), np.abs(y - 80)])
+    targets = np.column_stack([y, np.round(X[:, 3])])
     targets[np.isnan(targets)] = 0.0
-    plain = mbkl.MBKLRegressor(**SMALL).fit(X, targets, weights)
+    plain = mbkl.MBKLRegressor(**FEWEST).fit(X, targets, weights)
     parts = da.from_array(X, chunks=(2_500, 5))
-    model = MBKLRegressor(**SMALL).fit(parts, da.from_array(targets, chunks=(2_000, 2)), weights)
+    model = MBKLRegressor(**FEWEST).fit(parts, da.from_array(targets, chunks=(2_000, 1)), weights)
     assert bits_of(model) == bits_of(plain)
     for method in ("predict", "predict_interval"):
         found, expected = getattr(model, method)(parts), getattr(plain, method)(X)
         assert found.shape == expected.shape
         np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_targets_have_the_names_of_series_alone(client, rows):
+    X, y, _ = (each[:60] for each in rows)
+    model = MBKLRegressor(**FEWEST).fit(da.from_array(X), da.from_array(y))
+    assert model.target_names_ == ["y"]
+    table = dd.from_pandas(pd.DataFrame(X, columns=list("abcde")), npartitions=2)
+    model.fit(table, dd.from_pandas(pd.Series(y, name="price"), npartitions=2))
+    assert model.target_names_ == ["price"]
 
 
 BAD = {

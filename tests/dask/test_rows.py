@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from mbkl.dask.crew import local_crew
-from mbkl.dask.matrix import RemoteMatrix
-from mbkl.dask.rows import RemoteRows, RowSet
+from mbkl.dask.rows import RemoteMatrix, RemoteRows, RowSet
 from mbkl.engine.arrays import exact_sum, exact_total
 
 

@@ -7,12 +7,7 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : list of str or None
-        None means those of the process.
+    """Run the command line, with the arguments of the process if there are no others.
 
     Returns
     -------
@@ -24,12 +19,10 @@ def main(arguments: list[str] | None = None) -> int:
     # a core busy, or all of them crawl where another program has one.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        from mbkl.cli.app import app
+        from mbkl.cli.app import run
     except ImportError as error:
         if error.name not in ("typer", "rich"):
             raise
         print("mbkl: the command line needs more: pip install 'mbkl[cli]'", file=sys.stderr)
         return 1
-    from mbkl.cli.command import run
-
-    return run(app, arguments)
+    return run(arguments)

@@ -1,23 +1,171 @@
-"""The commands of `mbkl`."""
+"""The program `mbkl`: its commands, with options in groups or from a file, and its exit codes."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+import functools
+import inspect
+import io
+import os
+import sys
+import tomllib
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from mbkl import __version__
-from mbkl.cli.command import command
-from mbkl.cli.compare import compare
+from mbkl.cli.commands import demo, export, fit, info, predict, report, warmup
 from mbkl.cli.console import Console
-from mbkl.cli.demo import demo
-from mbkl.cli.evaluate import evaluate
 from mbkl.cli.explain import explain
-from mbkl.cli.export import export
-from mbkl.cli.fit import fit
-from mbkl.cli.info import info
-from mbkl.cli.predict import predict
-from mbkl.cli.report import report
+from mbkl.cli.measure import compare, evaluate
+
+# What can be wrong with the files, or with what is installed; anything else is our mistake.
+_EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make what a file says the defaults of a command.
+
+    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
+    those outside of any section are for all commands that have them.
+    """
+    if path is None:
+        return None
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
+    known = {
+        name.lstrip("-").replace("-", "_"): parameter.name
+        for parameter in context.command.params
+        for name in parameter.opts
+    }
+    commands = getattr(context.parent and context.parent.command, "commands", {})
+    for key, value in content.items():
+        if isinstance(value, dict) and key not in commands:
+            raise typer.BadParameter(f"{path}: there is no command '{key}'.")
+    options: dict[str, Any] = {}
+    own = content.get(context.info_name or "", {})
+    for key, value in {**content, **own}.items():
+        name = known.get(key.replace("-", "_"))
+        if name is not None:
+            # As it would stand on the command line, but lists and switches.
+            options[name] = value if isinstance(value, bool | list) else str(value)
+        elif key in own:
+            raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
+    context.default_map = options
+    return path
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Options of every command that it does not see itself."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            is_eager=True,
+            callback=_read_config,
+            help="TOML file with options. Those on the command line win.",
+        ),
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
+
+
+def _parameters(owner: Callable) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a function or a data class, fields in the place of data classes."""
+    hints = get_type_hints(owner, include_extras=True)
+    for one in inspect.signature(owner).parameters.values():
+        hint = hints[one.name]
+        if is_dataclass(hint):
+            yield from _parameters(hint)  # type: ignore[arg-type]
+        else:
+            yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
+
+
+def _command(function: Callable) -> Callable:
+    """Make a function a command, which has all options as parameters, as typer wants them.
+
+    Each parameter is an argument or an option, or a data class whose fields are options;
+    `console` must be among them.
+    """
+    hints = get_type_hints(function)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+
+    @functools.wraps(function)
+    def run_command(config: Path | None, debug: bool, **values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        console = values["console"]
+        # Whoever writes to stderr.
+        silence = contextlib.redirect_stderr(io.StringIO())
+        try:
+            with (
+                silence if console.quiet else contextlib.nullcontext(),
+                _warnings_as_notes(console),
+            ):
+                function(**values)
+                sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            _complain("interrupted.")
+            raise typer.Exit(130) from None
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            _complain(_in_one_line(error))
+            raise typer.Exit(1) from None
+
+    parameters = [*_parameters(function), *_parameters(_Shared)]
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run_command.__annotations__ = {one.name: one.annotation for one in parameters}
+    del run_command.__wrapped__
+    return run_command
+
+
+@contextlib.contextmanager
+def _warnings_as_notes(console: Console) -> Iterator[None]:
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        words = " ".join(str(message).split())
+        if words not in said:  # such as once for each fold
+            said.add(words)
+            console.note(words)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _in_one_line(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    # What was found in a file must not get at the terminal.
+    words = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
+    if isinstance(error, MemoryError):
+        return "not enough memory for this; use fewer rows, or fewer maps (--n-maps)."
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, _EXPECTED):
+        return words
+    return f"unexpected, please report this: {type(error).__name__}: {words} (--debug shows where)"
+
+
+def _complain(line: str) -> None:
+    print(f"mbkl: {line}", file=sys.stderr)
+
 
 app = typer.Typer(
     name="mbkl",
@@ -26,24 +174,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def warmup(console: Console) -> None:
-    """Compile and cache the loops, so that nothing waits for the compiler.
-
-    mbkl warmup
-    """
-    with console.steps(loops=1) as steps:
-        steps.begin("loops", "compiling what fits and explanations need")
-        from mbkl.warmup import warmup as compile_all
-
-        seconds = compile_all()
-    console.say(f"All loops are ready ({seconds:.1f} s).")
-    console.result({"seconds": seconds})
-
-
 for _function in (demo, fit, predict, evaluate, compare, explain, report, export, info, warmup):
-    app.command(no_args_is_help=False)(command(_function))
+    app.command(no_args_is_help=False)(_command(_function))
 
 
 def _show_version(wanted: bool) -> None:
@@ -63,3 +195,21 @@ def mbkl(
 
     Begin with 'mbkl demo', or 'mbkl fit data.csv --target column'.
     """
+
+
+def run(arguments: list[str] | None) -> int:
+    """Run the program and return the exit code."""
+    try:
+        return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
+    except Exception as error:
+        # typer raises what click raised before it, under other names.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "mbkl"
+        message = error.format_message().rstrip(".")
+        if "\n" in message:  # the help itself
+            print(message, file=sys.stderr)
+        else:
+            _complain(f"{message}. See '{where} --help'.")
+        return getattr(error, "exit_code", 2)

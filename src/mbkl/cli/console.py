@@ -1,19 +1,25 @@
-"""What the user sees: results on stdout, all else on stderr."""
+"""What the user sees: results on stdout, all else on stderr, and files, whole or not at all."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from mbkl.extras import require
+
 # Of what is left of a step, the part that one of unknown many parts is taken to do.
 _PART_OF_A_STEP = 0.2
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,10 @@ class Console:
         if not self.quiet:
             print(message, file=sys.stderr)
 
-    def note(self, message: str) -> None:
-        """Print something that the user may not expect."""
-        self.say(f"note: {message}")
-
-    def notes(self, messages: Iterable[str]) -> None:
-        """Print several of them."""
+    def note(self, *messages: str) -> None:
+        """Print what the user may not expect."""
         for message in messages:
-            self.note(message)
+            self.say(f"note: {message}")
 
     def result(self, content: Mapping[str, Any], show: Callable[[], None] | None = None) -> None:
         """Print a result: as JSON if asked for, else by a function of its own."""
@@ -59,74 +61,45 @@ class Console:
         for position, name in enumerate(header):
             grid.add_column(name, justify="left" if position < left else "right")
         for row in rows:
-            grid.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
+            grid.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row))
         # A file or a pipe has no width: nothing is to be cut there.
         Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
 
     @contextmanager
-    def steps(self, **shares: float) -> Iterator[Steps]:
+    def steps(self, *shares: float) -> Iterator[Steps]:
         """Show progress through steps that take about these shares of the time."""
         from rich.console import Console as Screen
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+        columns = (BarColumn(), TimeElapsedColumn(), "left:", TimeRemainingColumn())
         shown = not self.quiet and sys.stderr.isatty()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-        )
+        screen = Screen(stderr=True)
         with Progress(
-            *columns, console=Screen(stderr=True), transient=True, disable=not shown
+            "{task.description}", *columns, console=screen, transient=True, disable=not shown
         ) as bar:
             yield Steps(bar, shares)
 
 
 class Steps:
-    """A bar that moves on from step to step, by about how long each takes."""
+    """A bar that moves on from step to step, and as a callback of scikit-learn within one."""
 
-    def __init__(self, bar: Any, shares: Mapping[str, float]) -> None:
-        self._bar, self._shares = bar, shares
-        self._task = bar.add_task("", total=sum(shares.values()))
+    def __init__(self, bar: Any, shares: Sequence[float]) -> None:
+        self._bar, self._shares = bar, iter(shares)
+        self._task = bar.add_task("", total=sum(shares))
         self._step, self._done, self._end = "", 0.0, 0.0
 
-    def begin(self, step: str, detail: str = "") -> None:
-        """Begin a step; those before it are done."""
-        names = list(self._shares)
-        before = names[: names.index(step)]
-        self._done = sum(self._shares[name] for name in before)
-        self._step, self._end = step, self._done + self._shares[step]
-        self._bar.update(self._task, description=detail or step, completed=self._done)
-
-    def part(self, detail: str) -> None:
-        """Say that one of the parts of this step, nobody knows how many, begins."""
-        self._bar.update(self._task, description=f"{self._step}: {detail}")
-
-    def part_is_done(self) -> None:
-        """Move on by a fifth of what is left of this step."""
-        self._done += _PART_OF_A_STEP * (self._end - self._done)
-        self._bar.update(self._task, completed=self._done)
+    def begin(self, step: str) -> None:
+        """Begin the next step."""
+        self._step, self._done = step, self._end
+        self._end += next(self._shares)
+        self._bar.update(self._task, description=step, completed=self._done)
 
     def watch(self, estimator: Any) -> Any:
-        """Return an estimator whose stages will be parts of this step."""
+        """Return an estimator whose stages will be parts of this step, nobody knows how many."""
         # Before scikit-learn 1.9 there are no callbacks.
         if hasattr(estimator, "set_callbacks"):
-            estimator.set_callbacks(_Stages(self))
+            estimator.set_callbacks(self)
         return estimator
-
-
-class _Stages:
-    """Callback of scikit-learn that shows the stages of a fit."""
-
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Do nothing: the bar is there."""
@@ -137,15 +110,12 @@ class _Stages:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Show the name of a stage."""
         if context.task_name not in ("fit", "iteration"):
-            self._steps.part(context.task_name)
+            self._bar.update(self._task, description=f"{self._step}: {context.task_name}")
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Move on."""
-        self._steps.part_is_done()
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+        """Move on by a fifth of what is left of this step."""
+        self._done += _PART_OF_A_STEP * (self._end - self._done)
+        self._bar.update(self._task, completed=self._done)
 
 
 def _plain(value: Any) -> Any:
@@ -159,3 +129,38 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | bool | None) else str(value)
+
+
+def check_output(path: Path, *inputs: Path | None) -> None:
+    """Find out before any work whether a file can be written; never over one that is read."""
+    folder = path.parent
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it.")
+    if not folder.is_dir():
+        raise ValueError(f"{path}: there is no folder {folder}; make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{path}: nothing can be written to the folder {folder}; choose another.")
+    if path.exists() and any(one and one.exists() and path.samefile(one) for one in inputs):
+        raise ValueError(f"{path} is read by this command; choose another name for what it writes.")
+
+
+def check_picture(path: Path | None, *inputs: Path | None) -> None:
+    """Find out before any work whether a picture can be drawn, if one is wanted."""
+    if path is None:
+        return
+    if path.suffix not in _PICTURES:
+        raise typer.BadParameter(f"{path} must end with one of {', '.join(_PICTURES)}.")
+    require("matplotlib", "plot")
+    check_output(path, *inputs)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib, in the format that the name ends with, and close it."""
+    from matplotlib import pyplot
+
+    from mbkl.io.container import write_atomically
+
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
+    pyplot.close(figure)
+    write_atomically(path, iter([content.getvalue()]))

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console
-from mbkl.cli.files import check_picture, save_figure
+from mbkl.cli.console import Console, check_picture, save_figure
 from mbkl.cli.options import ModelFile, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mbkl.cli.models import Trained
-    from mbkl.explain import GlobalExplanation, InputColumn, LocalExplanation
+    from mbkl.explain import GlobalExplanation, LocalExplanation
 
 
 def explain(
@@ -46,54 +43,42 @@ def explain(
     """
     if row is not None and data is None:
         raise typer.BadParameter("--row needs the file that has it.")
-    if plot is not None:
-        check_picture(plot, model, data)
-    with console.steps(reading=1, explaining=4) as steps:
-        steps.begin("reading", f"reading {model.name}")
+    check_picture(plot, model, data)
+    with console.steps(1, 4) as steps:
+        steps.begin(f"reading {model.name}")
         from mbkl.cli.models import Trained
+        from mbkl.explain import explain_global, explain_local
 
         trained = Trained.load(model)
         frame = None if data is None else trained.read(data, console)
         X = None if frame is None else trained.features(frame)
         steps.begin("explaining")
-        if row is not None:
-            explained = _explain_row(trained, X, row, str(data), trained.columns(frame))
-            if plot is not None:
-                from mbkl.plot import WaterfallDisplay
-
-                local, values = explained
-                names = [f"{name} = {value}" for name, value in zip(local.feature_names, values)]
-                display = WaterfallDisplay.from_explanation(local, names=names, max_features=top)
-                save_figure(display.figure_, plot)
+        if row is None or X is None:
+            explanation: Any = explain_global(trained.model, X)
+        elif row > X.shape[0]:
+            raise ValueError(f"{data}: no row {row}; the last one is {X.shape[0]}.")
         else:
-            from mbkl.explain import explain_global
+            one = X[row - 1 : row]
+            values = trained.in_words(one, frame)
+            explanation = explain_local(trained.model, one, background=X)
+        if plot is not None:
+            from mbkl.plot import ImportanceDisplay, WaterfallDisplay
 
-            explanation = explain_global(trained.model, X)
-            if plot is not None:
-                from mbkl.plot import ImportanceDisplay
-
-                save_figure(ImportanceDisplay.from_explanation(explanation).figure_, plot)
-    if row is not None:
-        _show_row(console, trained, *explained, row, top)
-    else:
+            if row is None:
+                display = ImportanceDisplay.from_explanation(explanation)
+            else:
+                known = zip(explanation.feature_names, values, strict=True)
+                names = [f"{name} = {value}" for name, value in known]
+                display = WaterfallDisplay.from_explanation(
+                    explanation, names=names, max_features=top
+                )
+            save_figure(display.figure_, plot)
+    if row is None:
         _show_importances(console, explanation, top)
+    else:
+        _show_row(console, trained, explanation, values, row, top)
     if plot is not None:
         console.say(f"picture: {plot}")
-
-
-def _explain_row(
-    trained: Trained, X: Any, row: int, path: str, columns: Sequence[InputColumn]
-) -> tuple[LocalExplanation, list[str]]:
-    """Return why a row gets its scores, by column, and what the columns are in words."""
-    from mbkl.explain import explain_local
-
-    if row > X.shape[0]:
-        raise ValueError(f"{path}: no row {row}; the last one is {X.shape[0]}.")
-    one = X[row - 1 : row]
-    coded = trained.model._validate_new(one)
-    values = coded.toarray() if hasattr(coded, "toarray") else coded
-    written = [column.words(value) for column, value in zip(columns, values[0], strict=True)]
-    return explain_local(trained.model, one, background=X), written
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
@@ -139,44 +124,36 @@ def _show_row(
     import numpy as np
 
     scores = explanation.scores[0]
+    sign, column, adds = 1, 0, "adds"
+    # Scores of classes are of the order of one, numbers of any size.
+    write = ("{:+.4g}" if trained.predicts_numbers else "{:+.3f}").format
+    label: Any
     if trained.predicts_numbers:
-        is_logarithm = trained.model.loss == "poisson"
-        label = float(np.exp(scores[0]) if is_logarithm else scores[0])
-        sign, column = 1, 0
-        target = trained.target or "the prediction"
-        words = f"row {row}: {target} is {label:.6g} because"
-        adds = "adds to its logarithm" if is_logarithm else "adds"
+        label = float(scores[0])
+        if trained.model.loss == "poisson":
+            label, adds = float(np.exp(label)), "adds to its logarithm"
+        written = f"{label:.6g}"
     else:
-        label, sign, column = _said_of_classes(trained, scores)
-        words, adds = f"row {row} is '{label}' because", "adds"
+        best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
+        label = trained.model.classes_.tolist()[best]
+        if scores.size > 1:
+            column = best
+        elif best == 0:  # what is for one of two classes is against the other
+            sign = -1
+        written = f"'{label}'"
     added = sign * explanation.contributions[0, :, column]
     order = np.argsort(-np.abs(added), kind="stable")[:top]
-
-    names, shown = explanation.feature_names, added[order].sum()
     start, score = sign * explanation.baseline[column], sign * scores[column]
 
-    # Scores of classes are of the order of one, numbers of any size.
-    write = "{:+.3f}".format
-    if trained.predicts_numbers:
-        write = "{:+.4g}".format
-
     def show() -> None:
-        rows = [[names[i], values[i], write(added[i])] for i in order]
+        rows = [[explanation.feature_names[i], values[i], write(added[i])] for i in order]
         if order.size < added.size:
-            rows.append(["all other columns", "", write(score - start - shown)])
+            others = score - start - added[order].sum()
+            rows.append(["all other columns", "", write(others)])
         rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
-        console.grid(rows, [words, "value", adds])
+        said = f"row {row}: {trained.target or 'the prediction'} is {written} because"
+        console.grid(rows, [said, "value", adds])
 
     name = "prediction" if trained.predicts_numbers else "label"
     content = {"row": row, name: label, "values": values, **explanation.to_dict()}
     console.result(content, show)
-
-
-def _said_of_classes(trained: Trained, scores: Any) -> tuple[Any, int, int]:
-    """Return the class of a row, the score that is of it, and the sign that it is of it with."""
-    two_classes = scores.size == 1
-    best = int(scores[0] > 0) if two_classes else int(scores.argmax())
-    label = trained.model.classes_.tolist()[best]
-    # With two classes there is one score, and what is for one of them is against the other.
-    sign, column = (1 if best else -1, 0) if two_classes else (1, best)
-    return label, sign, column

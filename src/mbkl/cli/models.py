@@ -47,13 +47,7 @@ class Trained:
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
         if getattr(model, "is_multi_output_", False):
             raise ValueError(f"{path}: this model has several targets; use it from Python.")
-        return cls._checked(path, model, extra)
-
-    @classmethod
-    def _checked(
-        cls, path: Path, model: MBKLClassifier | MBKLRegressor, extra: dict[str, Any]
-    ) -> Trained:
-        """Take from a file what `save` wrote; anything else in it is an error."""
+        # What `save` wrote; anything else is an error.
         rules, target = extra.get("rules"), extra.get("target")
         dialect = extra.get("dialect", {})
         try:
@@ -65,9 +59,8 @@ class Trained:
                 raise ValueError("the target or the dialect is none")
             Reading(target=target, **dialect)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: what it says about files makes no sense ({error}).") from (
-                None
-            )
+            words = f"{path}: what it says about files makes no sense ({error})."
+            raise ValueError(words) from None
         return cls(path, model, rules, target, dialect)
 
     def save(self) -> None:
@@ -79,8 +72,9 @@ class Trained:
 
     def read(self, path: Path, console: Console, keep: Sequence[str] = ()) -> Frame:
         """Read rows to predict; labels that they may have do not matter."""
-        frame = self._read(path, self._text_columns, keep=[*self._columns, *keep])
-        console.notes(frame.notes)
+        columns = [*self._columns, *keep]
+        frame = read_frame(path, text=self._text_columns, keep=columns, **self.dialect)
+        console.note(*frame.notes)
         return frame
 
     def read_labelled(self, path: Path, console: Console, target: str | None) -> Frame:
@@ -91,12 +85,10 @@ class Trained:
         if target is not None and classes is not None and classes.dtype.kind == "U":
             text.append(target)  # labels such as 1 and 2 are text if the model knows others
         task = "regression" if classes is None else "classification"
-        frame = self._read(path, text, target=target, task=task, keep=self._columns)
-        console.notes(frame.notes)
+        options = {"target": target, "task": task, "keep": self._columns, **self.dialect}
+        frame = read_frame(path, text=text, **options)
+        console.note(*frame.notes)
         return frame if classes is None else frame.with_classes(classes)
-
-    def _read(self, path: Path, text: list[str], **options: Any) -> Frame:
-        return read_frame(path, text=text, **self.dialect, **options)
 
     def features(self, frame: Frame) -> Any:
         """Return rows as the model takes them, in float32 as models that are exported do."""
@@ -110,16 +102,13 @@ class Trained:
             X = resized(frame.columns, n_features)
             X.data = in_float32(X.data)
             return X
-        names = getattr(self.model, "feature_names_in_", None)
-        rules = self.rules
-        if rules is None:
-            known = frame.names if names is None else names
-            rules = [{"name": str(name), "kind": "number"} for name in known]
-            if names is None and len(rules) != n_features:
-                raise FrameError(
-                    f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
-                )
-        return in_float32(encoded(TableEncoder.from_rules(rules), frame, names is not None))
+        rules = self._rules or [{"name": name, "kind": "number"} for name in frame.names]
+        if len(rules) != n_features:
+            raise FrameError(
+                f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
+            )
+        has_names = hasattr(self.model, "feature_names_in_")
+        return in_float32(encoded(TableEncoder.from_rules(rules), frame, has_names))
 
     @property
     def predicts_numbers(self) -> bool:
@@ -134,16 +123,30 @@ class Trained:
         kinds = {} if frame is None or frame.is_sparse else kinds_of(frame.columns)
         return input_columns(feature_names_of(self.model), self.model.levels_, kinds)
 
+    def in_words(self, row: Any, frame: Frame | None) -> list[str]:
+        """Return what the columns of one row hold."""
+        coded = self.model._validate_new(row)
+        values = coded.toarray() if hasattr(coded, "toarray") else coded
+        columns = self.columns(frame)
+        return [column.words(value) for column, value in zip(columns, values[0], strict=True)]
+
+    @property
+    def _rules(self) -> list[dict[str, Any]]:
+        """How columns become features; a model that was saved in Python has names and levels."""
+        if self.rules is not None:
+            return self.rules
+        known = zip(getattr(self.model, "feature_names_in_", ()), self.model.levels_)
+        is_text = {str(name): any(isinstance(one, str) for one in own or ()) for name, own in known}
+        return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]
+
     @property
     def _columns(self) -> list[str]:
         """Columns that the model needs, whatever they look like."""
-        if self.rules is None:
-            return list(getattr(self.model, "feature_names_in_", ()))
-        return [rule["name"] for rule in self.rules]
+        return [rule["name"] for rule in self._rules]
 
     @property
     def _text_columns(self) -> list[str]:
-        return [rule["name"] for rule in self.rules or () if rule["kind"] != "number"]
+        return [rule["name"] for rule in self._rules if rule["kind"] != "number"]
 
 
 def encoded(encoder: TableEncoder, frame: Frame, with_names: bool = True) -> Any:

@@ -12,7 +12,7 @@ from mbkl.cli.console import Console
 
 if TYPE_CHECKING:
     from mbkl.tabular import Frame
-    from mbkl.tabular.task import Task
+    from mbkl.tabular.columns import Task
 
 
 def option(text: str, *names: str, shown: bool | str = False, **more: Any) -> Any:
@@ -90,7 +90,7 @@ class Reading:
         from mbkl.tabular import FrameError
 
         frame = self._read(path, text=self.text or [], header=self.header)
-        console.notes(frame.notes)
+        console.note(*frame.notes)
         n_labels, place = np.unique(frame.y).size, f"{path}, column '{frame.target}'"
         is_numbers = frame.task == "regression"
         if n_labels < 2:
@@ -195,7 +195,7 @@ class Learning:
             "theta": self.theta,
             "random_state": self.seed,
             "n_jobs": self.jobs,
-            **(self._for_numbers() if of_numbers else self._for_classes()),
+            **self._of_the_task(of_numbers),
             **more,
         }
         kind = "MBKLRegressor" if of_numbers else "MBKLClassifier"
@@ -204,36 +204,31 @@ class Learning:
             return getattr(mbkl, f"{kind}CV")(**parameters, Cs=Cs)
         return getattr(mbkl, kind)(**parameters, C=self.cost or "auto")
 
-    def _for_classes(self) -> dict[str, Any]:
-        """Return the parameters that only classifiers have."""
-        if self.loss not in (None, *_LOSSES_OF_CLASSES):
-            raise typer.BadParameter(
-                f"--loss {self.loss} is for numbers, and the target is of classes; say --task "
-                f"regression, or choose one of {', '.join(_LOSSES_OF_CLASSES)}."
-            )
-        if self.quantile is not None:
-            raise typer.BadParameter(
-                "--quantile is for numbers, and the target is of classes; say --task regression."
-            )
-        return {
-            "loss": self.loss or "squared_hinge",
-            "class_weight": "balanced" if self.balanced else None,
-            "calibration": "temperature" if self.calibrate else "auto",
-        }
+    def _of_the_task(self, of_numbers: bool) -> dict[str, Any]:
+        """Return what only classifiers or only regressors have; those of the other kind are wrong.
 
-    def _for_numbers(self) -> dict[str, Any]:
-        """Return the parameters that only regressors have."""
-        of_classes = {
-            f"--loss {self.loss}": self.loss in _LOSSES_OF_CLASSES,
-            "--balanced": self.balanced,
-            "--calibrate": self.calibrate,
-        }
-        for option, is_given in of_classes.items():
+        A quantile says which loss is meant.
+        """
+        of_classes, loss = self.loss in _LOSSES_OF_CLASSES, f"--loss {self.loss}"
+        if of_numbers:
+            kind, own, other = "classes", "numbers", "classification"
+            wrong = {loss: of_classes, "--balanced": self.balanced, "--calibrate": self.calibrate}
+        else:
+            kind, own, other = "numbers", "classes", "regression"
+            is_loss_of_numbers = self.loss is not None and not of_classes
+            wrong = {loss: is_loss_of_numbers, "--quantile": self.quantile is not None}
+        for name, is_given in wrong.items():
             if is_given:
                 raise typer.BadParameter(
-                    f"{option} is for classes, and the target is of numbers; leave it out, or say "
-                    "--task classification."
+                    f"{name} is for {kind}, and the target is of {own}; leave it out, or say "
+                    f"--task {other}."
                 )
+        if not of_numbers:
+            return {
+                "loss": self.loss or "squared_hinge",
+                "class_weight": "balanced" if self.balanced else None,
+                "calibration": "temperature" if self.calibrate else "auto",
+            }
         if self.quantile is None:
             return {"loss": self.loss or "squared_error"}
         if self.loss not in (None, "quantile"):

@@ -1,9 +1,11 @@
-"""What was predicted for rows whose classes or numbers are known."""
+"""How good models are on rows that they did not see, whose classes or numbers are known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,9 +13,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from mbkl.cli.console import Console
-from mbkl.cli.files import save_figure
+from mbkl.cli.console import Console, save_figure
+from mbkl.cli.models import encoded_for_training, encoder_of
+from mbkl.cli.options import Reading
 from mbkl.explain.quality import figures_of_the_mean, number_figures, probability_figures
+from mbkl.tabular import Frame, FrameError
+
+Split = tuple[Any, NDArray, Any, NDArray]
 
 # Share of the rows that intervals are to hold.
 COVERAGE = 0.9
@@ -27,17 +33,10 @@ class _Outcome:
     predictions: NDArray
     seconds: float
 
-    # By which methods are compared: its name, what several are called, how it is announced,
-    # and by what it is multiplied to be shown with so many decimals.
+    # By which methods are compared: its name, what several are called, how it is announced.
     score_name: ClassVar[str]
     scores_name: ClassVar[str]
     score_in_words: ClassVar[str]
-    factor: ClassVar[float]
-    decimals: ClassVar[int]
-
-    def written(self, score: float) -> str:
-        """Return a score as it is shown."""
-        return f"{self.factor * score:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Labels(_Outcome):
     classes: NDArray
     probabilities: NDArray[np.float64] | None
 
-    score_name, scores_name, score_in_words = "accuracy", "accuracies", "accuracy, %"
-    factor, decimals = 100.0, 1
+    score_name, scores_name, score_in_words = "accuracy", "accuracies", "accuracy"
 
     @property
     def score(self) -> float:
@@ -111,7 +109,6 @@ class Numbers(_Outcome):
     bounds: NDArray[np.float64] | None
 
     score_name, scores_name, score_in_words = "r2", "r2s", "R2"
-    factor, decimals = 1.0, 3
 
     @property
     def score(self) -> float:
@@ -174,7 +171,6 @@ def outcome_of(model: Any, X: Any, y: NDArray, classes: NDArray | None, seconds=
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
-    from dataclasses import fields, replace
 
     def rows_of(name: str) -> Any:
         found = [getattr(one, name) for one in outcomes]
@@ -184,3 +180,96 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
     by_row = {field.name for field in fields(first)} - {"seconds", "classes"}
     seconds = float(np.mean([one.seconds for one in outcomes]))
     return replace(first, **{name: rows_of(name) for name in by_row}, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Rows to learn from and rows to be right about: a test file, or else folds."""
+
+    frame: Frame
+    test: Frame | None
+    n_splits: int
+    seed: int
+
+    @classmethod
+    def read(
+        cls,
+        console: Console,
+        reading: Reading,
+        data: Path,
+        test: Path | None,
+        n_folds: int,
+        seed: int,
+    ) -> Splits:
+        """Read the files, and see how many folds there can be."""
+        with console.steps(1) as steps:
+            steps.begin(f"reading {data.name}")
+            frame = reading.read(data, console)
+            if not frame.is_sparse:  # the same notes as those of a fit
+                console.note(*encoder_of(frame).notes_)
+            if test is not None:
+                return cls(frame, reading.read_test(test, frame), 1, seed)
+        return cls(frame, None, _possible_folds(frame, n_folds, console), seed)
+
+    def __iter__(self) -> Iterator[Split]:
+        """Yield X and y to learn from, and X and y to be right about.
+
+        Each split learns anew how to encode columns, so that no test row has a say in it.
+        """
+        for train, test in self._pairs():
+            (X_train, X_test), _ = encoded_for_training(train, test)
+            yield X_train, train.y, X_test, test.y
+
+    @property
+    def classes(self) -> NDArray | None:
+        """Return the classes to tell apart, or None where numbers are to be predicted."""
+        return None if self.frame.task == "regression" else np.unique(self.frame.y)
+
+    def _pairs(self) -> Iterator[tuple[Frame, Frame]]:
+        from sklearn.model_selection import KFold, StratifiedKFold
+
+        if self.test is not None:
+            yield self.frame, self.test
+            return
+        frame, kind, alone = self.frame, KFold, np.empty(0, np.intp)
+        if self.classes is not None:
+            kind = StratifiedKFold
+            _, first, counts = np.unique(frame.y, return_index=True, return_counts=True)
+            alone = first[counts == 1]
+        others = np.setdiff1d(np.arange(frame.n_rows), alone)
+        folds = kind(self.n_splits, shuffle=True, random_state=self.seed)
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is outside of some of them only.
+            warnings.simplefilter("ignore", UserWarning)
+            pairs = list(folds.split(others, frame.y[others]))
+        for inside, outside in pairs:
+            yield frame.take(np.union1d(others[inside], alone)), frame.take(others[outside])
+
+
+def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
+    """Return how many folds there can be, and say so if some classes have too few rows."""
+    if frame.task == "regression":
+        return min(n_folds, frame.n_rows)
+    classes, counts = np.unique(frame.y, return_counts=True)
+    if counts.max() < 2:
+        raise FrameError(
+            f"{frame.path}, column '{frame.target}': each class has one row only, so that none "
+            "can be held out. Choose another column (--target), or a test file (--test)."
+        )
+    few = [f"'{label}'" for label in classes[counts < n_folds]]
+    if few:
+        shown = ", ".join(few[:5]) + (", ..." if len(few) > 5 else "")
+        many = "1 class has" if len(few) == 1 else f"{len(few)} classes have"
+        console.note(
+            f"{many} fewer rows than there are folds: {shown}. A class with one "
+            "row is learned from, but never tested."
+        )
+    return min(n_folds, int(counts.max()))
+
+
+def try_out(model: Any, split: Split, classes: NDArray | None) -> Outcome:
+    """Fit a model on one side of a split and predict the other; no classes means numbers."""
+    X_train, y_train, X_test, y_test = split
+    began = time.perf_counter()
+    model.fit(X_train, y_train)
+    return outcome_of(model, X_test, y_test, classes, time.perf_counter() - began)

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -104,22 +105,18 @@ class Crew:
         return node
 
     def exchange(
-        self, name: str, split: Callable, arguments: tuple, merge: Callable[[list], tuple]
-    ) -> tuple[list[list], list]:
-        """Let the stores send each other parts, which are merged, and answers back.
+        self, name: str, split: Callable, arguments: tuple, merge: Callable, keep: Callable
+    ) -> tuple[Node, list]:
+        """Let the stores send each other parts, and keep what comes of them.
 
-        `split` is the function that returns a part for each store, and `merge` turns the parts of
-        all stores for one of them into an answer for each, and a result. Returned are for each
-        store the answers of all, and the results.
+        `split` returns a part for each store, `merge` turns the parts of all stores for one of
+        them into an answer for each and a result, and `keep` the answers to one store into what
+        it keeps. Returned are what is kept, and the results.
         """
         parts = self.call(split, *arguments, self.n_stores)
         merged = [merge(list(own)) for own in zip(*parts, strict=True)]
-        answers = [[answer[store] for answer, _ in merged] for store in range(self.n_stores)]
-        return answers, [result for _, result in merged]
-
-    def keep_answers(self, name: str, function: Callable, answers: Sequence[list], *more) -> Node:
-        """Let every store keep a function of what an exchange answered it."""
-        return self.keep_each([function(own, *more) for own in answers])
+        kept = [keep([answers[store] for answers, _ in merged]) for store in range(self.n_stores)]
+        return self.keep_each(kept), [result for _, result in merged]
 
     def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
         """Return what a store is to run: what computes the arguments comes first."""
@@ -186,40 +183,32 @@ class DaskCrew(Crew):
     def work(self, name: str, function: Callable | str, *arguments) -> list:
         return self._gather(self._tasks(name, self._prepared(function, arguments)))
 
-    def _tasks(self, name: str, call: tuple) -> list:
-        """Return futures of the same call to each store."""
-        return [
-            self._submit(name, _run_store, store, call, place=number)
-            for number, store in enumerate(self._stores)
-        ]
-
-    def exchange(self, name, split, arguments, merge) -> tuple[list[list], list]:
-        every = range(self.n_stores)
-        call = self._prepared(split, (*arguments, self.n_stores))
+    def exchange(self, name, split, arguments, merge, keep) -> tuple[Node, list]:
+        node, call = Node(self), self._prepared(split, (*arguments, self.n_stores))
         parts = self._tasks(f"{name}-split", call)
         merged = []
-        for owner in every:
-            own = [self._submit(f"{name}-part", _item, part, owner, place=place)
-                   for place, part in enumerate(parts)]  # fmt: skip
+        for owner in range(self.n_stores):
+            own = self._each(f"{name}-part", getitem, parts, owner)
             merged.append(self._submit(f"{name}-merge", merge, own, place=owner))
-        answers = [
-            [self._submit(f"{name}-answer", _answer, each, store, place=place)
-             for place, each in enumerate(merged)]
-            for store in every
-        ]  # fmt: skip
-        results = [self._submit(f"{name}-result", _item, each, 1, place=place)
-                   for place, each in enumerate(merged)]  # fmt: skip
-        self._wait([future for own in answers for future in own])
-        return answers, self._gather(results)
+        kept = []
+        for place, store in enumerate(self._stores):
+            answers = self._each(f"{name}-answer", _answer, merged, place)
+            arguments = (store, node.key, keep, answers)
+            kept.append(self._submit(f"{name}-keep", _keep_answer, *arguments, place=place))
+        results = self._each(f"{name}-result", getitem, merged, 1)
+        self._gather(kept)
+        return node, self._gather(results)
 
-    def keep_answers(self, name: str, function: Callable, answers: Sequence[list], *more) -> Node:
-        node = Node(self)
-        tasks = [
-            self._submit(name, _keep_answer, store, node.key, function, own, more, place=number)
-            for number, (store, own) in enumerate(zip(self._stores, answers, strict=True))
+    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
+        """Return futures of a function of others, each where the other one is."""
+        return [
+            self._submit(name, function, future, argument, place=place)
+            for place, future in enumerate(futures)
         ]
-        self._gather(tasks)
-        return node
+
+    def _tasks(self, name: str, call: tuple) -> list:
+        """Return futures of the same call to each store."""
+        return self._each(name, _run_store, self._stores, call)
 
     def _submit(self, name: str, function: Callable, *arguments, place: int, actor: bool = False):
         return self._client.submit(
@@ -272,7 +261,11 @@ class DaskCrew(Crew):
         states = [future.status for future in self._futures] or ["pending"] * len(self._addresses)
         for address, state in zip(self._addresses, states, strict=True):
             if address not in there or state not in ("pending", "finished"):
-                raise lost(address) from error
+                raise WorkerLostError(
+                    f"The worker {address} that held a part of the rows was lost during fit, and "
+                    "what it held with it. Call fit again: the data are loaded anew, onto the "
+                    "workers that are there."
+                ) from error
 
 
 def workers_of(client: Client) -> dict:
@@ -291,14 +284,6 @@ def wait_for(futures: list, check: Callable[[], None]) -> None:
             check()
 
 
-def lost(address: str) -> WorkerLostError:
-    """Return the error that says that a worker is gone."""
-    return WorkerLostError(
-        f"The worker {address} that held a part of the rows was lost during fit, and what it held "
-        "with it. Call fit again: the data are loaded anew, onto the workers that are there."
-    )
-
-
 def _hold(store, piece: tuple) -> None:
     store.hold(*piece).result()
 
@@ -307,12 +292,8 @@ def _run_store(store, call: tuple) -> Any:
     return store.run(*call).result()
 
 
-def _keep_answer(store, key: int, function: Callable, own: list, more: tuple) -> None:
-    store.run([Instruction(key, function, (own, *more), {})], nothing, (), ()).result()
-
-
-def _item(values: Sequence, position: int) -> Any:
-    return values[position]
+def _keep_answer(store, key: int, keep: Callable, answers: list) -> None:
+    store.run([Instruction(key, keep, (answers,), {})], nothing, (), ()).result()
 
 
 def _answer(merged: tuple, store: int) -> Any:

@@ -1,4 +1,4 @@
-"""What estimators for data on a cluster share: rows stay there, the model is here."""
+"""MBKLClassifier and MBKLRegressor for data on a cluster: rows stay there, the model is here."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-import mbkl.dask.growth  # noqa: F401 (tells how ferns grow on the workers)
+import mbkl.classifier
+import mbkl.regressor
+from mbkl.classifier import KernelClassifier, best_class, has_probabilities
 from mbkl.dask.crew import Crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.matrix import RemoteMatrix
 from mbkl.dask.partitions import spread
-from mbkl.dask.rows import RemoteRows
+from mbkl.dask.rows import RemoteMatrix, RemoteRows
 from mbkl.engine import choose_loops
-from mbkl.estimator import TrainingRows, estimator, parameter, target_names
+from mbkl.estimator import Costs, TrainingRows, estimator, parameter, target_names
 from mbkl.extras import require
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.maps.families import families_of
+from mbkl.maps.numbers import Numbers
+from mbkl.regressor import KernelRegressor
 
 
 @estimator
@@ -29,8 +34,9 @@ class OnCluster(KernelPredictor):
 
     client: Any = parameter(default=None)
 
-    # The estimator without Dask, and whether y are numbers.
+    # The estimator without Dask, how predictions are scored, and whether y are numbers.
     _LOCAL: ClassVar[type]
+    _MEASURE: ClassVar[Any]
     _HAS_NUMBERS: ClassVar[bool] = False
 
     @with_callbacks
@@ -58,7 +64,8 @@ class OnCluster(KernelPredictor):
         _check_feature_names(self, _names_of(X), reset=True)
         _check_numbers(X)
         if self._HAS_NUMBERS:
-            self._name_targets(target_names(y), y)
+            # What an array of Dask calls its name is that of its tasks.
+            self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
         crew = spread(self._client(), X, y, sample_weight, self._HAS_NUMBERS)
         try:
             self._fit_stores(crew)
@@ -136,11 +143,18 @@ class OnCluster(KernelPredictor):
         )
         return model
 
-    def _score_by(self, measure, X, y, sample_weight) -> float:
-        """Return a measure of the predictions."""
+    def score(self, X, y, sample_weight=None) -> float:
+        """Return the accuracy, or R2 of numbers.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or array-like of shape (n_samples, n_features)
+        y, sample_weight
+            Of the same kind; sample_weight may be None.
+        """
         computed = require("dask", "dask").compute(self.predict(X), y, sample_weight)
         predicted, targets, weights = computed
-        return float(measure(targets, predicted, sample_weight=weights))
+        return float(self._MEASURE(targets, predicted, sample_weight=weights))
 
     def _lazily(self, method: str, X, dtype, columns: tuple[int, ...] = (), **options):
         """Apply a method, which returns so much for each row, to all partitions."""
@@ -191,3 +205,147 @@ def _apply_to_block(apply, block):
     if not len(block):
         return apply(np.zeros((1, block.shape[1])))[:0]
     return apply(block)
+
+
+@estimator
+class MBKLClassifier(Costs, OnCluster, KernelClassifier):
+    """SVM that learns its kernel, from rows that stay on the workers of a Dask cluster.
+
+    Each worker turns its partitions to codes, one byte for each feature or fern, and keeps
+    them. A pass of the solver sends tables to the workers and gets histograms back; what is
+    gathered are samples of bounded size. The model is the same, to the bit, as that of
+    `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers.
+
+    Parameters
+    ----------
+    client : Client or None, default=None
+        Of the cluster; None means the current one.
+    maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
+        See `mbkl.MBKLClassifier`; projections are not available.
+    negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
+        See `mbkl.MBKLClassifier`.
+    calibration : {"auto"} or None, default="auto"
+        See `mbkl.MBKLClassifier`; "temperature" is not available.
+    categorical_features : list of names, indices or booleans, or None, default="from_dtype"
+        Columns of level numbers: whole numbers from 0. There is no text on a cluster.
+    random_state, n_jobs, verbose
+        See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
+        they have.
+
+    Attributes
+    ----------
+    local_ : mbkl.MBKLClassifier
+        The fitted model without Dask: to save, explain and export. This object has its
+        attributes too.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from mbkl.dask import MBKLClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     X, y = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
+    ...     model = MBKLClassifier(random_state=0).fit(X, y)
+    ...     bool((model.predict(X) == y).mean().compute() > 0.9)
+    True
+    """
+
+    _LOCAL: ClassVar[type] = mbkl.classifier.MBKLClassifier
+    _MEASURE = staticmethod(accuracy_score)
+
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        self._check_growth(data.rows)
+        if self.calibration == "temperature":
+            raise ValueError("calibration='temperature' is not available on a cluster; use 'auto'.")
+        return super()._fit_data(data, progress)
+
+    def _how_often(self, scores) -> np.ndarray:
+        if not isinstance(scores, RemoteRows):  # few rows are here
+            return super()._how_often(scores)
+        best = scores.apply(best_class, scores)
+        return (best[:, None] == np.arange(self.classes_.size)).astype(np.int64).sum(axis=0)
+
+    def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
+        self.classes_ = levels
+        return {"y": y, "weights": self._class_weighted(y, weights), "n_classes": levels.size}
+
+    def decision_function(self, X):
+        """Return the scores of the classes, lazily for an array or dataframe of Dask."""
+        n_classes = self.local_.classes_.size
+        columns = () if n_classes == 2 else (n_classes,)
+        return self._lazily("decision_function", X, np.float64, columns)
+
+    def predict(self, X):
+        """Return the class of each sample, lazily for an array or dataframe of Dask."""
+        return self._lazily("predict", X, self.local_.classes_.dtype)
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X):
+        """Return class probabilities, lazily for an array or dataframe of Dask."""
+        return self._lazily("predict_proba", X, np.float64, (self.local_.classes_.size,))
+
+
+@estimator
+class MBKLRegressor(Costs, OnCluster, KernelRegressor):
+    """Regression that learns its kernel, from rows that stay on the workers of a Dask cluster.
+
+    As `mbkl.dask.MBKLClassifier`: the model is the same, to the bit, as that of
+    `mbkl.MBKLRegressor` on the same rows. What is gathered here beyond samples of bounded size
+    are the different targets, and, for intervals of maps that are given, the scores of held-out
+    rows: some 8 and 24 bytes a row. With maps="auto" and so few rows that drawn and grown ferns
+    are mixed (at most 20,000), all of them are collected and the model is learned here.
+
+    Parameters
+    ----------
+    client : Client or None, default=None
+        Of the cluster; None means the current one.
+    loss, quantile, maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
+        See `mbkl.MBKLRegressor`; projections are not available.
+    categorical_features
+        See `mbkl.dask.MBKLClassifier`.
+    max_pairs, tol, max_iter, max_time, random_state, n_jobs, verbose
+        See `mbkl.MBKLRegressor`; `n_jobs` is for what is done here, workers use the threads
+        they have.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from mbkl.dask import MBKLRegressor
+    >>> from sklearn.datasets import make_friedman1
+    >>> X, y = make_friedman1(400, random_state=0)
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     X, y = da.from_array(X, chunks=(100, 10)), da.from_array(y, chunks=100)
+    ...     model = MBKLRegressor(maps="stumps", random_state=0).fit(X, y)
+    ...     bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    _LOCAL: ClassVar[type] = mbkl.regressor.MBKLRegressor
+    _HAS_NUMBERS: ClassVar[bool] = True
+    _MEASURE = staticmethod(r2_score)
+
+    def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
+        self._check_targets(levels)
+        self.is_multi_output_ = levels.ndim > 1
+        levels = levels.reshape(len(levels), -1)
+        self.n_outputs_ = levels.shape[1]
+        numbers = Numbers.of_levels(levels, y, weights, self.loss, self.quantile)
+        return {"y": y, "weights": weights, "n_classes": len(levels), "numbers": numbers}
+
+    @property
+    def _columns(self) -> tuple[int, ...]:
+        return (self.n_outputs_,) if self.is_multi_output_ else ()
+
+    def predict(self, X):
+        """Return the number of each sample, lazily for an array or dataframe of Dask."""
+        check_is_fitted(self)
+        return self._lazily("predict", X, np.float64, self._columns)
+
+    def predict_interval(self, X, coverage=0.9):
+        """Return lower and upper bounds, lazily; see `mbkl.MBKLRegressor.predict_interval`."""
+        check_is_fitted(self)
+        columns = (*self._columns, 2)
+        return self._lazily("predict_interval", X, np.float64, columns, coverage=coverage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import getitem
 from typing import Any, ClassVar
 
@@ -62,8 +62,8 @@ class RemoteLabelledRows:
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
         arrays = (sums, self.seed, self.y, integers)
-        answers, counts = self.crew.exchange("merge-rows", split_rows, arrays, merge_stores)
-        found = self.crew.keep_answers("keep-rows", merged_rows, answers, float(unit[0]))
+        keep = partial(merged_rows, unit=float(unit[0]))
+        found, counts = self.crew.exchange("merge-rows", split_rows, arrays, merge_stores, keep)
         rows, weights = (Node(self.crew, getitem, (found, place)) for place in range(2))
         kept = RowSet(rows, sum(counts))
         own_weights = RemoteRows(self.crew, weights, np.empty(0), kept.size)

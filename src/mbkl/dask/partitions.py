@@ -128,7 +128,7 @@ def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArr
     labels = np.asarray(y) if has_numbers and np.ndim(y) == 2 else column_or_1d(y)
     if len(labels) != len(values):
         raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
-    if pandas_isna(labels).any():
+    if require("pandas", "dask").isna(labels).any():
         raise ValueError(f"{where} of y has missing labels.")
     if has_numbers:
         labels = _as_numbers(labels, where)
@@ -153,11 +153,6 @@ def _as_numbers(targets: NDArray, where: str) -> NDArray[np.float64]:
     if np.isinf(numbers).any():
         raise ValueError(f"{where} of y has infinite targets; remove or clip them.")
     return numbers
-
-
-def pandas_isna(labels: NDArray) -> NDArray[np.bool_]:
-    """Say which labels are missing, of any type."""
-    return require("pandas", "dask").isna(labels)
 
 
 def _is_float32(X) -> bool:

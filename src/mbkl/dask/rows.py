@@ -1,22 +1,52 @@
-"""Numbers for each row, in parts on the workers, for code that is written for NumPy.
+"""What the workers hold, for code that is written for arrays, codes and rows in memory.
 
-What is computed from them is not computed until a result is needed here: a whole chain of
-operations goes to the workers at once, and a sum or a histogram comes back.
+Arrays are not computed until a result is needed here: a whole chain of operations goes to the
+workers at once, and a sum or a histogram comes back. Tables and ferns go out likewise.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partialmethod
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from mbkl.dask.crew import Crew, Node
-from mbkl.dask.store import column_sums, itself, totals_below, totals_of_groups
-from mbkl.engine.arrays import magnitude
+from mbkl.dask.store import (
+    ask,
+    bundle,
+    count_different,
+    distinct,
+    itself,
+    keys_told_apart,
+    nothing,
+    pick_codes,
+    sample_of,
+    smallest_keys,
+    split_equal,
+    split_keys,
+    tell_apart,
+    totals_below,
+    totals_of_groups,
+)
+from mbkl.engine.arrays import magnitude, to_fixed_point
+from mbkl.engine.bundles import bundling
+from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.rows import Rows, Sample
+from mbkl.engine.twins import TWINS, Twins
+from mbkl.maps.growing_rows import (
+    Chosen,
+    Draft,
+    GrowingRows,
+    GrowthSample,
+    growing_rows,
+    table_of,
+)
+from mbkl.maps.objectives import Objective
 
 
 @dataclass(frozen=True)
@@ -118,7 +148,7 @@ class RemoteRows(NDArrayOperatorsMixin):
         """Return the sum of each column, of integers: that of others depends on the order."""
         if axis != 0 or self.dtype.kind not in "iu":
             raise TypeError("Only integers can be added up over the rows of all workers.")
-        return np.sum(self._crew.call(column_sums, self), axis=0)
+        return np.sum(self._crew.call(ask, self, "sum", 0), axis=0)
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
         """Return the sum of the integers of each group's rows."""
@@ -145,3 +175,190 @@ def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:
     changed = values.copy()
     changed[index] = new
     return changed
+
+
+@dataclass(frozen=True)
+class RemoteCodes(Codes):
+    """Codes of which every store has those of its own rows."""
+
+    crew: Crew
+    node: Node  # names what each store has, codes or bundles of them
+    n_rows: int
+    offsets: NDArray[np.int64]  # (n_groups + 1,)
+    loops: Twins  # for codes that are collected here: those of few rows
+    is_bundled: bool = False
+
+    def gather(self, tables: NDArray[np.float64]) -> RemoteRows:
+        scores = Node(self.crew, ask, (self, "gather", tables))
+        return RemoteRows(self.crew, scores, np.empty((0, tables.shape[1])), self.n_rows)
+
+    def histogram(self, residuals: RemoteRows) -> NDArray[np.int64]:
+        return np.sum(self.crew.call(ask, self, "histogram", residuals), axis=0)
+
+    def counts(self) -> NDArray[np.int64]:
+        return np.sum(self.crew.call(ask, self, "counts"), axis=0)
+
+    def take(self, rows: RowSet) -> Codes:
+        if rows.order is not None:
+            values = np.concatenate(self.crew.call(pick_codes, self, rows), axis=1)
+            return DenseCodes(values[:, rows.order], self.offsets, self.loops)
+        return replace(self, node=Node(self.crew, ask, (self, "take", rows)), n_rows=rows.size)
+
+    def renumbered(self, groups, numbers: NDArray, offsets) -> RemoteCodes:
+        arguments = (self, "renumbered", groups, numbers, offsets)
+        node = self.crew.keep("number-cells", ask, *arguments)
+        return replace(self, node=node, offsets=offsets)
+
+    def keep_groups(self, groups: NDArray[np.intp]) -> RemoteCodes:
+        node = Node(self.crew, ask, (self, "keep_groups", groups))
+        return replace(self, node=node, offsets=self.kept_offsets(groups))
+
+    def bundled(self) -> RemoteCodes:
+        plan = None if self.is_bundled else bundling(self.offsets, self.n_rows)
+        if plan is None:
+            return self
+        # The tables of bundles are long: they are made where the codes are.
+        return replace(self, node=Node(self.crew, bundle, (self, plan)), is_bundled=True)
+
+
+class RemoteGrowingRows:
+    """What `GrowingRows` are, put together from those of all stores."""
+
+    def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
+        self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
+        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        rows = (codes, objective, y, weights, keys, seed)
+        self._node = Node(self._crew, GrowingRows, rows)
+
+    def hold_out(self, share: float) -> int:
+        return sum(self._all("hold_out", share))
+
+    def start(self) -> NDArray[np.float32]:
+        weights = Node(self._crew, ask, (self._node, "training_weights"))
+        own = RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
+        return self._objective.start(self._y, own)
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        self._all("begin", intercept)
+
+    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
+        return np.max(self._all("refresh", units, table), axis=0)
+
+    def watch(self, levels: RemoteCodes) -> int:
+        return min(self._all("watch", levels))
+
+    def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
+        sums = self.fill(features, cuts, members)
+        return table_of(sums, units, ridge, rate, self._loops)
+
+    def held_out_loss(self) -> float:
+        return float(sum(self._all("held_out_loss")))
+
+    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
+        scores, y = zip(*self._all("held_out_scores"), strict=True)
+        return np.concatenate(scores), np.concatenate(y)
+
+    def sample(self, *arguments) -> GrowthSample:
+        found = self._crew.call(sample_of, self._node, *arguments)
+        codes, residuals = zip(*found, strict=True)
+        loops = self._loops.alone
+        return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
+
+    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
+        return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
+
+    def _all(self, method: str, *arguments) -> list:
+        return self._crew.call(ask, self._node, method, *arguments)
+
+    def _sum(self, method: str, *arguments) -> NDArray[np.int64]:
+        return np.sum(self._all(method, *arguments), axis=0)
+
+    fill = partialmethod(_sum, "fill")
+    fill_levels = partialmethod(_sum, "fill_levels")
+    size_of_share = partialmethod(_sum, "size_of_share")
+
+
+growing_rows.register(RemoteCodes, RemoteGrowingRows)
+
+
+class RemoteMatrix(Rows):
+    """The rows of X in all stores, put together from what they say of theirs.
+
+    >>> from mbkl.dask.crew import local_crew
+    >>> X, y = np.array([[1.0], [4.0], [2.0]]), np.array([0, 1, 0])
+    >>> crew = local_crew([(X[:2], y[:2], None), (X[2:], y[2:], None)])
+    >>> RemoteMatrix(crew).column_ranges()[:2]
+    (array([1.]), array([4.]))
+    """
+
+    def __init__(self, crew: Crew, loops: Twins = TWINS) -> None:
+        self.crew, self.loops = crew, loops
+        shapes = crew.call("shape")
+        widths = {width for _, width in shapes if width is not None}
+        if len(widths) > 1:
+            raise ValueError(f"Partitions of X have different numbers of columns: {widths}.")
+        self.shape = (sum(n_rows for n_rows, _ in shapes), max(widths, default=0))
+
+    def classes(self) -> NDArray:
+        """Return all labels that occur, sorted."""
+        found = [labels for store in self.crew.call("classes") for labels in store]
+        return distinct(np.concatenate(found)) if found else np.empty(0)
+
+    def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
+        """Return the places of all rows' labels among all, and weights."""
+        y = self.crew.keep("labels", "encode", classes)
+        weights = self.crew.keep("weights", "weigh")
+        n_rows = self.shape[0]
+        return (
+            RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
+            RemoteRows(self.crew, weights, np.empty(0), n_rows),
+        )
+
+    def collected(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Return X, targets and weights of all rows, which must be few; the stores keep none."""
+        parts = [part for store in self.crew.call("pieces") for part in store]
+        X, y, weights = zip(*parts, strict=True)
+        return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
+
+    def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+        """Return smallest and largest value of each column, and which ones have NaN."""
+        found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
+        low, high, missing = zip(*found, strict=True)
+        return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
+
+    def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
+        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
+        arguments = (split_equal, (keys, weights), tell_apart, keys_told_apart)
+        told, _ = self.crew.exchange("tell-apart", *arguments)
+        return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
+
+    def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
+        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
+        candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
+        chosen = np.unique(candidates)[:n_rows]
+        integers, unit = to_fixed_point(weights[:, None])
+        parts = self.crew.call("rows_of_keys", keys, chosen, y, integers)
+        X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
+        y_of_sample = np.empty(chosen.size, np.intp)
+        mass = np.zeros(chosen.size, dtype=np.int64)
+        for place, rows, own_labels, own_mass in parts:
+            if place.size:
+                X[place], y_of_sample[place] = rows, own_labels
+            mass += own_mass
+        n_different = 0
+        if y is not None:  # only the choice of maps asks for it, and of labelled rows
+            _, counts = self.crew.exchange("count", split_keys, (keys,), count_different, nothing)
+            n_different = sum(counts)
+        return Sample(X, y_of_sample, mass * unit, n_different)
+
+    def bin(self, features, edges) -> RemoteCodes:
+        return self._codes(self.crew.keep("bin", "bin", features, edges), edges.cell_offsets)
+
+    def bin_ferns(self, ferns) -> RemoteCodes:
+        return self._codes(self.crew.keep("bin-ferns", "bin_ferns", ferns), ferns.cell_offsets)
+
+    def _codes(self, node: Node, offsets: NDArray[np.int64]) -> RemoteCodes:
+        return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
+
+    def release(self) -> None:
+        self.crew.call("release_rows")

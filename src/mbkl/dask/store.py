@@ -192,11 +192,6 @@ def pick_codes(codes: DenseCodes, rows: NDArray[np.intp]) -> NDArray:
     return codes.values[:, rows]
 
 
-def column_sums(values: NDArray) -> NDArray:
-    """Return the sum of each column of integers."""
-    return values.sum(axis=0)
-
-
 def totals_of_groups(integers: NDArray, group: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
     """Return the groups that rows are of, and the sum of the integers of each."""
     groups, place = np.unique(group, return_inverse=True)

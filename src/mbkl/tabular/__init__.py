@@ -1,11 +1,16 @@
 """People's frames and files: many formats, and columns of any kind as numbers."""
+# ruff: noqa: E402
 
 from __future__ import annotations
 
-from mbkl.tabular.columns import BadValueError
+from mbkl.extras import require
+
+# All of it rests on pyarrow: whoever has none is told so before anything else.
+require("pyarrow", "cli")
+
+from mbkl.tabular.columns import BadValueError, task_of
 from mbkl.tabular.encoding import TableEncoder
 from mbkl.tabular.frame import Frame, FrameError
 from mbkl.tabular.reading import read_frame
-from mbkl.tabular.task import task_of
 
 __all__ = ["BadValueError", "Frame", "FrameError", "TableEncoder", "read_frame", "task_of"]

@@ -1,18 +1,27 @@
-"""One column at a time: what kind it is, and how it becomes numbers, text or labels."""
+"""One column at a time: its kind, whether it is an index, and how it becomes numbers or labels."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import types
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+Task = Literal["classification", "regression"]
 
 _SECONDS_PER_DAY = 86_400
 _PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+# What pandas calls a column without a name, and an index without one.
+_NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)?|__index_level_\d+__)?")
+# As many different whole numbers are classes, if they come twice on average.
+_FEW = 20
+# More of them are, if they count from 0 or 1 and each comes so often.
+_OFTEN = 5
 
 
 class BadValueError(ValueError):
@@ -32,27 +41,46 @@ class BadValueError(ValueError):
         self.row, self.column, self.reason = row, column, reason
 
 
+# ---------------------------------------------------------------- kinds
+
+
+def _kind(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of the values, also of those in a dictionary."""
+    return column.type.value_type if types.is_dictionary(column.type) else column.type
+
+
 def is_text(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds text."""
-    from pyarrow import types
-
-    kind = _kind(column)
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(test(_kind(column)) for test in tests)
 
 
 def is_number(column: pa.ChunkedArray) -> bool:
     """Say whether a column can be numbers: numbers, booleans, dates, times or nothing at all."""
-    from pyarrow import types
-
-    kind = _kind(column)
     tests = (_is_numeric, types.is_boolean, types.is_temporal, types.is_null)
-    return any(test(kind) for test in tests)
+    return any(test(_kind(column)) for test in tests)
+
+
+def is_measure(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds numbers, and no categories of them."""
+    return _is_numeric(column.type)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+
+
+def is_whole(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds whole numbers, and all of them."""
+    return is_measure(column) and not column.null_count and _are_whole(_floats(column))
+
+
+def _are_whole(numbers: NDArray[np.float64]) -> bool:
+    return bool(np.all(np.isfinite(numbers) & (numbers == np.round(numbers))))
 
 
 def kinds_of(frame: pa.Table) -> dict[str, str]:
     """Return the kinds of columns that are more than numbers: whole ones, dates and booleans."""
-    from pyarrow import types
-
     tests = {
         "whole": types.is_integer,
         "category": types.is_boolean,
@@ -66,42 +94,17 @@ def kinds_of(frame: pa.Table) -> dict[str, str]:
     }
 
 
-def is_measure(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds numbers, and no categories of them."""
-    return _is_numeric(column.type)
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    from pyarrow import types
-
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-
-
-def is_whole(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds whole numbers, and all of them."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    if column.null_count or not is_measure(column):
-        return False
-    if types.is_integer(column.type):
-        return True
-    values = column.cast(pa.float64(), safe=False).to_numpy()
-    return bool(np.all(np.isfinite(values) & (values == np.round(values))))
-
-
-def _kind(column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of the values, also of those in a dictionary."""
-    from pyarrow import types
-
-    return column.type.value_type if types.is_dictionary(column.type) else column.type
+# ---------------------------------------------------------------- values
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column as text: numbers as they are written, booleans as true and false."""
-    import pyarrow as pa
-
     return column.cast(pa.string())
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    # Not checked for exactness: an integer beyond 2^53 is rounded.
+    return column.cast(pa.float64(), safe=False).to_numpy()
 
 
 def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -110,23 +113,18 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     Booleans are 0 and 1, dates days since 1970-01-01 (with the time of the day as a
     fraction), times and durations seconds.
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     column = column.cast(_kind(column))
     if is_text(column):
         column = _parsed(column, name)
-    scale = 1.0
-    if types.is_date(column.type) or types.is_timestamp(column.type):
-        column, scale = _microseconds(column, pa.timestamp("us")), 1e6 * _SECONDS_PER_DAY
-    elif types.is_time(column.type):
-        column, scale = _microseconds(column, pa.time64("us")), 1e6
-    elif types.is_duration(column.type):
-        column, scale = _microseconds(column, pa.duration("us")), 1e6
     elif types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    # Not checked for exactness: an integer beyond 2^53 is rounded.
-    values = column.cast(pa.float64(), safe=False).to_numpy() / scale
+    scale = 1.0
+    if types.is_temporal(column.type):
+        is_time, is_duration = types.is_time(column.type), types.is_duration(column.type)
+        kind = pa.time64 if is_time else pa.duration if is_duration else pa.timestamp
+        column = column.cast(kind("us"), safe=False).cast(pa.int64())
+        scale = 1e6 if is_time or is_duration else 1e6 * _SECONDS_PER_DAY
+    values = _floats(column) / scale
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         reason = "infinity is no value to learn from. Replace it, or leave the field empty."
@@ -134,16 +132,8 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _microseconds(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return column.cast(kind, safe=False).cast(pa.int64())
-
-
 def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Return text as numbers, or say which row holds none."""
-    import pyarrow as pa
-
     try:
         return column.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -154,8 +144,6 @@ def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 def first_that_is_no_number(column: pa.ChunkedArray) -> tuple[int, str]:
     """Return the first row of text that is no plain number, and its value."""
-    import pyarrow.compute as pc
-
     wrong = pc.invert(pc.match_substring_regex(as_text(column), _PLAIN_NUMBER))
     row = int(np.flatnonzero(wrong.fill_null(False).to_numpy())[0])
     return row, column[row].as_py()
@@ -168,19 +156,97 @@ def is_plain_number(text: str) -> bool:
 
 def share_of_numbers(values: pa.Array) -> float:
     """Return which part of some texts are plain numbers."""
-    import pyarrow.compute as pc
-
     return pc.mean(pc.match_substring_regex(values, _PLAIN_NUMBER)).as_py() or 0.0
 
 
 def to_labels(column: pa.ChunkedArray) -> NDArray:
     """Return class labels without missing ones: integers where all are, else text."""
-    import pyarrow as pa
-    from pyarrow import types
-
     column = column.cast(_kind(column))
     if types.is_integer(column.type):
         return column.cast(pa.int64()).to_numpy()
     if is_whole(column):
-        return column.cast(pa.float64()).to_numpy().astype(np.int64)
+        return _floats(column).astype(np.int64)
     return as_text(column).to_numpy().astype(str)
+
+
+# ---------------------------------------------------------------- row numbers and row names
+
+
+def index_names(columns: pa.Table) -> list[str]:
+    """Return the columns that say which row it is, and nothing about new ones.
+
+    They are the index that pandas wrote beside the columns, and first columns without a name
+    whose whole numbers or texts are different in half of the rows or more: row names of R, an
+    index of pandas, also shuffled or cut.
+    """
+    names = written_index(columns.schema)
+    for name, column in zip(columns.column_names, columns.columns, strict=True):
+        if name in names:
+            continue
+        if not (is_unnamed(name) and (is_text(column) or is_whole(column))):
+            break
+        if 2 * len(column.unique()) < len(column):
+            break
+        names.append(name)
+    return names
+
+
+def is_unnamed(name: str) -> bool:
+    """Say whether a column has no name, or one that pandas made up for it."""
+    return _NO_NAME.fullmatch(name) is not None
+
+
+def written_index(schema: pa.Schema) -> list[str]:
+    """Return the columns that pandas says are the index of its frame."""
+    metadata = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    found = metadata.get("index_columns", [])
+    return [name for name in found if isinstance(name, str) and name in schema.names]
+
+
+def note_on_index(names: list[str]) -> str:
+    """Say that columns are left out, and how to keep them."""
+    shown = ", ".join(f"'{name}'" for name in names)
+    return (
+        f"Index {shown} is left out: it tells rows apart, and nothing about new ones. To learn "
+        "from it, make it a column with a name."
+    )
+
+
+# ---------------------------------------------------------------- what is to be learned
+
+
+def task_of(target: Any) -> Task:
+    """Say whether a target is made of classes or of numbers.
+
+    Text, booleans, categories and dates are classes. Numbers with fractions are numbers. Whole
+    numbers are classes if there are few of them, or if they look like codes of classes: all
+    from 0 or 1 to the largest, and each often. Counts and prices have gaps, and rare values.
+
+    Parameters
+    ----------
+    target : array-like of shape (n_rows,)
+        Also a series, or a column of pyarrow. Missing values do not matter.
+
+    Returns
+    -------
+    task : {"classification", "regression"}
+
+    Examples
+    --------
+    >>> from mbkl.tabular import task_of
+    >>> task_of(["yes", "no"]), task_of([0, 1, 1, 0]), task_of([326, 401, 2757, 554])
+    ('classification', 'classification', 'regression')
+    """
+    if not isinstance(target, pa.ChunkedArray):
+        target = pa.chunked_array([pa.array(target, from_pandas=True)])
+    if not is_measure(target):
+        return "classification"
+    numbers = _floats(target.drop_null())
+    values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    if not _are_whole(values):
+        return "regression"
+    if values.size <= max(2, min(_FEW, counts.sum() // 2)):
+        return "classification"
+    no_gaps = values[-1] - values[0] + 1 == values.size
+    are_codes = values[0] in (0, 1) and no_gaps and counts.min() >= _OFTEN
+    return "classification" if are_codes else "regression"

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mbkl.extras import require
+import pyarrow as pa
+from pyarrow import csv as reader
+
 from mbkl.tabular.columns import is_plain_number
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACES = " "
@@ -82,7 +81,7 @@ def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list
 
 def _beginning(path: Path) -> tuple[bytes, bool]:
     """Return the first bytes of a file, some lines at least, and whether there are more."""
-    with require("pyarrow", "cli").input_stream(str(path)) as stream:
+    with pa.input_stream(str(path)) as stream:
         sample = stream.read(_SAMPLE)
         while sample.count(b"\n") < _LINES and len(sample) < _MOST:
             more = stream.read(len(sample))
@@ -191,9 +190,6 @@ def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
 
 def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.Table:
     """Read all rows, or raise a UnicodeError."""
-    import pyarrow as pa
-    from pyarrow import csv as reader
-
     # Names may come twice, and the reader knows columns by their names.
     places = [str(place) for place in range(len(layout.names))]
     source: Any = path
@@ -235,8 +231,6 @@ def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.T
 
 def _with_commas(path: Path, encoding: str, n_skipped: int) -> io.BytesIO:
     """Return a file whose fields are separated by runs of spaces as one with commas."""
-    import pyarrow as pa
-
     with pa.input_stream(str(path)) as stream:
         lines = io.TextIOWrapper(stream, encoding=encoding).readlines()[n_skipped:]
     target = io.StringIO()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import types
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mbkl.extras import require
-from mbkl.tabular.columns import as_text, is_measure, is_number, is_text, to_numbers
+from mbkl.tabular.columns import (
+    as_text,
+    index_names,
+    is_measure,
+    is_number,
+    is_text,
+    note_on_index,
+    to_numbers,
+)
 from mbkl.tabular.frame import closest
-from mbkl.tabular.index import index_names, note_on_index
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 KINDS = ("number", "text")
 # So many different texts are no keys, in however few rows.
@@ -204,7 +210,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 def _arrow(X) -> pa.Table:
     """Return a dataframe, or arrays by name, as columns of arrow."""
-    pa = require("pyarrow", "cli")
     if isinstance(X, dict) or hasattr(X, "iloc"):  # of pandas: its index is none of the items
         arrays = [_array(values, name) for name, values in X.items()]
         frame = pa.table(arrays, names=[str(name) for name, _ in X.items()])
@@ -216,7 +221,6 @@ def _arrow(X) -> pa.Table:
 
 
 def _array(values, name) -> pa.Array:
-    import pyarrow as pa
 
     values = np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
     try:
@@ -231,8 +235,6 @@ def _array(values, name) -> pa.Array:
 
 def _kind(name: str, column: pa.ChunkedArray) -> tuple[str | None, str | None]:
     """Return the kind of a column (None leaves it out), and what to tell the user."""
-    from pyarrow import types
-
     empty = f"Column '{name}' is left out: it is empty."
     if types.is_null(column.type):  # new rows may have anything here
         return None, empty

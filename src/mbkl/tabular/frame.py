@@ -6,17 +6,22 @@ import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from mbkl.tabular.columns import BadValueError, is_text, to_labels, to_numbers
-from mbkl.tabular.index import index_names, note_on_index
-from mbkl.tabular.task import Task, task_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from mbkl.tabular.columns import (
+    BadValueError,
+    Task,
+    index_names,
+    is_text,
+    note_on_index,
+    task_of,
+    to_labels,
+    to_numbers,
+)
 
 
 class FrameError(ValueError):

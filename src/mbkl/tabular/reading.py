@@ -1,29 +1,29 @@
-"""Files to frames: CSV, Parquet, Arrow, svmlight and NumPy."""
+"""Files to frames: CSV, Parquet, Arrow, svmlight and NumPy. Nothing is unpickled."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import feather, parquet
 
-from mbkl.extras import require
 from mbkl.tabular.columns import (
+    Task,
     as_text,
     first_that_is_no_number,
     is_plain_number,
     is_text,
+    is_unnamed,
     share_of_numbers,
 )
 from mbkl.tabular.delimited import Dialect, Layout, read_delimited, unique
 from mbkl.tabular.frame import Frame, FrameError
-from mbkl.tabular.index import is_unnamed
-from mbkl.tabular.matrices import read_numpy, read_svmlight
-from mbkl.tabular.task import Task
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
@@ -35,6 +35,8 @@ _ARROW = (".arrow", ".feather", ".ipc")
 _PARQUET = (".parquet", ".pq")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 _NUMPY = (".npy", ".npz")
+_MATRIX_NAMES = ("X", "x", "data", "features")
+_LABEL_NAMES = ("y", "Y", "target", "labels", "label")
 
 
 def read_frame(
@@ -111,9 +113,9 @@ def read_frame(
     path = Path(path)
     kind = _format(path)
     if kind in _SVMLIGHT:
-        frame = read_svmlight(path, task)
+        frame = _read_svmlight(path, task)
     elif kind in _NUMPY:
-        frame = read_numpy(path, task)
+        frame = _read_numpy(path, task)
     else:
         delimiter = delimiter or ("\t" if kind == ".tsv" else None)
         marks = (*_MISSING, *_MISSING_NUMBERS, *missing)
@@ -144,16 +146,15 @@ def _format(path: Path) -> str:
 
 def _read_columns(path: Path, kind: str, dialect: Dialect, keep: Sequence[str]) -> Frame:
     """Read a file of named columns."""
-    pa = require("pyarrow", "cli")
     layout: Layout | None = None
     notes: list[str] = []
     try:
         if kind in _DELIMITED:
             columns, layout, notes = read_delimited(path, dialect)
         elif kind in _PARQUET:
-            columns = require("pyarrow.parquet", "cli").ParquetFile(path).read()
+            columns = parquet.ParquetFile(path).read()
         else:
-            columns = require("pyarrow.feather", "cli").read_table(path, memory_map=False)
+            columns = feather.read_table(path, memory_map=False)
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         raise FrameError(f"{path}: {_reason(error, kind)}") from None
     stripped = [name.strip() for name in columns.column_names]
@@ -218,9 +219,6 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
 
 def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
     """Return text without spaces around it, and nothing where it means so."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     # Done once for each different text.
     encoded = as_text(column).combine_chunks().dictionary_encode()
     values = pc.utf8_trim_whitespace(encoded.dictionary)
@@ -233,9 +231,6 @@ def _as_numbers(
     column: pa.ChunkedArray, name: str, decimal: str
 ) -> tuple[pa.ChunkedArray, list[str]]:
     """Return text as numbers if all of it is; and a note if most of it is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.null_count == len(column):
         return column, []
     numbers = column
@@ -255,3 +250,86 @@ def _as_numbers(
         f"value, say so (missing, --missing '{value}')."
     )
     return column, [note]
+
+
+# ---------------------------------------------------------------- matrices
+
+
+def _read_svmlight(path: Path, task: Task | None = None) -> Frame:
+    """Read a file of lines `label index:value ...`.
+
+    Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    if not path.stat().st_size:
+        raise FrameError(f"{path}: the file is empty.")
+    try:
+        X, labels = load_svmlight_file(str(path), zero_based=True)
+    except (ValueError, OSError, EOFError) as error:
+        raise FrameError(
+            f"{path}: this is no svmlight file (lines 'label index:value ...'): {error}"
+        ) from None
+    return _matrix_frame(path, X, labels, task)
+
+
+def _read_numpy(path: Path, task: Task | None = None) -> Frame:
+    """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy."""
+    from scipy import sparse
+
+    try:
+        content = np.load(path, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return _matrix_frame(path, content)
+        with content as arrays:
+            if "format" in arrays:
+                return _matrix_frame(path, sparse.load_npz(path))
+            matrix = next((arrays[name] for name in _MATRIX_NAMES if name in arrays), None)
+            labels = next((arrays[name] for name in _LABEL_NAMES if name in arrays), None)
+            names = ", ".join(arrays.files)
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        hint = "objects are not read" if "allow_pickle" in str(error) else str(error)
+        raise FrameError(f"{path}: this is no file of plain arrays ({hint}).") from None
+    if matrix is None:
+        raise FrameError(
+            f"{path}: the features must be an array named X (and the labels y); there are: {names}."
+        )
+    return _matrix_frame(path, matrix, labels, task)
+
+
+def _matrix_frame(
+    path: Path, X: Any, labels: NDArray | None = None, task: Task | None = None
+) -> Frame:
+    """Check shapes and types, and name the columns x0, x1, ..."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise FrameError(
+            f"{path}: the features must be numbers in rows and columns, not an array of shape "
+            f"{X.shape} and type {X.dtype}."
+        )
+    if labels is not None and labels.shape != X.shape[:1]:
+        raise FrameError(
+            f"{path}: {X.shape[0]} rows need as many labels, not an array of shape {labels.shape}."
+        )
+    columns: Any
+    if not isinstance(X, np.ndarray):
+        columns = _narrow(X)
+    else:
+        # From pandas means that NaN is a missing value.
+        arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in X.T]
+        columns = pa.table(arrays, names=[f"x{number}" for number in range(X.shape[1])])
+    row_numbers = np.arange(1, X.shape[0] + 1)
+    frame = Frame(str(path), columns, row_numbers)
+    if labels is None:
+        return frame
+    column = pa.chunked_array([pa.array(labels, from_pandas=True)])
+    return frame.with_labels(column, "y", task)
+
+
+def _narrow(matrix: Any) -> Any:
+    """Return a sparse matrix by rows, with indices of four bytes: not all rivals take eight."""
+    from scipy.sparse import csr_array
+
+    rows = csr_array(matrix)
+    if max(rows.nnz, *rows.shape) < np.iinfo(np.int32).max:
+        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return rows

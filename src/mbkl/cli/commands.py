@@ -1,0 +1,414 @@
+"""Commands from a file to a model, and from a model to predictions, pages and programs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mbkl.cli.console import Console, check_output
+from mbkl.cli.options import DataFile, Learning, ModelFile, Reading, Target, TestFile, option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mbkl.cli.models import Trained
+    from mbkl.tabular import Frame
+
+
+def fit(
+    data: DataFile,
+    console: Console,
+    reading: Reading,
+    learning: Learning,
+    output: Annotated[
+        Path | None,
+        option("Model file to write.", "--output", "-o", shown="name of the data + .mbkl"),
+    ] = None,
+    max_time: Annotated[
+        float | None, option("Seconds after which to end with what is reached.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, option("File from which a fit that was stopped goes on.")
+    ] = None,
+) -> None:
+    """Learn a model from a file.
+
+    mbkl fit people.csv --target income
+
+    mbkl fit people.csv -t income -o income.mbkl --drop id
+
+    mbkl fit diamonds.csv -t price --loss absolute_error
+
+    mbkl fit train.svm --tune
+    """
+    path = output or Path(f"{data.name.split('.')[0]}.mbkl")
+    check_output(path, data)
+    with console.steps(2, 1, 10, 1) as steps:
+        steps.begin(f"reading {data.name}")
+        import pandas as pd
+
+        from mbkl.cli.models import Trained, encoded_for_training
+
+        frame = reading.read(data, console)
+        steps.begin("encoding")
+        [X], encoder = encoded_for_training(frame)
+        rules, notes = (encoder.rules, encoder.notes_) if encoder else (None, [])
+        console.note(*notes)
+        steps.begin("learning")
+        more = {"max_time": max_time, "checkpoint": checkpoint}
+        of_numbers = frame.task == "regression"
+        # Numbers know what they are called.
+        y = pd.Series(frame.y, name=frame.target) if of_numbers else frame.y
+        model = steps.watch(learning.estimator(frame.task, **more)).fit(X, y)
+        steps.begin(f"writing {path.name}")
+        model = getattr(model, "best_estimator_", model)
+        dialect = {**reading.dialect(), "header": frame.header}
+        Trained(path, model, rules, frame.target, dialect).save()
+    seconds = model.timings_["total"]
+    n_columns = len(frame.names if rules is None else rules)
+    what = "numbers" if of_numbers else f"{len(model.classes_)} classes"
+    console.say(
+        f"{path}: {what}, learned from {frame.n_rows:,} rows of "
+        f"{n_columns} column{'s' if n_columns > 1 else ''} in {seconds:.1f} s."
+    )
+    console.result(
+        {
+            "model": path,
+            "rows": frame.n_rows,
+            "features": model.n_features_in_,
+            "columns": len(frame.names),
+            "task": frame.task,
+            **({} if of_numbers else {"classes": model.classes_}),
+            "maps": model.n_maps_,
+            "C": model.C_,
+            "seconds": seconds,
+            "notes": [*frame.notes, *notes],
+        }
+    )
+
+
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    console: Console,
+    output: Annotated[
+        Path | None,
+        option("File to write, .csv or .parquet.", "--output", "-o", shown="stdout, as CSV"),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class.")
+    ] = False,
+    interval: Annotated[
+        float | None,
+        option("Add bounds that hold this share of the numbers, such as 0.9.", metavar="SHARE"),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, option("Column of the file to copy, such as a key; can be repeated.")
+    ] = None,
+) -> None:
+    """Predict the labels of new rows, or their numbers.
+
+    Columns are found by their names; others, such as the one of the labels, do not matter.
+
+    mbkl predict people.mbkl new.csv
+
+    mbkl predict people.mbkl new.parquet -o labels.parquet --proba --keep id
+
+    mbkl predict diamonds.mbkl new.csv --interval 0.9
+    """
+    if interval is not None and not 0 < interval < 1:
+        raise typer.BadParameter(f"--interval must be between 0 and 1, got {interval}.")
+    if output is not None:
+        check_output(output, model, data)
+        if output.suffix not in (".csv", ".parquet"):
+            raise typer.BadParameter(f"{output} must end with .csv or .parquet.")
+    with console.steps(1, 3, 3) as steps:
+        steps.begin(f"reading {model.name}")
+        from mbkl.cli.models import Trained
+
+        trained = Trained.load(model)
+        if trained.predicts_numbers and proba:
+            raise ValueError(
+                f"{model}: this model predicts numbers, which have no probabilities; use "
+                "--interval 0.9."
+            )
+        if not trained.predicts_numbers and interval is not None:
+            raise ValueError(f"{model}: this model predicts classes; use --proba.")
+        if proba and not hasattr(trained.model, "predict_proba"):
+            raise ValueError(
+                f"{model}: this model knows no probabilities; learn it anew with 'mbkl fit'."
+            )
+        steps.begin(f"reading {data.name}")
+        frame = trained.read(data, console, keep or [])
+        steps.begin("predicting")
+        predictions = _predictions(trained, frame, proba, interval, keep or [])
+    if output is not None:
+        from mbkl.io.container import write_atomically
+
+        write_atomically(output, iter([_contents(predictions, output.suffix)]))
+        console.say(f"{output}: {frame.n_rows:,} predictions.")
+        console.result({"output": output, "rows": frame.n_rows})
+    else:
+        text = _contents(predictions, ".csv").decode
+        console.result(predictions.to_pydict(), lambda: print(text(), end=""))
+
+
+def _predictions(
+    trained: Trained, frame: Frame, proba: bool, interval: float | None, keep: list[str]
+) -> pa.Table:
+    """Return what is kept, the labels with probabilities, or the numbers with bounds."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {name: frame.columns.column(frame.position(name)) for name in keep}
+    X, model = trained.features(frame), trained.model
+    if trained.predicts_numbers:
+        columns["prediction"] = model.predict(X)
+        if interval is not None:
+            columns["lower"], columns["upper"] = model.predict_interval(X, interval).T
+    elif not proba:
+        columns["label"] = model.predict(X)
+    else:
+        probabilities = model.predict_proba(X)
+        columns["label"] = model.classes_[probabilities.argmax(axis=1)]
+        names = [f"probability {label}" for label in model.classes_]
+        columns.update(zip(names, probabilities.T, strict=True))
+    return pa.table(columns)
+
+
+def _contents(predictions: pa.Table, suffix: str) -> bytes:
+    """Return the contents of a file."""
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        sink = io.BytesIO()
+        parquet.write_table(predictions, sink)
+        return sink.getvalue()
+    # That of pyarrow puts every text into quotes.
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(predictions.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in predictions.columns), strict=True))
+    return lines.getvalue().encode()
+
+
+def report(
+    model: ModelFile,
+    data: DataFile,
+    console: Console,
+    target: Target = None,
+    test: TestFile = None,
+    output: Annotated[
+        Path | None, option("Page to write.", "--output", "-o", shown="name of the model + .html")
+    ] = None,
+    title: Annotated[str | None, option("Of the page.")] = None,
+) -> None:
+    """Write a page with figures and pictures of a model, as one HTML file.
+
+    The file must have the labels; it is best the one that the model learned from, with new
+    rows in --test.
+
+    mbkl report people.mbkl people.csv
+
+    mbkl report people.mbkl train.csv --test test.csv -o people.html
+    """
+    path = output or Path(f"{model.stem}.html")
+    check_output(path, model, data, test)
+    with console.steps(1, 3) as steps:
+        steps.begin(f"reading {data.name}")
+        from mbkl.cli.models import Trained
+        from mbkl.report import write_report
+
+        trained = Trained.load(model)
+        frame = trained.read_labelled(data, console, target)
+        X, X_test, y_test = trained.features(frame), None, None
+        if test is not None:
+            held_out = trained.read_labelled(test, console, target)
+            X_test, y_test = trained.features(held_out), held_out.y
+        steps.begin(f"writing {path.name}")
+        write_report(
+            trained.model,
+            X,
+            frame.y,
+            path,
+            X_test=X_test,
+            y_test=y_test,
+            columns=trained.columns(frame),
+            target=frame.target,
+            title=title or f"{model.stem}: {frame.target}",
+        )
+    console.say(f"{path}: {path.stat().st_size:,} bytes.")
+    console.result({"output": path, "rows": frame.n_rows})
+
+
+def export(
+    model: ModelFile,
+    console: Console,
+    onnx: Annotated[Path | None, option("ONNX file to write.", metavar="FILE")] = None,
+    c: Annotated[Path | None, option("Header of C to write.", "--c", metavar="FILE")] = None,
+    name: Annotated[str, typer.Option(help="What functions in C begin with.")] = "model",
+) -> None:
+    """Write a model as ONNX, or as a header of plain C; both know how to encode the columns.
+
+    mbkl export people.mbkl --onnx people.onnx
+
+    mbkl export people.mbkl --c people.h --name people
+    """
+    wanted = {kind: path for kind, path in (("onnx", onnx), ("c", c)) if path is not None}
+    if not wanted:
+        raise typer.BadParameter("say what to write: --onnx FILE, --c FILE or both.")
+    for path in wanted.values():
+        check_output(path, model)
+    with console.steps(*[1] * (1 + len(wanted))) as steps:
+        steps.begin(f"reading {model.name}")
+        from mbkl.cli.models import Trained
+        from mbkl.io import export_c, export_onnx
+
+        trained = Trained.load(model)
+        if onnx is not None:
+            steps.begin(f"writing {onnx.name}")
+            export_onnx(trained.model, onnx, trained.rules)
+        if c is not None:
+            steps.begin(f"writing {c.name}")
+            export_c(trained.model, c, trained.rules, name)
+    for path in wanted.values():
+        console.say(f"{path}: {path.stat().st_size:,} bytes.")
+    console.result(wanted)
+
+
+def info(model: ModelFile, console: Console) -> None:
+    """Show what a model knows: its classes or numbers, its columns and its parameters.
+
+    mbkl info people.mbkl
+    """
+    from mbkl.cli.models import Trained
+
+    trained = Trained.load(model)
+    learned = trained.model
+    defaults = type(learned)().get_params()
+    if trained.predicts_numbers:
+        share = round(float(learned.grown_share_), 3)
+        known = {"predicts": "numbers", "share of grown ferns": share}
+    else:
+        has_probabilities = hasattr(learned, "predict_proba")
+        known = {"classes": learned.classes_, "probabilities": has_probabilities}
+    content: dict[str, Any] = {
+        "model": model,
+        "bytes": model.stat().st_size,
+        "kind": type(learned).__name__,
+        **known,
+        "target": trained.target,
+        "features": learned.n_features_in_,
+        "maps": learned.n_maps_,
+        "C": learned.C_,
+        "parameters": {
+            name: value for name, value in learned.get_params().items() if value != defaults[name]
+        },
+    }
+
+    def show() -> None:
+        rows = [(name, _in_words(value)) for name, value in content.items()]
+        kinds = Counter(rule["kind"] for rule in trained.rules or ())
+        rows += [(f"columns, {kind}", str(number)) for kind, number in kinds.items()]
+        console.grid(rows, left=2)
+
+    console.result({**content, "rules": trained.rules}, show)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={one!r}" for name, one in value.items()) or "defaults"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if hasattr(value, "tolist"):
+        return ", ".join(map(str, value.tolist()))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def warmup(console: Console) -> None:
+    """Compile and cache the loops, so that nothing waits for the compiler.
+
+    mbkl warmup
+    """
+    with console.steps(1) as steps:
+        steps.begin("compiling what fits and explanations need")
+        from mbkl.warmup import warmup as compile_all
+
+        seconds = compile_all()
+    console.say(f"All loops are ready ({seconds:.1f} s).")
+    console.result({"seconds": seconds})
+
+
+def demo(
+    console: Console,
+    folder: Annotated[Path, typer.Argument(help="Where to write all files.")] = Path("mbkl-demo"),
+) -> None:
+    """Try every command on data that ship with scikit-learn; takes a minute.
+
+    mbkl demo
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_demo_files(folder)
+    for line in _demo_lines(folder):
+        console.say(f"\n$ mbkl {line}")
+        _run_line(line, console)
+    console.say(f"\nAll files are in {folder}.")
+    console.result({"folder": folder, "files": sorted(path.name for path in folder.iterdir())})
+
+
+def write_demo_files(folder: Path) -> None:
+    """Write breast cancer data as files for training and test."""
+    import pandas as pd
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    data = load_breast_cancer(as_frame=True)
+    frame = data.data.assign(diagnosis=pd.Categorical.from_codes(data.target, data.target_names))
+    train, test = train_test_split(frame, random_state=0, stratify=data.target)
+    train.to_csv(folder / "train.csv", index=False)
+    test.to_csv(folder / "test.csv", index=False)
+
+
+def _demo_lines(folder: Path) -> list[str]:
+    """Return the commands, those for which a library is missing left out."""
+    from importlib.util import find_spec
+
+    def file(name: str) -> str:
+        return shlex.quote(str(folder / name))
+
+    train, test, model = file("train.csv"), file("test.csv"), file("model.mbkl")
+    lines = [
+        f"fit {train} --target diagnosis --output {model}",
+        f"info {model}",
+        f"evaluate {test} --model {model}",
+        f"explain {model} {train}",
+        f"predict {model} {test} --proba --output {file('labels.csv')}",
+        f"report {model} {train} --test {test} --output {file('report.html')}",
+        f"export {model} --c {file('model.h')}",
+    ]
+    if find_spec("onnx"):
+        lines.append(f"export {model} --onnx {file('model.onnx')}")
+    plot = f" --plot {file('comparison.png')}" if find_spec("matplotlib") else ""
+    return [*lines, f"compare {train} --target diagnosis --test {test}{plot}"]
+
+
+def _run_line(line: str, console: Console) -> None:
+    """Run one command as the user would."""
+    from mbkl.cli import main
+
+    quiet = ["--quiet"] if console.quiet else []
+    # The result of the demo itself is to be all of stdout.
+    elsewhere = contextlib.redirect_stdout(sys.stderr) if console.as_json else None
+    with elsewhere or contextlib.nullcontext():
+        code = main([*shlex.split(line), *quiet])
+    if code == 130:
+        raise KeyboardInterrupt
+    if code:
+        raise ValueError(f"the demo ends here: 'mbkl {line}' failed.")
