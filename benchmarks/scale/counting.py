@@ -17,8 +17,7 @@ from unittest import mock
 import numpy as np
 
 from mbkl.engine import arrays
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes
+from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes, bundling
 from mbkl.engine.compiled import Compiled
 from mbkl.engine.files import DiskArray, FileCodes, FileRows
 from mbkl.engine.limits import FEW_COLUMNS_IN_TURN

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from mbkl.dask.crew import Crew, Node
 from mbkl.dask.rows import RemoteRows, RowSet
 from mbkl.dask.store import ask, bundle, pick_codes
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.codes import Codes, DenseCodes, bundling
 from mbkl.engine.twins import Twins
 
 

@@ -17,7 +17,7 @@ from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
 
 if TYPE_CHECKING:
-    from mbkl.engine.bundles import Bundling
+    from mbkl.engine.codes import Bundling
 
 
 class Compiled(Twins):

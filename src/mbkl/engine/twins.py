@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mbkl.engine.limits import FEW_ROWS_TO_BIN
 
 if TYPE_CHECKING:
-    from mbkl.engine.bundles import Bundling
+    from mbkl.engine.codes import Bundling
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells.operator import Operator
+from mbkl.cells import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
 from mbkl.engine.rows import copies_of, scramble

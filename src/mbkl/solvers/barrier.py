@@ -6,6 +6,10 @@ weights shrink together: the number of iterations hardly depends on the number o
 the barrier is a diagonal term that the chain preconditioner takes in exactly. Newton systems
 involve the rows inside the margin alone, which is why this is many times faster than
 `primal_dual` until rows change sides with every step; then that method takes over.
+
+Most weights end at zero, and need not be computed to the end. Maps on their way there are left
+out. Of very long chains, whose neighbours are nearly the same map, a few maps tell where the
+others are needed: these are added round by round. Either way the certificate is that of all maps.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from numpy.typing import NDArray
 from mbkl.engine import limits
 from mbkl.engine.arrays import Values, namespace, to_host
 from mbkl.solvers import primal_dual
-from mbkl.solvers.interior import (
+from mbkl.solvers.newton_cg import NewtonSystem, descend, dot, weighted_means
+from mbkl.solvers.primal_dual import (
     TO_BOUNDARY,
     Ending,
     equal_weights,
@@ -26,21 +31,22 @@ from mbkl.solvers.interior import (
     next_centring,
     within,
 )
-from mbkl.solvers.losses import positive_part
-from mbkl.solvers.newton_system import NewtonSystem, descend, dot, weighted_means
-from mbkl.solvers.problem import Problem, Progress, Solution, go_on
+from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_part
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
 # in ten times less work beats an exact one.
 _CG_ACCURACY = 0.1
-# Steps shorter than this tell of rows that change sides: all others are far longer.
-_SHORT = 0.1
+# So many steps shorter than this tell of rows that change sides: all others are far longer.
+_SHORT, _MOST_SHORT = 0.1, 3
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
-# Maps with a weight below this share of the mean and a slack above this share of the price will
-# most likely end at zero.
+# Maps with a weight below this share of the mean (and a slack above this share of the price)
+# will most likely end at zero.
 _UNLIKELY = 0.03
+# Tolerances: of the first round, of later ones as a share of the gap of all maps, and as a share
+# of tol at the end; the most rounds, and the fewest maps that a round may add.
+_FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _ROUNDS, _FEWEST_ADDED = 0.1, 0.1, 0.7, 30, 500
 
 
 def minimise(
@@ -51,6 +57,19 @@ def minimise(
     progress: Progress = go_on,
 ) -> Solution:
     """Minimise a problem of Step 1; see `mbkl.solvers.problem`."""
+    n_maps = problem.operator.is_map.sum()
+    if n_maps >= limits.MANY_MAPS:
+        some = problem.operator.thinned(limits.MAPS_OF_A_CHAIN)
+        if some.sum() < limits.WORTH_THINNING * n_maps:
+            return by_rounds(problem, start, tol, max_iter, progress, some)
+    return leaving_out(problem, start, tol, max_iter, progress)
+
+
+# ------------------------------------------------------------- maps that are left out
+
+
+def leaving_out(problem: Problem, start, tol, max_iter, progress=go_on) -> Solution:
+    """Begin with all maps, and leave out those on their way to zero."""
     solution, kept = _follow(problem, _inside(problem, start), tol, max_iter, progress, True)
     if kept is None:
         return solution
@@ -88,6 +107,85 @@ def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: 
     )
 
 
+# ------------------------------------------------------------- maps that are added
+
+
+def by_rounds(
+    problem: Problem, start, tol, max_iter, progress, kept: NDArray[np.bool_]
+) -> Solution:
+    """Begin with some of the maps, and add in each round those that are worth their price.
+
+    One pass over all maps a round tells which these are, and the duality gap of the whole problem.
+    """
+    operator = problem.operator
+    if start is not None:
+        kept = kept | _is_likely(start)
+    n_iter, last_goal = 0, _LAST_GOAL * tol
+    goal, is_told_to_end = max(_FIRST_GOAL, last_goal), False
+
+    def tell(so_far: Solution) -> bool:
+        nonlocal is_told_to_end
+        is_told_to_end = progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+        return is_told_to_end
+
+    for _ in range(_ROUNDS):
+        kept = kept & operator.is_map
+        part = replace(problem, operator=operator.keep_maps(kept))
+        near = start and _for_some_maps(part, kept, start)
+        small, _ = _follow(part, _inside(part, near), goal, max_iter - n_iter, tell)
+        solution, gradient = _for_all_maps(problem, kept, part, small)
+        solution.n_iter = n_iter = n_iter + small.n_iter
+        is_over = is_told_to_end or not small.is_within(goal).all()
+        if is_over or solution.is_within(tol).all():
+            return solution
+        likely = _is_likely(solution)
+        if solution.relative_gap > _FIRST_GOAL:  # later on, what is dropped is missed again
+            kept = likely
+        most = max(int(likely.sum()), _FEWEST_ADDED)
+        kept = kept | _is_missing(operator, gradient[:, 0], most)
+        goal, start = max(_NEXT_GOAL * solution.relative_gap, last_goal), solution
+    solution = leaving_out(problem, solution, tol, max_iter - n_iter, tell)
+    return replace(solution, n_iter=n_iter + solution.n_iter)
+
+
+def _for_some_maps(part: Problem, kept, solution: Solution) -> Solution:
+    weights = np.zeros(part.shape)
+    weights[part.operator.is_map] = solution.weights[kept]
+    return replace(solution, weights=weights, slack=None)
+
+
+def _for_all_maps(problem: Problem, kept, part: Problem, small: Solution):
+    """Return the solution for some of the maps as one for all, and its gradient."""
+    own, scores = part.operator.is_map, part.operator.forward(small.weights)
+    weights = np.zeros(problem.shape)
+    weights[kept] = small.weights[own]
+    objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
+    slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
+    slack[kept] = small.slack[own]
+    return replace(small, weights=weights, objective=objective, gap=gap, slack=slack), gradient
+
+
+def _is_likely(solution: Solution) -> NDArray[np.bool_]:
+    """Say which weights are not on their way to zero."""
+    weights = solution.weights[:, 0]
+    return weights > _UNLIKELY * weights[weights > 0].mean()
+
+
+def _is_missing(operator, gradient: Values, most: int) -> NDArray[np.bool_]:
+    """Say which maps would lower the objective; of many the best of each run of neighbours."""
+    missing = operator.is_map & (gradient < 0.0)
+    if missing.sum() > most:
+        chained = operator.is_chained[1:]
+        missing[1:] &= ~chained | (gradient[1:] <= gradient[:-1])
+        missing[:-1] &= ~chained | (gradient[:-1] < gradient[1:])
+    numbers = np.flatnonzero(missing)
+    numbers = numbers[np.argsort(gradient[numbers], kind="stable")[:most]]
+    return np.isin(np.arange(missing.size), numbers)
+
+
+# ------------------------------------------------------------- the central path
+
+
 def _follow(
     problem: Problem, solution: Solution, tol, max_iter, progress, may_leave_out=False
 ) -> tuple[Solution, NDArray[np.bool_] | None]:
@@ -100,7 +198,7 @@ def _follow(
     operator, margins = problem.operator, problem.margins
     scores = operator.forward(solution.weights)
     ending = Ending(tol, max_iter, progress)
-    centring = 0.1
+    centring, n_short = 0.1, 0
     while True:
         solution.intercept = margins.best_intercept(scores, solution.intercept)
         weights, slack = solution.weights, solution.slack
@@ -134,7 +232,8 @@ def _follow(
         solution.intercept = solution.intercept + length * shift
         solution.slack = slack + slack_length * slack_step
         solution.n_iter += 1
-        if length < _SHORT:
+        n_short += length < _SHORT
+        if n_short == _MOST_SHORT:
             return _with_supports(problem, solution, tol, max_iter, progress), None
         scores += length * change
         centring = next_centring(min(length, slack_length))
