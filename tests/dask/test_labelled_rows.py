@@ -52,6 +52,7 @@ def rows_change_sides(monkeypatch):
     """Let the method for high costs have its turn."""
     monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
     monkeypatch.setattr("mbkl.solvers.barrier._MOST_SHORT", 1)
+    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
 
 
 def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:

@@ -15,18 +15,13 @@ from mbkl.solvers.problem import LOSSES
 
 MULTIPLES = [1.5, 10.0, 300.0]
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
-EVERY_SOLVER = pytest.mark.parametrize(
-    "solver", ["dense", "matrix-free", "with supports", "some maps"]
-)
-# The matrix-free solvers need a smooth loss.
+OTHERS = ["matrix-free", "with supports", "some maps", "matrix of some maps"]
+EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", *OTHERS])
+# All but one need a smooth loss.
 EVERY_SOLVER_AND_LOSS = pytest.mark.parametrize(
     ("solver", "loss"),
-    [(solver, loss) for solver in ("dense", "some maps") for loss in LOSSES]
-    + [
-        (solver, loss)
-        for solver in ("matrix-free", "with supports")
-        for loss in ("squared_hinge", "logistic")
-    ],
+    [("dense", loss) for loss in LOSSES]
+    + [(solver, loss) for solver in OTHERS for loss in ("squared_hinge", "logistic")],
 )
 
 
@@ -49,6 +44,7 @@ def solve(solver, problem, cost, *arguments):
     """Solve Step 1 with the solver of that name; return where it ended, and the solution."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "DENSE_WORK_OF_PAIRS", np.inf if solver == "dense" else 0)
+        patch.setattr(limits, "FEW_PAIRS", np.inf if solver == "matrix of some maps" else 0)
         if solver == "some maps":
             patch.setattr(limits, "MANY_MAPS", 0)
             patch.setattr(limits, "MAPS_OF_A_CHAIN", 3)

@@ -14,18 +14,20 @@ def problem(make_data, make_learner):
     return Problem(kernel.operator, kernel.margins(5.0 * kernel.smallest_cost))
 
 
-def by_rounds(problem, start=None, tol=1e-4, max_iter=500, progress=go_on):
-    return barrier.by_rounds(problem, start, tol, max_iter, progress, problem.operator.thinned(3))
+def by_rounds(problem, start=None, tol=1e-4, max_iter=500, progress=go_on, solve=None):
+    first = problem.operator.thinned(3)
+    return barrier.by_rounds(problem, start, tol, max_iter, progress, first, solve)
 
 
-def test_the_certificate_is_that_of_all_maps(problem):
-    found = by_rounds(problem)
+@pytest.mark.parametrize("solve", [barrier._by_passes, barrier._densely])
+def test_the_certificate_is_that_of_all_maps(problem, solve):
+    found = by_rounds(problem, solve=solve)
     scores = problem.operator.forward(found.weights)
     objective, gap, _ = problem.assess(found.weights, scores, found.intercept, found.supports)
     assert found.relative_gap <= 1e-4
     np.testing.assert_allclose(objective, found.objective, rtol=1e-9)
     np.testing.assert_allclose(gap, found.gap, atol=1e-6 * float(objective[0]))
-    best = barrier.minimise(problem, None, 1e-6, 500)
+    best = barrier.leaving_out(problem, None, 1e-6, 500)
     assert found.objective[0] <= best.objective[0] * (1 + 1.1e-4)
 
 

@@ -52,7 +52,7 @@ def points(problem, count):
 def test_same_solution_as_with_the_matrix_of_all_maps(make_problem, loss, multiple, n_classes):
     problem = make_problem(loss, multiple, n_classes)
     expected = exactly(problem, 1e-6)
-    found = barrier.minimise(problem, None, 1e-3, 100)
+    found = barrier.leaving_out(problem, None, 1e-3, 100)
     assert found.relative_gap <= 1e-3
     assert expected.objective * (1 - 1e-6) <= found.objective
     assert found.objective <= expected.objective * (1 + 1e-3)
@@ -91,11 +91,11 @@ def test_balanced_supports_have_the_same_total_for_both_labels(labels):
 
 def test_solution_does_not_depend_on_where_the_method_changes(make_problem, monkeypatch):
     problem = make_problem("squared_hinge", 10.0)
-    followed_weights = barrier.minimise(problem, None, 1e-4, 100)
+    followed_weights = barrier.leaving_out(problem, None, 1e-4, 100)
     assert followed_weights.supports is None
     monkeypatch.setattr(barrier, "_SHORT", np.inf)
     monkeypatch.setattr(barrier, "_MOST_SHORT", 1)
-    with_supports = barrier.minimise(problem, None, 1e-4, 100)
+    with_supports = barrier.leaving_out(problem, None, 1e-4, 100)
     assert with_supports.supports is not None
     assert with_supports.objective == pytest.approx(followed_weights.objective, rel=2e-4)
 
@@ -114,5 +114,5 @@ def test_stops_when_asked(make_problem, monkeypatch):
     monkeypatch.setattr(barrier, "_MOST_SHORT", 1)
     problem = make_problem("squared_hinge", 1e3)
     seen = []
-    barrier.minimise(problem, None, 1e-9, 100, lambda s: seen.append(s) or len(seen) > 3)
+    barrier.leaving_out(problem, None, 1e-9, 100, lambda s: seen.append(s) or len(seen) > 3)
     assert len(seen) == 4

@@ -89,6 +89,9 @@ ROWS_LEFT_OUT = 500
 
 # Some of the maps (mbkl.solvers.barrier)
 
+# Step 1 with up to so many pairs begins with a map of each chain, and their matrix.
+# `python -m mbkl_paper.experiments --sets osr_gist --systems mbkl`
+FEW_PAIRS = 1_000
 # From so many maps on, Step 1 begins with about so many of each chain, where that leaves less than
 # this share of all maps. `python -m benchmarks.speed.growth`
 MANY_MAPS, MAPS_OF_A_CHAIN, WORTH_THINNING = 50_000, 16, 0.2

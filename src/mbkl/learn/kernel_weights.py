@@ -259,15 +259,20 @@ class SignedMaps:
         """Say which maps are about so many of each chain, evenly spread."""
         return self.by_class[0].thinned(n_maps)
 
-    def keep_maps(self, kept: NDArray[np.bool_]) -> SignedMaps:
-        """Return the operator of some of the maps; frees memory of this one meanwhile."""
+    def keep_maps(self, kept: NDArray[np.bool_], narrow: bool = True) -> SignedMaps:
+        """Return the operator of some of the maps; frees memory of this one meanwhile.
+
+        It is for passes, unless it is not to be `narrow`.
+        """
         for own in self.by_class:
             own.forget_narrow()
         by_class = tuple(own.keep_maps(kept) for own in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))
         signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]
-        return SignedMaps(tuple(own.narrowed() for own in by_class), signs)
+        if narrow:
+            by_class = tuple(own.narrowed() for own in by_class)
+        return SignedMaps(by_class, signs)
 
     def forward(self, theta: Array) -> Array:
         return np.concatenate(

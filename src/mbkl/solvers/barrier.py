@@ -8,8 +8,9 @@ involve the rows inside the margin alone, which is why this is many times faster
 `primal_dual` until rows change sides with every step; then that method takes over.
 
 Most weights end at zero, and need not be computed to the end. Maps on their way there are left
-out. Of very long chains, whose neighbours are nearly the same map, a few maps tell where the
-others are needed: these are added round by round. Either way the certificate is that of all maps.
+out. Where pairs are few (some maps are solved for exactly, with their matrix), or chains very long,
+whose neighbours are nearly the same map, a few maps of each chain tell where the others are
+needed: these are added round by round. Either way the certificate is that of all maps.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import Values, namespace, to_host
+from mbkl.engine.arrays import Values, is_numpy, namespace, one_blas_thread, to_host
 from mbkl.solvers import primal_dual
 from mbkl.solvers.newton_cg import NewtonSystem, descend, dot, weighted_means
 from mbkl.solvers.primal_dual import (
     TO_BOUNDARY,
+    DenseMaps,
     Ending,
     equal_weights,
     inside,
@@ -45,8 +47,10 @@ _NEAR, _FAR = 0.03, 0.1
 # will most likely end at zero.
 _UNLIKELY = 0.03
 # Tolerances: of the first round, of later ones as a share of the gap of all maps, and as a share
-# of tol at the end; the most rounds, and the fewest maps that a round may add.
-_FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _ROUNDS, _FEWEST_ADDED = 0.1, 0.1, 0.7, 30, 500
+# of tol at the end. A round that leaves more than this share of the gap has gained nothing. The
+# most rounds, and the fewest maps that a round may add.
+_FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _GAINED = 0.1, 0.1, 0.7, 0.9
+_ROUNDS, _FEWEST_ADDED = 30, 500
 
 
 def minimise(
@@ -57,12 +61,15 @@ def minimise(
     progress: Progress = go_on,
 ) -> Solution:
     """Minimise a problem of Step 1; see `mbkl.solvers.problem`."""
-    n_maps = problem.operator.is_map.sum()
+    operator, arguments = problem.operator, (problem, start, tol, max_iter, progress)
+    if problem.n_rows <= limits.FEW_PAIRS and is_numpy(problem.margins.costs):
+        return by_rounds(*arguments, operator.thinned(1), _densely)
+    n_maps = operator.is_map.sum()
     if n_maps >= limits.MANY_MAPS:
-        some = problem.operator.thinned(limits.MAPS_OF_A_CHAIN)
+        some = operator.thinned(limits.MAPS_OF_A_CHAIN)
         if some.sum() < limits.WORTH_THINNING * n_maps:
-            return by_rounds(problem, start, tol, max_iter, progress, some)
-    return leaving_out(problem, start, tol, max_iter, progress)
+            return by_rounds(*arguments, some)
+    return leaving_out(*arguments)
 
 
 # ------------------------------------------------------------- maps that are left out
@@ -111,16 +118,17 @@ def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: 
 
 
 def by_rounds(
-    problem: Problem, start, tol, max_iter, progress, kept: NDArray[np.bool_]
+    problem: Problem, start, tol, max_iter, progress, kept: NDArray[np.bool_], solve=None
 ) -> Solution:
     """Begin with some of the maps, and add in each round those that are worth their price.
 
     One pass over all maps a round tells which these are, and the duality gap of the whole problem.
+    Problems of some maps are solved by passes over their codes, or as `solve` says.
     """
-    operator = problem.operator
+    operator, solve = problem.operator, solve or _by_passes
     if start is not None:
         kept = kept | _is_likely(start)
-    n_iter, last_goal = 0, _LAST_GOAL * tol
+    n_iter, gap, last_goal = 0, np.inf, _LAST_GOAL * tol
     goal, is_told_to_end = max(_FIRST_GOAL, last_goal), False
 
     def tell(so_far: Solution) -> bool:
@@ -130,38 +138,56 @@ def by_rounds(
 
     for _ in range(_ROUNDS):
         kept = kept & operator.is_map
-        part = replace(problem, operator=operator.keep_maps(kept))
-        near = start and _for_some_maps(part, kept, start)
-        small, _ = _follow(part, _inside(part, near), goal, max_iter - n_iter, tell)
-        solution, gradient = _for_all_maps(problem, kept, part, small)
+        near = start and replace(start, weights=start.weights[kept], slack=None)
+        small, scores = solve(problem, kept, near, goal, max_iter - n_iter, tell)
+        solution, gradient = _for_all_maps(problem, kept, small, scores)
         solution.n_iter = n_iter = n_iter + small.n_iter
         is_over = is_told_to_end or not small.is_within(goal).all()
         if is_over or solution.is_within(tol).all():
             return solution
         likely = _is_likely(solution)
-        if solution.relative_gap > _FIRST_GOAL:  # later on, what is dropped is missed again
+        # Near the end what is dropped is missed again, and elsewhere where nothing was gained.
+        if _FIRST_GOAL < solution.relative_gap < _GAINED * gap:
             kept = likely
+        gap = solution.relative_gap
         most = max(int(likely.sum()), _FEWEST_ADDED)
         kept = kept | _is_missing(operator, gradient[:, 0], most)
-        goal, start = max(_NEXT_GOAL * solution.relative_gap, last_goal), solution
+        goal, start = max(_NEXT_GOAL * gap, last_goal), solution
     solution = leaving_out(problem, solution, tol, max_iter - n_iter, tell)
     return replace(solution, n_iter=n_iter + solution.n_iter)
 
 
-def _for_some_maps(part: Problem, kept, solution: Solution) -> Solution:
-    weights = np.zeros(part.shape)
-    weights[part.operator.is_map] = solution.weights[kept]
-    return replace(solution, weights=weights, slack=None)
+def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+    """Solve for some of the maps; return the solution and its scores."""
+    part = replace(problem, operator=problem.operator.keep_maps(kept))
+    own = part.operator.is_map
+    if near is not None:
+        weights = np.zeros(part.shape)
+        weights[own] = near.weights
+        near = replace(near, weights=weights)
+    small, _ = _follow(part, _inside(part, near), goal, max_iter, progress)
+    scores = part.operator.forward(small.weights)
+    return replace(small, weights=small.weights[own], slack=small.slack[own]), scores
 
 
-def _for_all_maps(problem: Problem, kept, part: Problem, small: Solution):
+def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+    """Solve for some of the maps exactly, with their matrix."""
+    part = problem.operator.keep_maps(kept, narrow=False)
+    matrix = part.dense()[:, part.is_map]
+    small = primal_dual.minimise(
+        replace(problem, operator=DenseMaps(matrix)), near, goal, max_iter, progress
+    )
+    with one_blas_thread():
+        return small, matrix @ small.weights
+
+
+def _for_all_maps(problem: Problem, kept, small: Solution, scores: Values):
     """Return the solution for some of the maps as one for all, and its gradient."""
-    own, scores = part.operator.is_map, part.operator.forward(small.weights)
     weights = np.zeros(problem.shape)
-    weights[kept] = small.weights[own]
+    weights[kept] = small.weights
     objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
     slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
-    slack[kept] = small.slack[own]
+    slack[kept] = small.slack
     return replace(small, weights=weights, objective=objective, gap=gap, slack=slack), gradient
 
 
