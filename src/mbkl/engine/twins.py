@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from mbkl.engine.limits import FEW_ROWS_TO_BIN
+from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 
 if TYPE_CHECKING:
     from mbkl.engine.codes import Bundling
@@ -214,17 +217,9 @@ class Twins:
         That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides,
         of shape (n_features, 256); -1 where there is no such code.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n_features, n_rows)
-        order : ndarray of shape (n_rows,)
-            The rows, cell by cell.
-        residuals : ndarray of shape (n_rows, n_columns)
-            In that order; gradients above, curvatures below, in 64 bits.
-        starts : ndarray of shape (n_cells + 1,)
-            Where in that order each cell begins.
-        n_codes, shifts, moves : ndarray of shape (n_features,)
-            Codes in use; a code counts as (code + move) >> shift.
+        The rows come in an order cell by cell, in which each cell begins at its start, with their
+        residuals in that order: gradients above, curvatures below, in 64 bits. Of the codes
+        (n_features, n_rows) `n_codes` are in use; one counts as (code + move) >> shift.
         """
         gains = np.full((len(codes), 256), -1.0)
         for feature, own in enumerate(codes):
@@ -257,6 +252,24 @@ class Twins:
 
 
 TWINS = Twins()
+
+
+def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
+    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
+
+    None or -1 for `n_jobs` are all threads that joblib allows here.
+    """
+    if "mbkl.engine.compiled" not in sys.modules:
+        if n_codes < SMALL or importlib.util.find_spec("numba") is None:
+            return TWINS
+        from mbkl.engine.compiled import announce_if_cold
+
+        announce_if_cold()
+    from mbkl.engine.compiled import Compiled
+
+    # Asking how many cores there are takes longer than a small problem.
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
+    return Compiled(n_threads)
 
 
 def has_one_weight(weights: NDArray[np.float64]) -> bool:

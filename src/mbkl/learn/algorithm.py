@@ -73,39 +73,22 @@ class Settings:
 
 @dataclass
 class Kernel:
-    """What Step 1 learned.
+    """What Step 1 learned."""
 
-    Parameters
-    ----------
-    theta : ndarray of shape (n_slots,)
-        Weights, summing to one; zero where there is no map or it is dropped.
-    solution : Solution or None
-        The solution of Step 1, if there was one to solve.
-    interior : Solution or None
-        Where its solver ended, before weights near zero were set to zero; a start for
-        another cost.
-    """
-
+    # (n_slots,): weights, summing to one; zero where there is no map or it is dropped
     theta: Array
-    solution: Solution | None = None
+    solution: Solution | None = None  # that of Step 1, if there was one to solve
+    # Where its solver ended, before weights near zero were set to zero; a start for another cost.
     interior: Solution | None = None
 
 
 @dataclass
 class Learner:
-    """The steps, on labelled rows.
-
-    Parameters
-    ----------
-    rows : LabelledRows
-    prior : ndarray of shape (n_slots,)
-        Prior weight of each map, such as how many drawn ones it stands for; zero where there
-        is no map.
-    settings : Settings
-    progress : Progress
-    """
+    """The steps, on labelled rows."""
 
     rows: LabelledRows
+    # (n_slots,): prior weight of each map, such as how many drawn ones it stands for; zero where
+    # there is no map
     prior: Array
     settings: Settings
     progress: Progress
@@ -138,11 +121,6 @@ class Learner:
 
         Where few rows allow it, a matrix is formed once for all costs and shrinkages: the
         kernel is linear in theta, and its matrix a mean of the learned and the equal one.
-
-        Parameters
-        ----------
-        theta : Kernel
-            What `learn_theta` found.
         """
         rows, is_linear = self.rows, self.settings.theta_power == 0.5
         every_row = np.arange(rows.n_rows)
@@ -189,12 +167,7 @@ class Learner:
     def learn_theta(self, C: float, start: Kernel | None = None) -> Kernel:
         """Run Steps 0 and 1: find theta, or set it as the settings say.
 
-        Parameters
-        ----------
-        C : float
-            Cost of Step 1.
-        start : Kernel or None
-            Kernel learned for another cost, to start from.
+        To start from is the kernel learned for another cost.
         """
         method = self.settings.theta
         if not self.prior.any():
@@ -216,23 +189,10 @@ class Learner:
         leave_out: bool | str = False,
         tol: float | None = None,
     ) -> Solution:
-        """Run Step 2: one-vs-rest SVMs with the kernel.
+        """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
-        Parameters
-        ----------
-        kernel : Kernel
-        C : float
-        start : Solution or None
-            For another cost or other rows, to start from.
-        leave_out : bool or "always"
-            Whether to tell, where that is cheap, how the first rows are scored by all others.
-        tol : float or None
-            None means that of the settings.
-
-        Returns
-        -------
-        solution : Solution
-            Its weights are those of all maps, zero where theta is.
+        To start from is the solution for another cost or other rows. `leave_out` (also "always")
+        tells, where that is cheap, how the first rows are scored by all others.
         """
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
@@ -419,21 +379,9 @@ def learn_classifier_weights(
     the maps z = +1 or -1 with the penalty sum a^2 / weight. The feature map of a fern is
     sqrt(kernel weight) in the column of the row's cell.
 
-    Parameters
-    ----------
-    rows : LabelledRows
-    kernel_weights : ndarray of shape (n_slots,)
-        Zero where there is no map, or it is left out.
-    cost : float
-        Of all rows together.
-    loss : {"squared_hinge", "hinge", "logistic"}
-        Or one of numbers, see `Margins.of_numbers`.
-    start : Solution or None
-        Solution for another cost, to start from.
-    tol, max_iter, progress
-        See `mbkl.solvers.problem`.
-    leave_out : bool or "always"
-        Whether to tell, where that is cheap, how the first rows are scored by all others.
+    Kernel weights are of shape (n_slots,), zero where there is no map, or it is left out. The cost
+    is that of all rows together. For numbers the loss is one of `Margins.of_numbers`. For the
+    others see `Learner.learn_classifier` and `mbkl.solvers.problem`.
     """
     whole = rows.operator
     costs = cost / exact_total(rows.weights) * rows.weights

@@ -36,17 +36,9 @@ Array = NDArray[np.float64]
 
 @dataclass
 class AroundMean(Learner):
-    """The steps, with a ridge regression before the quantile in Step 2.
+    """The steps, with a ridge regression before the quantile in Step 2."""
 
-    Parameters
-    ----------
-    rows, prior, settings, progress
-        See `Learner`.
-    row_cost : float
-        Cost of a row in the ridge regression.
-    """
-
-    row_cost: float = 1.0
+    row_cost: float = 1.0  # of a row in the ridge regression
 
     def learn_classifier(
         self, kernel: Kernel, C: float, start: Solution | None = None, **options
@@ -198,30 +190,16 @@ def effective_rows(weights: Array) -> float:
 
 @dataclass(frozen=True)
 class Residuals:
-    """How numbers are distributed around predictions of models that did not see them.
+    """How numbers are distributed around predictions of models that did not see them."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_values, n_columns)
-        Increasing quantiles of the residuals, at even levels, divided by the spread where they
-        are.
-    n_rows : float
-        How many rows they are of.
-    """
-
+    # (n_values, n_columns): increasing quantiles of the residuals, at even levels, divided by the
+    # spread where they are
     values: Array
-    n_rows: float
+    n_rows: float  # how many rows they are of
 
     @classmethod
     def of(cls, away: Array, weights: Array) -> Residuals:
-        """Return the residuals of rows.
-
-        Parameters
-        ----------
-        away : ndarray of shape (n_rows, n_columns)
-            See `distances`.
-        weights : ndarray of shape (n_rows,)
-        """
+        """Return the residuals of rows, from `distances`."""
         if not len(away):
             return cls(np.zeros((1, away.shape[1])), 0.0)
         n_values = min(len(away), _MOST_VALUES)
@@ -266,16 +244,10 @@ _FEWEST_ROWS = 100
 
 @dataclass(frozen=True)
 class Spread:
-    """Logarithm of the spread, as weights of the first maps.
+    """Logarithm of the spread, as weights of the first maps."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_weights, n_columns)
-    intercept : ndarray of shape (n_columns,)
-    """
-
-    weights: Array
-    intercept: Array
+    weights: Array  # (n_weights, n_columns)
+    intercept: Array  # (n_columns,)
 
     @classmethod
     def constant(cls, n_columns: int) -> Spread:
@@ -284,21 +256,10 @@ class Spread:
 
 
 def learn_spread(learner: Learner, kernel: Kernel, residuals: Array) -> tuple[Spread, Array]:
-    """Return the spread whose intervals are narrowest, and that of each row.
+    """Return the spread whose intervals are narrowest, and that of each row, one in the mean.
 
-    Parameters
-    ----------
-    learner : Learner
-        On few rows, in the order of their own.
-    kernel : Kernel
-    residuals : ndarray of shape (n_rows, n_columns)
-        Of the rows, by models that did not see them.
-
-    Returns
-    -------
-    spread : Spread
-    of_rows : ndarray of shape (n_rows, n_columns)
-        One in the mean.
+    The learner has few rows, in the order of their own, and residuals are those of the rows by
+    models that did not see them.
     """
     rows, n_columns = learner.rows, residuals.shape[1]
     nothing = Spread.constant(n_columns), np.ones_like(residuals)
