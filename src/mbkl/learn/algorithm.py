@@ -40,6 +40,8 @@ REFERENCE_ROWS = 1000.0
 # mean weight below which a map is dropped.
 _REWEIGHTING_PASSES = 2
 _DROP_BELOW = 0.05
+# Of the weights of cells that are stored.
+_STEP = 2.0**-26
 
 
 _LOSS_OF_STEP_1 = {
@@ -324,9 +326,6 @@ def _why_constant(C: float, smallest: float) -> str:
         f"C_kernel={C:g} is too small to learn a kernel: all theta are zero up to "
         f"C_kernel={smallest:.3g}, and the model is constant. Set C_kernel above that."
     )
-
-
-_STEP = 2.0**-26
 
 
 # ------------------------------------------------------------- Step 2

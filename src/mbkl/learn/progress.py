@@ -41,6 +41,18 @@ except ImportError:
 __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 T = TypeVar("T")
+_IDENTITY = "identity"
+# These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
+_WITHOUT_EFFECT = {
+    "cache_folder",
+    "checkpoint",
+    "cv",
+    "max_memory",
+    "max_time",
+    "n_jobs",
+    "random_state",
+    "verbose",
+}
 
 
 class Progress:
@@ -128,22 +140,6 @@ class Progress:
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self._estimator)
         return {**self.timings, "total": time.perf_counter() - self._began}
-
-
-T = TypeVar("T")
-
-_IDENTITY = "identity"
-# These do not change what is learned, or are kept (the seed) or compared (the folds) otherwise.
-_WITHOUT_EFFECT = {
-    "cache_folder",
-    "checkpoint",
-    "cv",
-    "max_memory",
-    "max_time",
-    "n_jobs",
-    "random_state",
-    "verbose",
-}
 
 
 # ------------------------------------------------------------- the file

@@ -33,6 +33,26 @@ from mbkl.solvers.problem import Margins, Solution
 
 Array = NDArray[np.float64]
 
+# Costs that are tried are this factor apart, and so many times at most; the solver need not be
+# more accurate than this for it.
+_STEP, _MOST_STEPS, _ROUGHLY = 3.0, 5, 0.01
+
+# Standard errors of a share of rows that chance may explain.
+_BY_CHANCE = 2.0
+
+# Quantiles that are kept of residuals, and where exponents end.
+_MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
+# Costs of a row that are tried, powers of the spread, and the coverage whose width decides.
+_COSTS = (0.1, 0.3, 1.0)
+_POWERS = (0.25, 0.5, 0.75, 1.0)
+_COVERAGE = 0.9
+# A logarithm of a residual near zero would be large beside all others: such ones count as this
+# quantile of their sizes.
+_SMALLEST = 0.1
+# Weights of the maps that are enough.
+_MOST_WEIGHTS = 20_000
+_FEWEST_ROWS = 100
+
 
 @dataclass
 class AroundMean(Learner):
@@ -81,15 +101,7 @@ def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
         return targets - left_out_residuals(gram, 2.0 * costs, targets)
 
 
-# Costs that are tried are this factor apart, and so many times at most; the solver need not be
-# more accurate than this for it.
-_STEP, _MOST_STEPS, _ROUGHLY = 3.0, 5, 0.01
-
-# Standard errors of a share of rows that chance may explain.
-_BY_CHANCE = 2.0
-
-# Quantiles that are kept of residuals, and where exponents end.
-_MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
+# ------------------------------------------------------------- residuals
 
 
 def held_out(learner: Learner, kernel: Kernel, C_kernel: float, C: float) -> HeldOut:
@@ -230,16 +242,7 @@ class Residuals:
         return values[min(place, len(values) - 1)]
 
 
-# Costs of a row that are tried, powers of the spread, and the coverage whose width decides.
-_COSTS = (0.1, 0.3, 1.0)
-_POWERS = (0.25, 0.5, 0.75, 1.0)
-_COVERAGE = 0.9
-# A logarithm of a residual near zero would be large beside all others: such ones count as this
-# quantile of their sizes.
-_SMALLEST = 0.1
-# Weights of the maps that are enough.
-_MOST_WEIGHTS = 20_000
-_FEWEST_ROWS = 100
+# ------------------------------------------------------------- spread
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,12 @@ from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on, 
 # closes, is solved as well as rounding allows.
 _SMALLEST_GAIN = 1e-9
 _SMALLEST_GAIN_SINGLE = 1e-6
+_MAX_CG_ITER = 250
+_MOST_HALVINGS = 40
+_ENOUGH = 1e-4
+# Relative to the largest diagonal entry: maps that split no row with weight have
+# zero curvature, and identical ones a correlation of exactly one.
+_RIDGE = 1e-9
 
 
 def minimise(
@@ -130,9 +136,7 @@ def _rise(margins, penalty, weights, directions, scores, change):
     return rise
 
 
-_MAX_CG_ITER = 250
-_MOST_HALVINGS = 40
-_ENOUGH = 1e-4
+# ------------------------------------------------------------- Newton systems
 
 
 class NewtonSystem:
@@ -303,9 +307,7 @@ def descend(rise: Callable[[Values], Values], slope: Values) -> tuple[Values, Va
     return xp.where(enough, steps, 0.0), -change
 
 
-# Relative to the largest diagonal entry: maps that split no row with weight have
-# zero curvature, and identical ones a correlation of exactly one.
-_RIDGE = 1e-9
+# ------------------------------------------------------------- preconditioning chains
 
 
 class ChainPreconditioner:
