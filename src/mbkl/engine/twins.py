@@ -217,9 +217,17 @@ class Twins:
         That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides,
         of shape (n_features, 256); -1 where there is no such code.
 
-        The rows come in an order cell by cell, in which each cell begins at its start, with their
-        residuals in that order: gradients above, curvatures below, in 64 bits. Of the codes
-        (n_features, n_rows) `n_codes` are in use; one counts as (code + move) >> shift.
+        Parameters
+        ----------
+        codes : ndarray of shape (n_features, n_rows)
+        order : ndarray of shape (n_rows,)
+            The rows, cell by cell.
+        residuals : ndarray of shape (n_rows, n_columns)
+            In that order; gradients above, curvatures below, in 64 bits.
+        starts : ndarray of shape (n_cells + 1,)
+            Where in that order each cell begins.
+        n_codes, shifts, moves : ndarray of shape (n_features,)
+            Codes in use; a code counts as (code + move) >> shift.
         """
         gains = np.full((len(codes), 256), -1.0)
         for feature, own in enumerate(codes):
@@ -252,24 +260,6 @@ class Twins:
 
 
 TWINS = Twins()
-
-
-def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
-    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
-
-    None or -1 for `n_jobs` are all threads that joblib allows here.
-    """
-    if "mbkl.engine.compiled" not in sys.modules:
-        if n_codes < SMALL or importlib.util.find_spec("numba") is None:
-            return TWINS
-        from mbkl.engine.compiled import announce_if_cold
-
-        announce_if_cold()
-    from mbkl.engine.compiled import Compiled
-
-    # Asking how many cores there are takes longer than a small problem.
-    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
-    return Compiled(n_threads)
 
 
 def has_one_weight(weights: NDArray[np.float64]) -> bool:
@@ -308,3 +298,21 @@ def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
 def just_above(thresholds: NDArray) -> NDArray[np.float64]:
     """Return the smallest values on the right side of thresholds."""
     return np.nextafter(thresholds.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+
+
+def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
+    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
+
+    None or -1 for `n_jobs` are all threads that joblib allows here.
+    """
+    if "mbkl.engine.compiled" not in sys.modules:
+        if n_codes < SMALL or importlib.util.find_spec("numba") is None:
+            return TWINS
+        from mbkl.engine.compiled import announce_if_cold
+
+        announce_if_cold()
+    from mbkl.engine.compiled import Compiled
+
+    # Asking how many cores there are takes longer than a small problem.
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
+    return Compiled(n_threads)
