@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 import mbkl
-from mbkl.cells.operator import operator_of
+from mbkl.cells import operator_of
 from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS

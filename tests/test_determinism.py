@@ -10,7 +10,7 @@ import mbkl.engine
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.engine.twins import TWINS
-from mbkl.solvers import newton_system
+from mbkl.solvers import newton_cg
 
 SIZES = [
     pytest.param(150, 60, id="dense solvers"),
@@ -212,13 +212,13 @@ def test_many_rows_that_are_preconditioned_by_a_part(monkeypatch, make_data, bit
     monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 5)
     used = []
-    original = newton_system.PartPreconditioner.__init__
+    original = newton_cg.PartPreconditioner.__init__
 
     def noted(self, *arguments):
         used.append(len(arguments))
         original(self, *arguments)
 
-    monkeypatch.setattr(newton_system.PartPreconditioner, "__init__", noted)
+    monkeypatch.setattr(newton_cg.PartPreconditioner, "__init__", noted)
     X, y = make_data(n_rows=400, n_classes=3)
     order = np.random.default_rng(0).permutation(400)
     fits = [

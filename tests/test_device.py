@@ -68,7 +68,7 @@ def test_few_rows_are_solved_on_the_cpu(make_data, monkeypatch, limit, where):
         seen.append(isinstance(problem.operator.codes, DeviceCodes))
         return original(problem, *arguments)
 
-    monkeypatch.setattr("mbkl.learn.classifier_weights.solve", noted)
+    monkeypatch.setattr("mbkl.learn.algorithm.solve", noted)
     model = MBKLClassifier(maps="stumps", n_maps=60, device="torch", calibration=None)
     model.fit(*make_data())
     assert seen == [where]
@@ -173,6 +173,8 @@ def test_an_unknown_device_is_named(make_data):
 def test_high_costs_of_step_1(make_data, monkeypatch, loss):
     # Steps that are never long enough, so that the supports of the rows become variables.
     monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
+    monkeypatch.setattr("mbkl.solvers.barrier._MOST_SHORT", 1)
+    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
     monkeypatch.setattr(limits, "DENSE_WORK_OF_PAIRS", 0)
     X, y = make_data(200, 4)
     on_cpu, on_device = (

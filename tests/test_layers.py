@@ -165,11 +165,11 @@ def is_private(name: str) -> bool:
     ("file", "code", "allowed"),
     [
         ("engine/x.py", "from mbkl.extras import require", True),
-        ("engine/x.py", "from mbkl.learn import pairs", False),
+        ("engine/x.py", "from mbkl.learn import progress", False),
         ("learn/x.py", "from mbkl import __version__", True),
         ("learn/x.py", "from mbkl import MBKLClassifier", False),
         ("learn/x.py", "def f():\n    import mbkl.classifier", False),
-        ("maps/x.py", "if TYPE_CHECKING:\n    from mbkl.learn.pairs import Pairs", False),
+        ("maps/x.py", "if TYPE_CHECKING:\n    from mbkl.learn.kernel_weights import Pairs", False),
         ("memory.py", "if TYPE_CHECKING:\n    from mbkl.estimator import Placed", True),
         ("memory.py", "from mbkl.estimator import Placed", False),
         ("search.py", "from mbkl.kernel import MBKernel", False),

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import to_host
-from mbkl.learn.classifier_weights import one_vs_rest_labels
-from mbkl.solvers.losses import SquaredHinge
-from mbkl.solvers.margins import Margins
+from mbkl.learn.algorithm import one_vs_rest_labels
 from mbkl.solvers.newton_cg import minimise
-from mbkl.solvers.problem import Problem, Solution
+from mbkl.solvers.problem import Margins, Problem, Solution, SquaredHinge
 
 _BLOCK_ROWS = 65_536
 _WIDTH = 128

@@ -17,16 +17,15 @@ from benchmarks.scale.cluster import local_cluster
 from benchmarks.scale.counting import n_stored
 from benchmarks.scale.dask_overhead import crew_of, curvature_on
 from benchmarks.scale.problems import Shape, rows_of
+from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.codes import DenseCodes
 from mbkl.engine.compiled import Compiled
 from mbkl.engine.files import DiskArray
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.labelled_rows import merge_equal_rows
 from mbkl.maps import Ferns, Stumps
-from mbkl.solvers.blas import one_blas_thread
 from mbkl.solvers.gram_newton import factor_of
-from mbkl.solvers.losses import LOSSES
-from mbkl.solvers.margins import Margins
+from mbkl.solvers.problem import LOSSES, Margins
 
 # Cells of a stump's feature that is bundled with others, and of a fern.
 BUNDLED_CELLS, FERN_CELLS, COLUMNS = 10, 128, 10

@@ -17,15 +17,14 @@ from unittest import mock
 import numpy as np
 
 from mbkl.engine import arrays
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes
+from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes, bundling
 from mbkl.engine.compiled import Compiled
 from mbkl.engine.files import DiskArray, FileCodes, FileRows
 from mbkl.engine.limits import FEW_COLUMNS_IN_TURN
 from mbkl.engine.rows import ArrayRows, SparseRows
 from mbkl.engine.twins import Twins
 from mbkl.learn import labelled_rows
-from mbkl.solvers import gram_newton, newton_system
+from mbkl.solvers import gram_newton, newton_cg
 
 
 @dataclass
@@ -193,7 +192,7 @@ _PLACES: list[tuple[object, str, Callable]] = [
     (arrays, "magnitude", _row_state),
     (labelled_rows, "merge_equal_rows", _order),
     (gram_newton, "factor_of", _factor),
-    (newton_system, "factor_of", _factor),
+    (newton_cg, "factor_of", _factor),
 ]
 # Read ahead by a thread of its own, within a pass: never hidden by it.
 _ALWAYS: list[tuple[object, str, Callable]] = [

@@ -29,8 +29,7 @@ from benchmarks.common import (
 from benchmarks.scale.cluster import local_cluster, on_the_workers
 from benchmarks.scale.problems import Shape, digest, rows_of
 from mbkl import MBKLClassifier
-from mbkl.cells.operator import Operator, operator_of
-from mbkl.cells.tables import Ladder
+from mbkl.cells import Ladder, Operator, operator_of
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.engine.codes import DenseCodes

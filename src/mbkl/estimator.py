@@ -30,9 +30,8 @@ from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
 from mbkl.engine.device import DeviceRows, device_for, device_of
 from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows, to_float32
 from mbkl.learn.algorithm import Kernel, Learner, Settings
-from mbkl.learn.checkpoint import open_checkpoint
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.learn.progress import Progress
+from mbkl.learn.progress import Progress, open_checkpoint
 from mbkl.levels import (
     Levels,
     NoLevels,

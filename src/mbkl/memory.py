@@ -17,7 +17,7 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps.families import Plan
 from mbkl.maps.fine_stumps import rows_of_thresholds
-from mbkl.solvers.losses import LOSSES
+from mbkl.solvers.problem import LOSSES
 
 if TYPE_CHECKING:
     from mbkl.estimator import BinaryMapsEstimator

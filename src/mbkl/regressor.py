@@ -12,12 +12,20 @@ from mbkl.engine import limits
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.around_mean import AroundMean
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
-from mbkl.learn.residuals import Residuals, best_cost, best_share, distances, held_out, sure_shift
-from mbkl.learn.spread import Spread, learn_spread
+from mbkl.learn.residuals import (
+    AroundMean,
+    Residuals,
+    Spread,
+    best_cost,
+    best_share,
+    distances,
+    held_out,
+    learn_spread,
+    sure_shift,
+)
 from mbkl.maps.choose import Choice
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.numbers import Numbers

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.cells.operator import Block, Operator, operator_of, stacked, sum_in_order
-from mbkl.cells.tables import FreeCells, Ladder
+from mbkl.cells import Block, FreeCells, Ladder, Operator, operator_of, stacked, sum_in_order
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import BundledCodes, DenseCodes
 from mbkl.engine.files import FileRows

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mbkl.cells.operator import operator_of
-from mbkl.cells.tables import FreeCells, Ladder
+from mbkl.cells import FreeCells, Ladder, operator_of
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import DenseCodes, coarsening
 from mbkl.engine.rows import ArrayRows

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mbkl
-from mbkl.cells.operator import operator_of
+from mbkl.cells import operator_of
 from mbkl.dask import MBKLClassifier
 from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
@@ -51,6 +51,8 @@ def few_rows_are_many(monkeypatch):
 def rows_change_sides(monkeypatch):
     """Let the method for high costs have its turn."""
     monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
+    monkeypatch.setattr("mbkl.solvers.barrier._MOST_SHORT", 1)
+    monkeypatch.setattr(limits, "FEW_PAIRS", 0)
 
 
 def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:

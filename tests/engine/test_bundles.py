@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import BundledCodes
+from mbkl.engine.codes import BundledCodes, bundling
 from mbkl.engine.twins import TWINS
 
 CELLS = [

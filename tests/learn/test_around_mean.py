@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mbkl import MBKLRegressor
-from mbkl.learn.around_mean import AroundMean
+from mbkl.learn.residuals import AroundMean
 
 
 @pytest.fixture(scope="module")

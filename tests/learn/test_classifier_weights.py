@@ -6,12 +6,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from mbkl.engine import limits
-from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
-from mbkl.solvers import losses
+from mbkl.learn.algorithm import learn_classifier_weights, one_vs_rest_labels
+from mbkl.solvers.problem import LOSSES
 
-LOSSES = ["squared_hinge", "hinge", "logistic"]
 COSTS = [0.03, 1.0, 30.0]
-EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
+EVERY_LOSS = pytest.mark.parametrize("loss", list(LOSSES))
 EVERY_COST = pytest.mark.parametrize("cost", COSTS)
 # Sizes that lead seventy rows to each solver.
 SOLVERS = {
@@ -72,7 +71,7 @@ def features_of(operator, theta):
 
 def objective(features, labels, costs, loss, weights, intercept):
     margins = labels * (features @ weights + intercept)
-    return weights @ weights / 2 + (costs * losses.LOSSES[loss].value(margins)).sum()
+    return weights @ weights / 2 + (costs * LOSSES[loss].value(margins)).sum()
 
 
 def library_model(loss):
@@ -196,7 +195,7 @@ def test_no_map_at_all_is_an_intercept(make_problem, loss):
     costs = rows.weights
     for column, target in enumerate(one_vs_rest_labels(rows.y, 3).T):
         values = [
-            (costs * losses.LOSSES[loss].value(target * (solution.intercept[column] + shift))).sum()
+            (costs * LOSSES[loss].value(target * (solution.intercept[column] + shift))).sum()
             for shift in (0.0, 0.01, -0.01)
         ]
         assert solution.objective[column] == pytest.approx(values[0])

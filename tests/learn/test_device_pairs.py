@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from mbkl.cells.operator import Block, Operator
+from mbkl.cells import Block, Operator
 from mbkl.engine.arrays import to_host
 from mbkl.engine.device import DeviceRows, device_of
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.device_pairs import DevicePairs
-from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import KernelProblem
-from mbkl.learn.signed_maps import SignedMaps
+from mbkl.learn.kernel_weights import KernelProblem, SignedMaps, class_shares, initial_signs
 from mbkl.maps import Ferns, Stumps
 
 pytest.importorskip("torch", reason="Torch is not installed.")

@@ -9,25 +9,19 @@ from scipy.special import expit
 from sklearn.svm import LinearSVC
 
 from mbkl.engine import limits
-from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import KernelProblem, is_positive
-from mbkl.solvers import barrier, working_sets
-from mbkl.solvers.losses import LOSSES
+from mbkl.learn.kernel_weights import KernelProblem, class_shares, initial_signs, is_positive
+from mbkl.solvers import barrier
+from mbkl.solvers.problem import LOSSES
 
 MULTIPLES = [1.5, 10.0, 300.0]
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
-EVERY_SOLVER = pytest.mark.parametrize(
-    "solver", ["dense", "matrix-free", "with supports", "some maps"]
-)
-# The matrix-free solvers need a smooth loss.
+OTHERS = ["matrix-free", "with supports", "some maps", "matrix of some maps"]
+EVERY_SOLVER = pytest.mark.parametrize("solver", ["dense", *OTHERS])
+# All but one need a smooth loss.
 EVERY_SOLVER_AND_LOSS = pytest.mark.parametrize(
     ("solver", "loss"),
-    [(solver, loss) for solver in ("dense", "some maps") for loss in LOSSES]
-    + [
-        (solver, loss)
-        for solver in ("matrix-free", "with supports")
-        for loss in ("squared_hinge", "logistic")
-    ],
+    [("dense", loss) for loss in LOSSES]
+    + [(solver, loss) for solver in OTHERS for loss in ("squared_hinge", "logistic")],
 )
 
 
@@ -50,11 +44,14 @@ def solve(solver, problem, cost, *arguments):
     """Solve Step 1 with the solver of that name; return where it ended, and the solution."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "DENSE_WORK_OF_PAIRS", np.inf if solver == "dense" else 0)
-        patch.setattr(limits, "FEW_PAIRS", np.inf if solver == "some maps" else 0)
-        patch.setattr(limits, "DENSE_WORK_OF_MAPS", np.inf if solver == "some maps" else 0)
-        patch.setattr(limits, "FIRST_MAPS", 5)
+        patch.setattr(limits, "FEW_PAIRS", np.inf if solver == "matrix of some maps" else 0)
+        if solver == "some maps":
+            patch.setattr(limits, "MANY_MAPS", 0)
+            patch.setattr(limits, "MAPS_OF_A_CHAIN", 3)
+            patch.setattr(limits, "WORTH_THINNING", 2.0)
         if solver == "with supports":
             patch.setattr(barrier, "_SHORT", np.inf)
+            patch.setattr(barrier, "_MOST_SHORT", 1)
         return problem.solve(cost, *arguments)
 
 
@@ -273,6 +270,7 @@ def test_a_callback_stops_the_solver(make_problem, solver):
 @pytest.fixture
 def rounds(monkeypatch):
     """Count the maps of each round, which chains of any length are worth."""
+    monkeypatch.setattr(limits, "MANY_MAPS", 0)
     monkeypatch.setattr(limits, "WORTH_THINNING", 0.9)
     sizes = []
     original = barrier._follow
@@ -302,8 +300,8 @@ def test_long_chains_are_solved_from_some_of_their_maps(make_problem, rounds, n_
 
 
 def test_where_rounds_do_not_suffice_all_maps_are_used(make_problem, rounds, monkeypatch):
-    monkeypatch.setattr(working_sets, "_ROUNDS", 1)
-    monkeypatch.setattr(working_sets, "_FIRST_GOAL", 0.5)
+    monkeypatch.setattr(barrier, "_ROUNDS", 1)
+    monkeypatch.setattr(barrier, "_FIRST_GOAL", 0.5)
     problem = make_problem(n_rows=150, n_maps=400)
     solution = learn("matrix-free", problem, useful_cost(problem, 10.0))
     assert rounds[-1] == problem.operator.is_map.sum()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.learn.pairs import n_wrong_classes, pairs_of
+from mbkl.learn.kernel_weights import n_wrong_classes, pairs_of
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from mbkl.cells.operator import Block, Operator
+from mbkl.cells import Block, Operator
 from mbkl.engine.rows import ArrayRows
-from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.pairs import pairs_of
-from mbkl.learn.signed_maps import SignedMaps
+from mbkl.learn.kernel_weights import SignedMaps, class_shares, initial_signs, pairs_of
 from mbkl.maps import Ferns, Stumps
 
 FAMILIES = {

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier
-from mbkl.cells.operator import Block, Operator
+from mbkl.cells import Block, Operator
 from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns, Projections, Stumps

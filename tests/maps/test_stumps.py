@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mbkl.cells.operator import operator_of
+from mbkl.cells import operator_of
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Stumps

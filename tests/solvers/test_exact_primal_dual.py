@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
-from mbkl.solvers.margins import Margins
 from mbkl.solvers.primal_dual import DenseMaps, minimise, start_near
-from mbkl.solvers.problem import Problem
+from mbkl.solvers.problem import Hinge, Logistic, Margins, Problem, SquaredHinge
 
 LOSSES = [SquaredHinge(), Hinge(), Logistic()]
 

@@ -9,14 +9,12 @@ from sklearn.svm import LinearSVC
 
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
-from mbkl.learn.classifier_weights import one_vs_rest_labels
+from mbkl.learn.algorithm import one_vs_rest_labels
 from mbkl.maps import Ferns, Stumps
 from mbkl.maps.families import Plan, Targets, draw_all
 from mbkl.solvers import gram_newton, newton_cg
-from mbkl.solvers.losses import SquaredHinge
-from mbkl.solvers.margins import Margins
 from mbkl.solvers.primal_dual import DenseMaps
-from mbkl.solvers.problem import Problem, Solution
+from mbkl.solvers.problem import Margins, Problem, Solution, SquaredHinge
 
 COSTS = [0.03, 1.0, 30.0]
 EVERY_COST = pytest.mark.parametrize("cost", COSTS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mbkl.solvers.losses import LOSSES, Hinge, Logistic, SquaredHinge, exact_loss, smoothing_path
+from mbkl.solvers.problem import LOSSES, Hinge, Logistic, SquaredHinge, exact_loss, smoothing_path
 
 SMOOTH = [SquaredHinge(), Hinge(0.5), Hinge(0.02), Logistic()]
 EXACT = [SquaredHinge(), Hinge(), Logistic()]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from mbkl.solvers.losses import Hinge, Logistic, SquaredHinge
-from mbkl.solvers.margins import Margins
+from mbkl.solvers.problem import Hinge, Logistic, Margins, SquaredHinge
 
 LOSSES = [SquaredHinge(), Hinge(0.1), Logistic()]
 

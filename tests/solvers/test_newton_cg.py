@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 
-from mbkl.cells.operator import operator_of
+from mbkl.cells import operator_of
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns
-from mbkl.solvers import newton_system
-from mbkl.solvers.losses import SquaredHinge
-from mbkl.solvers.margins import Margins
-from mbkl.solvers.newton_cg import minimise
-from mbkl.solvers.newton_system import NewtonSystem, PartPreconditioner
-from mbkl.solvers.problem import FirstRows, Problem, Solution
+from mbkl.solvers import newton_cg
+from mbkl.solvers.newton_cg import NewtonSystem, PartPreconditioner, minimise
+from mbkl.solvers.problem import FirstRows, Margins, Problem, Solution, SquaredHinge
 
 
 def reduced_hessian(Z, curvature, penalty):
@@ -70,14 +67,14 @@ def test_a_part_saves_iterations_and_leads_to_the_same(ferns, monkeypatch):
     monkeypatch.setattr(limits, "SHARE_OF_A_PART", 0.5)
     margins = Margins(np.where(y == 1, 1, -1)[:, None], np.full((120, 1), 50.0), SquaredHinge())
     counts = []
-    original = newton_system.conjugate_gradient
+    original = newton_cg.conjugate_gradient
 
     def counted(*arguments):
         solution, n_iter = original(*arguments)
         counts[-1] += n_iter
         return solution, n_iter
 
-    monkeypatch.setattr(newton_system, "conjugate_gradient", counted)
+    monkeypatch.setattr(newton_cg, "conjugate_gradient", counted)
     problem = Problem(operator, margins, penalty)
     start = Solution.nothing(problem.shape)
     solutions = []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.solvers.newton_system import conjugate_gradient, descend, dot
+from mbkl.solvers.newton_cg import conjugate_gradient, descend, dot
 
 
 def system(n, seed=0):

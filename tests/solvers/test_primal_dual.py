@@ -5,15 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mbkl.engine import limits
-from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import KernelProblem
+from mbkl.learn.kernel_weights import KernelProblem, class_shares, initial_signs
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.solvers import barrier, primal_dual, working_sets
-from mbkl.solvers.losses import Logistic, SquaredHinge
-from mbkl.solvers.margins import Margins
+from mbkl.solvers import barrier, primal_dual
 from mbkl.solvers.primal_dual import DenseMaps, Newton, assessed, balanced, longest, start_near
-from mbkl.solvers.problem import Problem, Solution
+from mbkl.solvers.problem import Logistic, Margins, Problem, Solution, SquaredHinge
 
 LOSSES = {"squared_hinge": SquaredHinge(), "logistic": Logistic()}
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
@@ -56,7 +52,7 @@ def points(problem, count):
 def test_same_solution_as_with_the_matrix_of_all_maps(make_problem, loss, multiple, n_classes):
     problem = make_problem(loss, multiple, n_classes)
     expected = exactly(problem, 1e-6)
-    found = barrier.minimise(problem, None, 1e-3, 100)
+    found = barrier.leaving_out(problem, None, 1e-3, 100)
     assert found.relative_gap <= 1e-3
     assert expected.objective * (1 - 1e-6) <= found.objective
     assert found.objective <= expected.objective * (1 + 1e-3)
@@ -95,28 +91,28 @@ def test_balanced_supports_have_the_same_total_for_both_labels(labels):
 
 def test_solution_does_not_depend_on_where_the_method_changes(make_problem, monkeypatch):
     problem = make_problem("squared_hinge", 10.0)
-    followed_weights = barrier.minimise(problem, None, 1e-4, 100)
+    followed_weights = barrier.leaving_out(problem, None, 1e-4, 100)
     assert followed_weights.supports is None
     monkeypatch.setattr(barrier, "_SHORT", np.inf)
-    with_supports = barrier.minimise(problem, None, 1e-4, 100)
+    monkeypatch.setattr(barrier, "_MOST_SHORT", 1)
+    with_supports = barrier.leaving_out(problem, None, 1e-4, 100)
     assert with_supports.supports is not None
     assert with_supports.objective == pytest.approx(followed_weights.objective, rel=2e-4)
 
 
-def test_supports_serve_all_rounds_over_some_of_the_maps(make_problem, monkeypatch):
-    monkeypatch.setattr(limits, "DENSE_WORK_OF_MAPS", 0)
+def test_supports_serve_all_rounds_over_some_of_the_maps(make_problem):
     problem = make_problem("squared_hinge", 1e4)
     expected = exactly(problem, 1e-6)
     first = problem.operator.thinned(3)
-    options = {"solve": barrier.minimise, "first": first}
-    found = working_sets.minimise(problem, None, 1e-3, 300, **options)
+    found = barrier.by_rounds(problem, None, 1e-3, 300, primal_dual.go_on, first)
     assert found.relative_gap <= 1e-3
     assert found.objective == pytest.approx(expected.objective, rel=1e-3)
 
 
 def test_stops_when_asked(make_problem, monkeypatch):
     monkeypatch.setattr(barrier, "_SHORT", np.inf)
+    monkeypatch.setattr(barrier, "_MOST_SHORT", 1)
     problem = make_problem("squared_hinge", 1e3)
     seen = []
-    barrier.minimise(problem, None, 1e-9, 100, lambda s: seen.append(s) or len(seen) > 3)
+    barrier.leaving_out(problem, None, 1e-9, 100, lambda s: seen.append(s) or len(seen) > 3)
     assert len(seen) == 4

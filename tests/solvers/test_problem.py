@@ -5,9 +5,7 @@ import pytest
 
 from mbkl.engine import limits
 from mbkl.solvers.choose import solve
-from mbkl.solvers.losses import LOSSES
-from mbkl.solvers.margins import Margins
-from mbkl.solvers.problem import Problem, Solution, joined
+from mbkl.solvers.problem import LOSSES, Margins, Problem, Solution, joined
 
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
 

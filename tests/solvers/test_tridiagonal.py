@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.solvers.tridiagonal import ChainPreconditioner
+from mbkl.solvers.newton_cg import ChainPreconditioner
 
 
 @pytest.mark.parametrize("sizes", [(2,), (5,), (3, 1, 8, 2)])

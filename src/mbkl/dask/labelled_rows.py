@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells.operator import Operator
+from mbkl.cells import Operator
 from mbkl.dask.crew import Crew, Node
 from mbkl.dask.rows import RemoteRows, RowSet
 from mbkl.dask.store import (

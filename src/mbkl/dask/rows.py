@@ -34,8 +34,7 @@ from mbkl.dask.store import (
     totals_of_groups,
 )
 from mbkl.engine.arrays import magnitude, to_fixed_point
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.codes import Codes, DenseCodes, bundling
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.growing_rows import (

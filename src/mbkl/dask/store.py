@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
-from mbkl.engine.bundles import Bundling
-from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
 from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
 

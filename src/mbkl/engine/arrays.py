@@ -1,4 +1,4 @@
-"""Arrays of NumPy and tensors of Torch alike, and sums that do not depend on their order.
+"""Arrays of NumPy and tensors of Torch alike, and bits that do not depend on order or threads.
 
 Floating-point addition is not associative, so a sum over rows would depend on how the rows
 are divided among threads or machines. Rounding every term once to a multiple of a power of
@@ -7,11 +7,17 @@ two and adding integers makes the sum exact from there on: the same bits in any 
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from mbkl.extras import require
 
@@ -165,3 +171,29 @@ def offsets_of(sizes: NDArray) -> NDArray[np.int64]:
     array([0, 2, 5])
     """
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+_one_at_a_time = threading.RLock()
+
+
+def _unlock_child() -> None:
+    """Make a new lock in a forked child: the old one may be held by a thread it lacks."""
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_child)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread; fits in other threads wait, as the limit is global."""
+    with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return what sets the limits: to look for libraries takes milliseconds."""
+    return ThreadpoolController()

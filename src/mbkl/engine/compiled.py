@@ -17,7 +17,7 @@ from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
 
 if TYPE_CHECKING:
-    from mbkl.engine.bundles import Bundling
+    from mbkl.engine.codes import Bundling
 
 
 class Compiled(Twins):
@@ -80,9 +80,7 @@ class Compiled(Twins):
         return folded
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
-        taken = np.empty((values.shape[0], len(rows)), dtype=values.dtype)
-        self.share(values.shape[0], taken.size, loops.take_rows, values, rows, taken)
-        return taken
+        return self.take_some(values, np.arange(len(values)), rows)
 
     def renumber(self, values: NDArray, offsets, groups, numbers: NDArray) -> NDArray:
         renumbered = np.empty((groups.size, values.shape[1]), dtype=numbers.dtype)
@@ -153,7 +151,7 @@ class Compiled(Twins):
 
     def take_some(self, values: NDArray, groups, rows: NDArray[np.intp]) -> NDArray:
         taken = np.empty((len(groups), len(rows)), dtype=values.dtype)
-        self.share(len(groups), taken.size, growth_loops.take_some, values, groups, rows, taken)
+        self.share(len(groups), taken.size, loops.take_some, values, groups, rows, taken)
         return taken
 
     def fern_cells(self, values, features, cuts, members, leading, cells) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.bundles import bundling
-from mbkl.engine.codes import BundledCodes, Codes, DenseCodes
+from mbkl.engine.codes import BundledCodes, Codes, DenseCodes, bundling
 from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
 from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import Twins

@@ -13,16 +13,6 @@ from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
 
 
 @jit
-def take_some(values, groups, rows, taken, start, stop):
-    """OUT taken[start:stop]: the codes of some rows in some groups."""
-    for position in range(start, stop):
-        source = values[groups[position]]
-        target = taken[position]
-        for row in range(rows.shape[0]):
-            target[row] = source[rows[row]]
-
-
-@jit
 def fern_cells(values, features, cuts, members, leading, cells, start, stop):
     """OUT cells[start:stop]: a leading digit, then the answers of each row to the stumps."""
     out = cells[start:stop]

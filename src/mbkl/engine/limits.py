@@ -87,17 +87,14 @@ WORTH_A_COMMON_PART = 600
 # So many rows are scored by models that have not seen them: more take longer, for one temperature.
 ROWS_LEFT_OUT = 500
 
-# Some of the maps (mbkl.solvers.working_sets and barrier)
+# Some of the maps (mbkl.solvers.barrier)
 
-# Step 1 with up to so many pairs begins with so many maps, and adds as many a round.
+# Step 1 with up to so many pairs begins with a map of each chain, and their matrix.
 # `python -m mbkl_paper.experiments --sets osr_gist --systems mbkl`
-FEW_PAIRS, FIRST_MAPS = 4_000, 500
-# Pairs times the square of the maps up to which some of these are solved for with their matrix.
-# `python -m mbkl_paper.experiments --sets osr_gist --systems mbkl`
-DENSE_WORK_OF_MAPS = 5e9
-# Else it begins with about so many maps of each chain, where that leaves less than this share of
-# all maps. `python -m benchmarks.speed.growth`
-MAPS_OF_A_CHAIN, WORTH_THINNING = 16, 0.2
+FEW_PAIRS = 1_000
+# From so many maps on, Step 1 begins with about so many of each chain, where that leaves less than
+# this share of all maps. `python -m benchmarks.speed.growth`
+MANY_MAPS, MAPS_OF_A_CHAIN, WORTH_THINNING = 50_000, 16, 0.2
 # Else it leaves out maps that will most likely end at zero, once less than this share is left.
 # `python -m benchmarks.speed.growth`
 WORTH_LEAVING_OUT = 0.4

@@ -312,13 +312,13 @@ def score_dense(X, search, tables, scores, start, stop):
 
 
 @jit
-def take_rows(values, rows, taken, start, stop):
-    """OUT taken[start:stop]: the codes of some rows, for groups start to stop."""
-    for group in range(start, stop):
-        source = values[group]
-        target = taken[group]
-        for position in range(rows.shape[0]):
-            target[position] = source[rows[position]]
+def take_some(values, groups, rows, taken, start, stop):
+    """OUT taken[start:stop]: the codes of some rows in some groups."""
+    for position in range(start, stop):
+        source = values[groups[position]]
+        target = taken[position]
+        for row in range(rows.shape[0]):
+            target[row] = source[rows[row]]
 
 
 @jit

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from mbkl.engine.limits import FEW_ROWS_TO_BIN
+from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 
 if TYPE_CHECKING:
-    from mbkl.engine.bundles import Bundling
+    from mbkl.engine.codes import Bundling
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
@@ -345,3 +348,21 @@ def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
 def just_above(thresholds: NDArray) -> NDArray[np.float64]:
     """Return the smallest values on the right side of thresholds."""
     return np.nextafter(thresholds.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+
+
+def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
+    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
+
+    None or -1 for `n_jobs` are all threads that joblib allows here.
+    """
+    if "mbkl.engine.compiled" not in sys.modules:
+        if n_codes < SMALL or importlib.util.find_spec("numba") is None:
+            return TWINS
+        from mbkl.engine.compiled import announce_if_cold
+
+        announce_if_cold()
+    from mbkl.engine.compiled import Compiled
+
+    # Asking how many cores there are takes longer than a small problem.
+    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
+    return Compiled(n_threads)

@@ -20,6 +20,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.codes import DenseCodes
 from mbkl.explain.fern_games import FernTables, columns_of
 from mbkl.explain.fern_shares import fern_shares
@@ -29,7 +30,6 @@ from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor, rows_to_predict
-from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
 

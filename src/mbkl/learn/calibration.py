@@ -38,36 +38,21 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True)
 class Calibration:
-    """How scores become probabilities.
+    """How scores become probabilities; see `log_probabilities`."""
 
-    Parameters
-    ----------
-    temperature : float
-        Divisor of the scores.
-    offset : float or None
-        Added to them before; None means the softmax. See `log_probabilities`.
-    """
-
-    temperature: float = 1.0
-    offset: float | None = None
+    temperature: float = 1.0  # divisor of the scores
+    offset: float | None = None  # added to them before; None means the softmax
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of rows by models that did not see them.
+    """Scores of rows by models that did not see them."""
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_columns)
-    y, weights : ndarray of shape (n_rows,)
-    rows : ndarray of shape (n_rows,) or None
-        Their numbers, where they are here.
-    """
-
-    scores: NDArray[np.float64]
+    scores: NDArray[np.float64]  # (n_rows, n_columns)
+    # (n_rows,)
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
-    rows: NDArray[np.intp] | None
+    rows: NDArray[np.intp] | None  # their numbers, where they are here
 
 
 # What is known of a squared hinge that has not over-fitted.
@@ -79,19 +64,9 @@ def log_probabilities(scores: Array, temperature: float, offset: float | None) -
 
     They are in proportion to log(1 + exp((score + offset) / temperature)): nearly linear in
     scores far above -offset, as those of a squared hinge ask for, and exponential below, as
-    those of the softmax are everywhere.
+    those of the softmax are everywhere. Scores are of shape (n_rows, n_classes), with one column
+    for two classes. None for the offset means the softmax of the scores by the temperature.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_classes)
-        One column for two classes.
-    temperature : float
-    offset : float or None
-        None means the softmax of the scores divided by the temperature.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> scores = np.array([[0.5, -0.5, -1.0]])
     >>> np.exp(log_probabilities(scores, 0.1, 1.0)).round(2)
     array([[0.72, 0.24, 0.03]])
@@ -308,9 +283,9 @@ def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> f
     >>> round(fit_temperature(scores, np.array([1, 1, 0, 0]), np.ones(4)), 2) > 1
     True
     """
+    found = HeldOut(scores, y, weights, None)
 
     def log_loss(log_temperature: float) -> float:
-        values = log_probabilities(scores, float(np.exp(log_temperature)), None)
-        return -exact_total(weights * values[np.arange(y.size), y])
+        return exact_total(log_losses(Calibration(float(np.exp(log_temperature))), found))
 
     return float(np.exp(minimize_scalar(log_loss, bounds=(-7.0, 7.0), method="bounded").x))

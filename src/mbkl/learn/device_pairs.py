@@ -8,15 +8,17 @@ bfloat16, and between for ferns, which are fewer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells.operator import Block, Operator, stacked
-from mbkl.cells.tables import FreeCells, Ladder
+from mbkl.cells import Block, FreeCells, Ladder, Operator, stacked
 from mbkl.engine.arrays import Values, index_for, to_host
 from mbkl.extras import require
-from mbkl.learn.pairs import Pairs
+
+if TYPE_CHECKING:
+    from mbkl.learn.kernel_weights import Pairs
 
 # bfloat16 pieces that hold a vector to float32 precision.
 _PIECES = 3

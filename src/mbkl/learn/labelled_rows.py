@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells.operator import Operator
+from mbkl.cells import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
 from mbkl.engine.rows import copies_of, scramble
@@ -26,17 +26,10 @@ Array = NDArray[np.float64]
 
 @dataclass
 class SharedGram:
-    """The kernel matrix of all rows, computed once, of which subsets have their own.
+    """The kernel matrix of all rows, computed once, of which subsets have their own."""
 
-    Parameters
-    ----------
-    whole : callable
-        Returns the matrix of all rows.
-    rows : ndarray of shape (n_rows,)
-    """
-
-    whole: Callable[[], Array]
-    rows: NDArray[np.intp]
+    whole: Callable[[], Array]  # returns the matrix of all rows
+    rows: NDArray[np.intp]  # (n_rows,): which of them these are
 
     def take(self, rows: NDArray[np.intp]) -> SharedGram:
         return SharedGram(self.whole, self.rows[rows])
@@ -47,38 +40,20 @@ class SharedGram:
 
 @dataclass
 class LabelledRows:
-    """Rows of known class.
-
-    Parameters
-    ----------
-    operator : Operator
-    y : ndarray of shape (n_rows,)
-        Class of each row.
-    n_classes : int
-        Of numbers, how many different ones there are.
-    weights : ndarray of shape (n_rows,)
-        Positive.
-    seed : int
-        Of the hashes.
-    rank : ndarray of shape (n_rows,) or None
-        Place of each row in the order of their own, where they are not in it.
-    gram, equal_gram : SharedGram or None
-        The kernel matrix of the rows, and that of equal weights, where they are known or shared.
-    numbers : Numbers or None
-        What y stands for, where it is no class.
-    places : ndarray of shape (n_rows_before,) or None
-        Of merged rows, in which of them each of the rows before is.
-    """
+    """Rows of known class."""
 
     operator: Operator
-    y: NDArray[np.intp]
-    n_classes: int
-    weights: Array
-    seed: int
+    y: NDArray[np.intp]  # (n_rows,): class of each row
+    n_classes: int  # of numbers, how many different ones there are
+    weights: Array  # (n_rows,): positive
+    seed: int  # of the hashes
+    # (n_rows,): place of each row in the order of their own, where they are not in it
     rank: NDArray[np.intp] | None = None
+    # The kernel matrix of the rows, and that of equal weights, where they are known or shared.
     gram: SharedGram | None = None
     equal_gram: SharedGram | None = None
-    numbers: Numbers | None = None
+    numbers: Numbers | None = None  # what y stands for, where it is no class
+    # (n_rows_before,): of merged rows, in which of them each of the rows before is
     places: NDArray[np.intp] | None = None
 
     @property

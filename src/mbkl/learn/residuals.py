@@ -1,7 +1,17 @@
-"""How far off rows are that took no part in learning: for intervals, and for the cost.
+"""Numbers of rows that took no part in learning: for quantiles, intervals, and the cost.
 
 With a squared error and the kernel matrix of few rows, every row is predicted by all others in
 closed form. Else the rows are divided into folds.
+
+Few rows are beyond a quantile near 0 or 1, and they alone say little about how it moves from place
+to place; all rows say how the mean moves, and most quantiles move with it. So Step 2 is taken
+twice with one kernel (`AroundMean`): for the mean, then for the quantile of what is left of the
+rows. Both are weights of the same maps, and add up.
+
+Intervals are wide where numbers are far from their predictions (`Spread`). A ridge regression with
+some of the maps learns the logarithms of the sizes of residuals. As every row is predicted by all
+others, its own residual has no part in the spread that it is divided by, and intervals of such
+quotients cover as they should.
 """
 
 from __future__ import annotations
@@ -12,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import exact_sum, exact_total
-from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.around_mean import can_leave_out, left_out
+from mbkl.engine.arrays import exact_sum, exact_total, one_blas_thread
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import HeldOut, held_out_scores
+from mbkl.learn.labelled_rows import SharedGram
 from mbkl.maps.numbers import Numbers, weighted_quantiles
-from mbkl.solvers.margins import Margins
+from mbkl.solvers.choose import may_use_gram
+from mbkl.solvers.gram_newton import left_out_residuals
+from mbkl.solvers.problem import Margins, Solution
 
 Array = NDArray[np.float64]
 
@@ -30,6 +42,66 @@ _BY_CHANCE = 2.0
 
 # Quantiles that are kept of residuals, and where exponents end.
 _MOST_VALUES, _LARGEST_SCORE = 2_000, 60.0
+# Costs of a row that are tried, powers of the spread, and the coverage whose width decides.
+_COSTS = (0.1, 0.3, 1.0)
+_POWERS = (0.25, 0.5, 0.75, 1.0)
+_COVERAGE = 0.9
+# A logarithm of a residual near zero would be large beside all others: such ones count as this
+# quantile of their sizes.
+_SMALLEST = 0.1
+# Weights of the maps that are enough.
+_MOST_WEIGHTS = 20_000
+_FEWEST_ROWS = 100
+
+
+@dataclass
+class AroundMean(Learner):
+    """The steps, with a ridge regression before the quantile in Step 2."""
+
+    row_cost: float = 1.0  # of a row in the ridge regression
+
+    def learn_classifier(
+        self, kernel: Kernel, C: float, start: Solution | None = None, **options
+    ) -> Solution:
+        """Run Step 2 twice; see `Learner`."""
+        if not can_leave_out(self, kernel):
+            return super().learn_classifier(kernel, C, start, **options)
+        rows, numbers = self.rows, self.rows.numbers
+        assert numbers is not None
+        ridge_cost = self.row_cost * rows.n_rows / REFERENCE_ROWS
+        settings = replace(self.settings, loss="squared_error")
+        means = Learner(rows, self.prior, settings, self.progress)
+        mean = means.learn_classifier(kernel, ridge_cost)
+        left = numbers.of_rows(rows.y) - left_out(means, kernel, ridge_cost)
+        own, y = Numbers.of(left, rows.weights, numbers.loss, numbers.quantile)
+        rows = replace(rows, y=y, n_classes=len(own.values), numbers=own)
+        rest = Learner(rows, self.prior, self.settings, self.progress)
+        solution = rest.learn_classifier(kernel, C, **options)
+        weights, intercept = own.given(solution.weights, solution.intercept)
+        return replace(
+            solution, weights=mean.weights + weights, intercept=mean.intercept + intercept
+        )
+
+
+def can_leave_out(learner: Learner, kernel: Kernel) -> bool:
+    """Say whether a closed form tells how each row is predicted by all others."""
+    rows = learner.rows
+    is_small = rows.n_rows > 1 and may_use_gram(rows.n_rows, rows.operator.n_columns)
+    return is_small and bool(kernel.theta.any())
+
+
+def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
+    """Return the score of each row by a ridge regression of all others, in closed form."""
+    rows = learner.rows
+    assert rows.numbers is not None
+    costs = C * REFERENCE_ROWS / exact_total(rows.weights) * rows.weights
+    gram = rows.gram.matrix() if rows.gram else rows.operator.gram(learner.weights_of(kernel))
+    targets = rows.numbers.values[rows.y]
+    with one_blas_thread():
+        return targets - left_out_residuals(gram, 2.0 * costs, targets)
+
+
+# ------------------------------------------------------------- residuals
 
 
 def held_out(learner: Learner, kernel: Kernel, C_kernel: float, C: float) -> HeldOut:
@@ -130,30 +202,16 @@ def effective_rows(weights: Array) -> float:
 
 @dataclass(frozen=True)
 class Residuals:
-    """How numbers are distributed around predictions of models that did not see them.
+    """How numbers are distributed around predictions of models that did not see them."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_values, n_columns)
-        Increasing quantiles of the residuals, at even levels, divided by the spread where they
-        are.
-    n_rows : float
-        How many rows they are of.
-    """
-
+    # (n_values, n_columns): increasing quantiles of the residuals, at even levels, divided by the
+    # spread where they are
     values: Array
-    n_rows: float
+    n_rows: float  # how many rows they are of
 
     @classmethod
     def of(cls, away: Array, weights: Array) -> Residuals:
-        """Return the residuals of rows.
-
-        Parameters
-        ----------
-        away : ndarray of shape (n_rows, n_columns)
-            See `distances`.
-        weights : ndarray of shape (n_rows,)
-        """
+        """Return the residuals of rows, from `distances`."""
         if not len(away):
             return cls(np.zeros((1, away.shape[1])), 0.0)
         n_values = min(len(away), _MOST_VALUES)
@@ -182,3 +240,101 @@ class Residuals:
             return np.full(values.shape[1], np.inf)
         place = int(np.ceil(level * len(values) - 1e-9)) - 1
         return values[min(place, len(values) - 1)]
+
+
+# ------------------------------------------------------------- spread
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Logarithm of the spread, as weights of the first maps."""
+
+    weights: Array  # (n_weights, n_columns)
+    intercept: Array  # (n_columns,)
+
+    @classmethod
+    def constant(cls, n_columns: int) -> Spread:
+        """Return a spread of one everywhere."""
+        return cls(np.zeros((0, n_columns)), np.zeros(n_columns))
+
+
+def learn_spread(learner: Learner, kernel: Kernel, residuals: Array) -> tuple[Spread, Array]:
+    """Return the spread whose intervals are narrowest, and that of each row, one in the mean.
+
+    The learner has few rows, in the order of their own, and residuals are those of the rows by
+    models that did not see them.
+    """
+    rows, n_columns = learner.rows, residuals.shape[1]
+    nothing = Spread.constant(n_columns), np.ones_like(residuals)
+    if rows.n_rows < _FEWEST_ROWS or not kernel.theta.any() or not residuals.any(axis=0).all():
+        return nothing
+    sizes = np.abs(residuals)
+    sizes = np.log(np.maximum(sizes, _smallest(sizes, rows.weights)))
+    numbers, y = Numbers.of(sizes, rows.weights, "squared_error")
+    rows = replace(rows, y=y, n_classes=len(numbers.values), numbers=numbers, gram=None)
+    settings = replace(learner.settings, loss="squared_error", theta_power=0.5)
+    learner = Learner(rows, learner.prior, settings, learner.progress)
+    own = _first_maps(learner, kernel)
+    few = _with_gram_of(learner.take(rows.first(min(rows.n_rows, limits.ROWS_OF_A_COST))), own)
+    C, scores = _best(few, own)
+    solution = few.learn_classifier(own, C)
+    # Other rows took no part.
+    scores = np.concatenate([scores, learner.scores(solution)[len(scores) :]])
+    weights, intercept = numbers.given(solution.weights, solution.intercept)
+    logarithms = scores * numbers.unit + numbers.shift
+    power = _best_power(residuals, logarithms, rows.weights)
+    of_rows = np.exp(power * logarithms)
+    mean = np.average(of_rows, axis=0, weights=rows.weights)
+    kept = learner.rows.operator.spread(own.theta > 0)
+    return Spread(power * weights[kept], power * intercept - np.log(mean)), of_rows / mean
+
+
+def _smallest(sizes: Array, weights: Array) -> Array:
+    """Return the smallest sizes that count, of each column."""
+    found = weighted_quantiles(sizes, weights, np.array([_SMALLEST]))
+    return np.where(found > 0, found, sizes.max(axis=0) * _SMALLEST)
+
+
+def _first_maps(learner: Learner, kernel: Kernel) -> Kernel:
+    """Return the kernel of the first maps, with stumps and ferns in proportion."""
+    operator = learner.rows.operator
+    n_weights = operator.collect(np.ones(operator.n_columns))
+    has_cells = operator.collect(operator.is_cell.astype(float)) > 0
+    kept = np.cumsum(np.where(kernel.theta > 0, n_weights, 0.0)) <= _MOST_WEIGHTS
+    theta = np.where(kept, kernel.theta, 0.0)
+    for kind in (has_cells, ~has_cells):
+        if theta[kind].any():
+            theta[kind] *= kernel.theta[kind].sum() / theta[kind].sum()
+    return Kernel(theta / theta.sum()) if theta.any() else kernel
+
+
+def _with_gram_of(learner: Learner, kernel: Kernel) -> Learner:
+    """Return the learner with the kernel matrix of some of the maps."""
+    gram = learner.rows.operator.gram(learner.weights_of(kernel))
+    shared = SharedGram(lambda: gram, np.arange(len(gram)))
+    return replace(learner, rows=replace(learner.rows, gram=shared))
+
+
+def _best(learner: Learner, kernel: Kernel) -> tuple[float, Array]:
+    """Return the cost with which rows are predicted best by all others, and these scores."""
+    rows = learner.rows
+    assert rows.numbers is not None
+    targets = rows.numbers.of_rows(rows.y)
+    costs = [cost * rows.n_rows / REFERENCE_ROWS for cost in _COSTS]
+    scores = [left_out(learner, kernel, C) for C in costs]
+    errors = [np.average((targets - each) ** 2, axis=0, weights=rows.weights) for each in scores]
+    best = int(np.argmin([error.sum() for error in errors]))
+    return costs[best], scores[best]
+
+
+def _best_power(residuals: Array, logarithms: Array, weights: Array) -> Array:
+    """Return the power of the spread with the narrowest intervals, of each column."""
+
+    def widths(power: float) -> Array:
+        spread = np.exp(power * logarithms)
+        levels = np.array([1.0 - _COVERAGE, 1.0 + _COVERAGE]) / 2.0
+        lower, upper = weighted_quantiles(residuals / spread, weights, levels)
+        return (upper - lower) * np.average(spread, axis=0, weights=weights)
+
+    powers = np.array([0.0, *_POWERS])
+    return powers[np.argmin([widths(power) for power in powers], axis=0)]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mbkl.cells.tables import FreeCells
+from mbkl.cells import FreeCells
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
+from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
 from mbkl.maps.interactions import evidence_of_features
 from mbkl.maps.numbers import Numbers
-from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
 

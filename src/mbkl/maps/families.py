@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells.operator import Block, Operator
+from mbkl.cells import Block, Operator
 from mbkl.engine.rows import Rows
 from mbkl.maps.categories import Categories, CategoryMaps
 from mbkl.maps.choose import PARTED_LEVELS, Choice

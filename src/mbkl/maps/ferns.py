@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator
 
-from mbkl.cells.tables import FreeCells
+from mbkl.cells import FreeCells
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 
-from mbkl.cells.tables import Ladder
+from mbkl.cells import Ladder
 from mbkl.engine.arrays import exact_sum
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import steps

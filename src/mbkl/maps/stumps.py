@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from mbkl.cells.tables import Ladder
+from mbkl.cells import Ladder
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates

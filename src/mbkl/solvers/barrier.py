@@ -6,6 +6,11 @@ weights shrink together: the number of iterations hardly depends on the number o
 the barrier is a diagonal term that the chain preconditioner takes in exactly. Newton systems
 involve the rows inside the margin alone, which is why this is many times faster than
 `primal_dual` until rows change sides with every step; then that method takes over.
+
+Most weights end at zero, and need not be computed to the end. Maps on their way there are left
+out. Where pairs are few (some maps are solved for exactly, with their matrix), or chains very long,
+whose neighbours are nearly the same map, a few maps of each chain tell where the others are
+needed: these are added round by round. Either way the certificate is that of all maps.
 """
 
 from __future__ import annotations
@@ -16,31 +21,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import Values, namespace, to_host
+from mbkl.engine.arrays import Values, is_numpy, namespace, one_blas_thread, to_host
 from mbkl.solvers import primal_dual
-from mbkl.solvers.interior import (
+from mbkl.solvers.newton_cg import NewtonSystem, descend, dot, weighted_means
+from mbkl.solvers.primal_dual import (
     TO_BOUNDARY,
+    DenseMaps,
     Ending,
     equal_weights,
     inside,
     next_centring,
     within,
 )
-from mbkl.solvers.losses import positive_part
-from mbkl.solvers.newton_system import NewtonSystem, descend, dot, weighted_means
-from mbkl.solvers.problem import Problem, Progress, Solution, go_on
+from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_part
 
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
 # in ten times less work beats an exact one.
 _CG_ACCURACY = 0.1
-# Steps shorter than this tell of rows that change sides: all others are far longer.
-_SHORT = 0.1
+# So many steps shorter than this tell of rows that change sides: all others are far longer.
+_SHORT, _MOST_SHORT = 0.1, 3
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
-# Maps with a weight below this share of the mean and a slack above this share of the price will
-# most likely end at zero.
+# Maps with a weight below this share of the mean (and a slack above this share of the price)
+# will most likely end at zero.
 _UNLIKELY = 0.03
+# Tolerances: of the first round, of later ones as a share of the gap of all maps, and as a share
+# of tol at the end. A round that leaves more than this share of the gap has gained nothing. The
+# most rounds, and the fewest maps that a round may add.
+_FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _GAINED = 0.1, 0.1, 0.7, 0.9
+_ROUNDS, _FEWEST_ADDED = 30, 500
 
 
 def minimise(
@@ -51,6 +61,22 @@ def minimise(
     progress: Progress = go_on,
 ) -> Solution:
     """Minimise a problem of Step 1; see `mbkl.solvers.problem`."""
+    operator, arguments = problem.operator, (problem, start, tol, max_iter, progress)
+    if problem.n_rows <= limits.FEW_PAIRS and is_numpy(problem.margins.costs):
+        return by_rounds(*arguments, operator.thinned(1), _densely)
+    n_maps = operator.is_map.sum()
+    if n_maps >= limits.MANY_MAPS:
+        some = operator.thinned(limits.MAPS_OF_A_CHAIN)
+        if some.sum() < limits.WORTH_THINNING * n_maps:
+            return by_rounds(*arguments, some)
+    return leaving_out(*arguments)
+
+
+# ------------------------------------------------------------- maps that are left out
+
+
+def leaving_out(problem: Problem, start, tol, max_iter, progress=go_on) -> Solution:
+    """Begin with all maps, and leave out those on their way to zero."""
     solution, kept = _follow(problem, _inside(problem, start), tol, max_iter, progress, True)
     if kept is None:
         return solution
@@ -88,6 +114,104 @@ def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: 
     )
 
 
+# ------------------------------------------------------------- maps that are added
+
+
+def by_rounds(
+    problem: Problem, start, tol, max_iter, progress, kept: NDArray[np.bool_], solve=None
+) -> Solution:
+    """Begin with some of the maps, and add in each round those that are worth their price.
+
+    One pass over all maps a round tells which these are, and the duality gap of the whole problem.
+    Problems of some maps are solved by passes over their codes, or as `solve` says.
+    """
+    operator, solve = problem.operator, solve or _by_passes
+    if start is not None:
+        kept = kept | _is_likely(start)
+    n_iter, gap, last_goal = 0, np.inf, _LAST_GOAL * tol
+    goal, is_told_to_end = max(_FIRST_GOAL, last_goal), False
+
+    def tell(so_far: Solution) -> bool:
+        nonlocal is_told_to_end
+        is_told_to_end = progress(replace(so_far, n_iter=n_iter + so_far.n_iter))
+        return is_told_to_end
+
+    for _ in range(_ROUNDS):
+        kept = kept & operator.is_map
+        near = start and replace(start, weights=start.weights[kept], slack=None)
+        small, scores = solve(problem, kept, near, goal, max_iter - n_iter, tell)
+        solution, gradient = _for_all_maps(problem, kept, small, scores)
+        solution.n_iter = n_iter = n_iter + small.n_iter
+        is_over = is_told_to_end or not small.is_within(goal).all()
+        if is_over or solution.is_within(tol).all():
+            return solution
+        likely = _is_likely(solution)
+        # Near the end what is dropped is missed again, and elsewhere where nothing was gained.
+        if _FIRST_GOAL < solution.relative_gap < _GAINED * gap:
+            kept = likely
+        gap = solution.relative_gap
+        most = max(int(likely.sum()), _FEWEST_ADDED)
+        kept = kept | _is_missing(operator, gradient[:, 0], most)
+        goal, start = max(_NEXT_GOAL * gap, last_goal), solution
+    solution = leaving_out(problem, solution, tol, max_iter - n_iter, tell)
+    return replace(solution, n_iter=n_iter + solution.n_iter)
+
+
+def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+    """Solve for some of the maps; return the solution and its scores."""
+    part = replace(problem, operator=problem.operator.keep_maps(kept))
+    own = part.operator.is_map
+    if near is not None:
+        weights = np.zeros(part.shape)
+        weights[own] = near.weights
+        near = replace(near, weights=weights)
+    small, _ = _follow(part, _inside(part, near), goal, max_iter, progress)
+    scores = part.operator.forward(small.weights)
+    return replace(small, weights=small.weights[own], slack=small.slack[own]), scores
+
+
+def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
+    """Solve for some of the maps exactly, with their matrix."""
+    part = problem.operator.keep_maps(kept, narrow=False)
+    matrix = part.dense()[:, part.is_map]
+    small = primal_dual.minimise(
+        replace(problem, operator=DenseMaps(matrix)), near, goal, max_iter, progress
+    )
+    with one_blas_thread():
+        return small, matrix @ small.weights
+
+
+def _for_all_maps(problem: Problem, kept, small: Solution, scores: Values):
+    """Return the solution for some of the maps as one for all, and its gradient."""
+    weights = np.zeros(problem.shape)
+    weights[kept] = small.weights
+    objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
+    slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
+    slack[kept] = small.slack
+    return replace(small, weights=weights, objective=objective, gap=gap, slack=slack), gradient
+
+
+def _is_likely(solution: Solution) -> NDArray[np.bool_]:
+    """Say which weights are not on their way to zero."""
+    weights = solution.weights[:, 0]
+    return weights > _UNLIKELY * weights[weights > 0].mean()
+
+
+def _is_missing(operator, gradient: Values, most: int) -> NDArray[np.bool_]:
+    """Say which maps would lower the objective; of many the best of each run of neighbours."""
+    missing = operator.is_map & (gradient < 0.0)
+    if missing.sum() > most:
+        chained = operator.is_chained[1:]
+        missing[1:] &= ~chained | (gradient[1:] <= gradient[:-1])
+        missing[:-1] &= ~chained | (gradient[:-1] < gradient[1:])
+    numbers = np.flatnonzero(missing)
+    numbers = numbers[np.argsort(gradient[numbers], kind="stable")[:most]]
+    return np.isin(np.arange(missing.size), numbers)
+
+
+# ------------------------------------------------------------- the central path
+
+
 def _follow(
     problem: Problem, solution: Solution, tol, max_iter, progress, may_leave_out=False
 ) -> tuple[Solution, NDArray[np.bool_] | None]:
@@ -100,7 +224,7 @@ def _follow(
     operator, margins = problem.operator, problem.margins
     scores = operator.forward(solution.weights)
     ending = Ending(tol, max_iter, progress)
-    centring = 0.1
+    centring, n_short = 0.1, 0
     while True:
         solution.intercept = margins.best_intercept(scores, solution.intercept)
         weights, slack = solution.weights, solution.slack
@@ -134,7 +258,8 @@ def _follow(
         solution.intercept = solution.intercept + length * shift
         solution.slack = slack + slack_length * slack_step
         solution.n_iter += 1
-        if length < _SHORT:
+        n_short += length < _SHORT
+        if n_short == _MOST_SHORT:
             return _with_supports(problem, solution, tol, max_iter, progress), None
         scores += length * change
         centring = next_centring(min(length, slack_length))

@@ -8,10 +8,20 @@ import numpy as np
 
 from mbkl.engine import limits
 from mbkl.engine.arrays import is_numpy
-from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual, working_sets
-from mbkl.solvers.losses import Hinge, SquaredError, SquaredHinge, smoothing_path
+from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual
 from mbkl.solvers.primal_dual import DenseMaps, RootMaps
-from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on, joined
+from mbkl.solvers.problem import (
+    FirstRows,
+    Hinge,
+    Problem,
+    Progress,
+    Solution,
+    SquaredError,
+    SquaredHinge,
+    go_on,
+    joined,
+    smoothing_path,
+)
 
 # How well, and in how many iterations, a part of the rows is solved to start all of them.
 _START_TOL, _START_ITER = 0.03, 20
@@ -40,18 +50,7 @@ def _kernel_weights(problem: Problem, start, tol, max_iter, progress) -> Solutio
     if is_small and is_numpy(problem.margins.costs):
         dense = replace(problem, operator=DenseMaps(problem.operator.dense()))
         return primal_dual.minimise(dense, None, tol, max_iter, progress)
-    # Neighbours in a long chain are nearly the same map: a few of each chain tell where the
-    # others are needed.
-    operator, first = problem.operator, None
-    some = operator.thinned(limits.MAPS_OF_A_CHAIN)
-    if some.sum() < limits.WORTH_THINNING * operator.is_map.sum():
-        first = some
-    is_few = problem.n_rows <= limits.FEW_PAIRS and is_numpy(problem.margins.costs)
-    if first is None and not is_few:
-        return barrier.minimise(problem, start, tol, max_iter, progress)
-    return working_sets.minimise(
-        problem, start, tol, max_iter, progress, solve=barrier.minimise, first=first
-    )
+    return barrier.minimise(problem, start, tol, max_iter, progress)
 
 
 def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:

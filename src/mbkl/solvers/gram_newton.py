@@ -28,10 +28,17 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from mbkl.engine import limits
-from mbkl.solvers.blas import one_blas_thread
-from mbkl.solvers.losses import SquaredError, positive_part
-from mbkl.solvers.margins import Margins
-from mbkl.solvers.problem import Problem, Progress, Solution, go_on, joined
+from mbkl.engine.arrays import one_blas_thread
+from mbkl.solvers.problem import (
+    Margins,
+    Problem,
+    Progress,
+    Solution,
+    SquaredError,
+    go_on,
+    joined,
+    positive_part,
+)
 
 Array = NDArray[np.float64]
 

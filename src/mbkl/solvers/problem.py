@@ -1,4 +1,4 @@
-"""The contract of all solvers.
+"""The contract of all solvers, and the losses of the rows.
 
 A solver is a function
 
@@ -8,22 +8,366 @@ that ends when the duality gap of every column is at most tol times its objectiv
 max_iter iterations, when no further step helps, or when progress, which is called with the
 solution so far before every step and at the end, returns True. A start is the solution of a
 similar problem, or None. `mbkl.solvers.choose` picks the solver.
+
+A loss is a convex function of the margin m, which is label * score for classes; numbers have
+targets as well (`Margins`). All but the squared error never increase. `support` is minus its
+derivative, the dual variable of a row with unit cost. `dual_value` is minus the conjugate at
+minus the support: weak duality bounds the optimum from below with any support that is feasible.
+
+Interior-point methods treat the support as a variable. `conjugate_slope` and
+`conjugate_curvature` are derivatives of the conjugate, for a row with the given
+cost, without its bounds: those have slacks where `needs_lower_slack` (support >= 0)
+or `needs_upper_slack` (support <= cost) says so. `offset` is the margin at which
+the conjugate's slope is zero. A loss with a kink is smoothed over the widths of `path`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from mbkl.engine.arrays import Values, cast, to_host
-from mbkl.solvers.losses import positive_part
-from mbkl.solvers.margins import Margins
+from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace, to_host
 
 Array = NDArray[np.float64]
+
+# Exponents are cut off here.
+_LARGEST = 60.0
+
+
+class MarginLoss:
+    """What most losses have in common, of what the solvers ask for."""
+
+    offset: ClassVar[float] = 0.0
+    needs_lower_slack: ClassVar[bool] = False
+    needs_upper_slack: ClassVar[bool] = False
+    support_is_limited: ClassVar[bool] = False
+    support_is_positive: ClassVar[bool] = True
+    path: ClassVar[tuple[float, ...]] = ()
+
+
+class Square(MarginLoss):
+    """The square of offset - m, or of a part of it."""
+
+    def dual_value(self, support: Values) -> Values:
+        return self.offset * support - support**2 / 4.0
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return support / (2.0 * costs)
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 0.5 / costs
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Square):
+    """max(0, 1 - m) squared, the loss of liblinear's l1-regularised solver."""
+
+    offset: ClassVar[float] = 1.0
+    needs_lower_slack: ClassVar[bool] = True
+
+    def value(self, margins: Values) -> Values:
+        return positive_part(1.0 - margins) ** 2
+
+    def support(self, margins: Values) -> Values:
+        return 2.0 * positive_part(1.0 - margins)
+
+    def curvature(self, margins: Values) -> Values:
+        return namespace(margins).where(margins < 1.0, 2.0, 0.0)
+
+
+@dataclass(frozen=True)
+class SquaredError(Square):
+    """m squared: the loss of a ridge regression."""
+
+    support_is_positive: ClassVar[bool] = False
+
+    def value(self, margins: Values) -> Values:
+        return margins**2
+
+    def support(self, margins: Values) -> Values:
+        return -2.0 * margins
+
+    def curvature(self, margins: Values) -> Values:
+        return 0.0 * margins + 2.0
+
+
+@dataclass(frozen=True)
+class Hinge(MarginLoss):
+    """max(0, 1 - m), with a parabola of width `smoothing` in place of the kink."""
+
+    offset: ClassVar[float] = 1.0
+    needs_lower_slack: ClassVar[bool] = True
+    needs_upper_slack: ClassVar[bool] = True
+    support_is_limited: ClassVar[bool] = True
+    path: ClassVar[tuple[float, ...]] = (0.5, 0.1, 0.02, 0.004, 0.0008)
+
+    smoothing: float = 0.0
+
+    def value(self, margins: Values) -> Values:
+        shortfall = 1.0 - margins
+        if not self.smoothing:
+            return positive_part(shortfall)
+        inside = namespace(margins).clip(shortfall, 0.0, self.smoothing)
+        return inside**2 / (2.0 * self.smoothing) + positive_part(shortfall - self.smoothing)
+
+    def support(self, margins: Values) -> Values:
+        if not self.smoothing:
+            return namespace(margins).where(margins < 1.0, 1.0, 0.0)
+        return namespace(margins).clip((1.0 - margins) / self.smoothing, 0.0, 1.0)
+
+    def curvature(self, margins: Values) -> Values:
+        if not self.smoothing:
+            return 0.0 * margins
+        curved = (margins < 1.0) & (margins > 1.0 - self.smoothing)
+        return namespace(margins).where(curved, 1.0 / self.smoothing, 0.0)
+
+    def dual_value(self, support: Values) -> Values:
+        return support
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return np.zeros_like(support)
+
+    conjugate_curvature = conjugate_slope
+
+
+@dataclass(frozen=True)
+class Logistic(MarginLoss):
+    """log(1 + exp(-m))."""
+
+    support_is_limited: ClassVar[bool] = True
+
+    def value(self, margins: Values) -> Values:
+        return namespace(margins).logaddexp(0.0 * margins, -margins)
+
+    def support(self, margins: Values) -> Values:
+        return expit(-margins)
+
+    def curvature(self, margins: Values) -> Values:
+        support = expit(-margins)
+        return support * (1.0 - support)
+
+    def dual_value(self, support: Values) -> Values:
+        module = special if is_numpy(support) else namespace(support).special
+        return -module.xlogy(support, support) - module.xlog1py(1.0 - support, -support)
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return namespace(support).log(support / (costs - support))
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 1.0 / support + 1.0 / (costs - support)
+
+
+@dataclass(frozen=True)
+class Exponential(MarginLoss):
+    """exp(-m), which tilted by counts is the loss of a Poisson regression."""
+
+    def value(self, margins: Values) -> Values:
+        # Steps that are far too long give a number all the same.
+        return namespace(margins).exp(namespace(margins).clip(-margins, -_LARGEST, _LARGEST))
+
+    support = value
+    curvature = value
+
+    def dual_value(self, support: Values) -> Values:
+        module = special if is_numpy(support) else namespace(support).special
+        return support - module.xlogy(support, support)
+
+    def conjugate_slope(self, support: Values, costs: Values) -> Values:
+        return namespace(support).log(support / costs)
+
+    def conjugate_curvature(self, support: Values, costs: Values) -> Values:
+        return 1.0 / support
+
+
+def positive_part(values: Values) -> Values:
+    """Return the values, zero where they are negative."""
+    return np.maximum(values, 0.0) if is_numpy(values) else values.clamp(min=0.0)
+
+
+def expit(values: Values) -> Values:
+    """Return the logistic function."""
+    return special.expit(values) if is_numpy(values) else values.sigmoid()
+
+
+Loss = SquaredHinge | Hinge | Logistic | SquaredError | Exponential
+
+LOSSES: dict[str, Loss] = {
+    "squared_hinge": SquaredHinge(),
+    "hinge": Hinge(),
+    "logistic": Logistic(),
+}
+
+
+def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
+    """Return the losses to minimise one after the other, the last being near the goal.
+
+    The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
+    of shrinking width, each solution starting the next.
+    """
+    if not isinstance(loss, Hinge):
+        return (loss,)
+    return tuple(Hinge(width) for width in loss.path)
+
+
+def exact_loss(loss: Loss) -> Loss:
+    """Return the loss that a smoothed one stands for."""
+    return Hinge() if isinstance(loss, Hinge) else loss
+
+
+# ------------------------------------------------------------- the losses of all rows
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Losses of all rows, for several independent problems side by side.
+
+    The margin of a row is label * (score - target), and it costs
+
+        cost * (loss(margin) - tilt * (score - target))
+
+    less the smallest value that this can have. Classes have neither targets nor tilts. Numbers
+    have one label, and with these two all their losses are margin losses too: the squared error
+    has targets, quantiles are a tilted hinge, and counts a tilted exponential.
+    """
+
+    labels: Values  # (n_rows, n_columns): +1 or -1
+    costs: Values  # (n_rows, 1): cost of each row, positive
+    loss: Loss
+    # (n_rows, n_columns): None means zero
+    targets: Values = None
+    tilts: Values = None
+
+    @classmethod
+    def of_numbers(cls, numbers: Values, costs: Values, loss: str, quantile: float) -> Margins:
+        """Return the losses of numbers: of squared or absolute errors, a quantile, or Poisson.
+
+        The absolute error is half of it: the loss of the quantile 0.5.
+
+        >>> margins = Margins.of_numbers(np.array([[2.0]]), np.ones((1, 1)), "quantile", 0.9)
+        >>> margins.value(np.array([[1.0]])).round(3), margins.value(np.array([[3.0]])).round(3)
+        (array([0.9]), array([0.1]))
+        """
+        labels = 0 * numbers + 1
+        if loss == "squared_error":
+            return cls(labels, costs, SquaredError(), numbers)
+        if loss == "poisson":
+            return cls(-labels, costs, Exponential(), None, numbers)
+        level = 0.5 if loss == "absolute_error" else quantile
+        # The hinge has its kink where the margin is one.
+        return cls(labels, costs, Hinge(), numbers - 1.0, (level - 1.0) * labels)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether rows have numbers, not classes."""
+        return self.targets is not None or self.tilts is not None
+
+    def columns(self, columns: NDArray[np.intp]) -> Margins:
+        """Return some of the problems."""
+        return self._part((slice(None), columns), self.costs)
+
+    def rows(self, rows) -> Margins:
+        """Return some of the rows."""
+        return self._part(rows, self.costs[rows])
+
+    def _part(self, which, costs: Values) -> Margins:
+        targets = None if self.targets is None else self.targets[which]
+        tilts = None if self.tilts is None else self.tilts[which]
+        return replace(self, labels=self.labels[which], costs=costs, targets=targets, tilts=tilts)
+
+    def of(self, scores: Values) -> Values:
+        """Return the margins."""
+        return self.labels * self._distances(scores)
+
+    def _distances(self, scores: Values) -> Values:
+        return scores if self.targets is None else scores - self.targets
+
+    def signed(self, support: Values) -> Values:
+        """Return minus the derivative by the score, of rows with these supports."""
+        signed = self.labels * support
+        return signed if self.tilts is None else signed + self.costs * self.tilts
+
+    def value(self, scores: Values) -> Values:
+        """Total loss of each column, as the solver minimises it."""
+        return self._total(self.loss, scores)
+
+    def exact_value(self, scores: Values) -> Values:
+        """Total loss of each column, without any smoothing."""
+        return self._total(exact_loss(self.loss), scores)
+
+    def _total(self, loss: Loss, scores: Values) -> Values:
+        losses = loss.value(self.of(scores))
+        if self.tilts is not None:
+            losses = losses - self.tilts * self._distances(scores) - self._least()
+        return exact_sum(self.costs * losses)
+
+    def _least(self) -> Values:
+        """Return the smallest value of each row's tilted loss."""
+        return self.loss.dual_value(-self.labels * self.tilts)
+
+    def support(self, scores: Values) -> Values:
+        """Minus the derivative of the loss by the margin."""
+        return self.costs * self.loss.support(self.of(scores))
+
+    def curvature(self, scores: Values) -> Values:
+        return self.costs * self.loss.curvature(self.of(scores))
+
+    def dual_value(self, support: Values) -> Values:
+        """Sum of the dual values of each column's support."""
+        values = self.costs * self.loss.dual_value(support / self.costs)
+        if self.targets is not None:
+            values = values + self.targets * self.signed(support)
+        if self.tilts is not None:
+            values = values - self.costs * self._least()
+        return exact_sum(values)
+
+    def best_intercept(self, scores: Values, start: Values) -> Values:
+        """Minimise the loss over a constant added to each column.
+
+        Newton's method on the derivative, which is monotone, kept inside the
+        bracket seen so far and halving it where a Newton step would leave it.
+        """
+        xp = namespace(start)
+        intercept = start
+        low, high = start - np.inf, start + np.inf
+        negligible = 1e-11 if is_numpy(scores) else 1e-6
+        # Where all rows are on one side, the best constant is infinite: this is near enough.
+        nothing = 1e-13 * exact_sum(self.costs)
+        for _ in range(100):
+            shifted = scores + cast(intercept, scores)
+            support = self.support(shifted)
+            slope = -exact_sum(self.signed(support))
+            done = abs(slope) <= negligible * exact_sum(abs(support)) + nothing
+            if done.all():
+                break
+            low = xp.where(slope < 0, intercept, low)
+            high = xp.where(slope > 0, intercept, high)
+            curvature = exact_sum(self.curvature(shifted))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                proposal = intercept - slope / curvature
+            # Scores and intercepts are of order one: doubling from there finds
+            # a bracket in a few steps where the curvature says nothing.
+            far = xp.where(
+                slope < 0, intercept + 1 + abs(intercept), intercept - 1 - abs(intercept)
+            )
+            inside = (proposal > low) & (proposal < high)
+            inside &= abs(proposal - intercept) <= 1 + abs(intercept)
+            bracketed = xp.isfinite(low) & xp.isfinite(high)
+            with np.errstate(invalid="ignore"):
+                middle = xp.where(bracketed, (low + high) / 2, far)
+            proposal = xp.where(inside, proposal, middle)
+            moved = ~done & (proposal != intercept)
+            if not moved.any():
+                break
+            intercept = xp.where(moved, proposal, intercept)
+        return intercept
+
+
+# ------------------------------------------------------------- the contract
 
 
 @dataclass(frozen=True)
