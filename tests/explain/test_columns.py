@@ -4,8 +4,8 @@ from sklearn.exceptions import NotFittedError
 
 from mbkl import MBKLClassifier
 from mbkl.explain import column_importances
+from mbkl.explain.attribution import _changes
 from mbkl.explain.background import rows_between_thresholds
-from mbkl.explain.columns import _changes
 
 NAMES = ["auto", "stumps", "learned stumps", "ferns", "deep ferns", "list", "everything"]
 

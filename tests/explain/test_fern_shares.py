@@ -6,9 +6,8 @@ from mbkl import MBKLClassifier
 from mbkl.engine import compiled as engine_compiled
 from mbkl.engine.compiled import Compiled
 from mbkl.explain import fern_shares, loops
-from mbkl.explain.coalitions import MOST_EXACT
 from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.fern_shares import warm_explanations
+from mbkl.explain.fern_shares import MOST_EXACT, warm_explanations
 from mbkl.maps import Ferns
 
 

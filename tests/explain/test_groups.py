@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mbkl.explain.groups import joined_features, pair_strengths, set_contributions
+from mbkl.explain.attribution import joined_features, pair_strengths, set_contributions
 
 
 @pytest.mark.parametrize("name", ["stumps", "auto", "list", "everything", "chi2 projections"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mbkl.engine.loops import jit
-from mbkl.explain.coalitions import MOST_EXACT, shapley
+from mbkl.explain.fern_shares import MOST_EXACT, shapley
 
 _MOST_COALITIONS = 2**MOST_EXACT
 # By number of players, player and coalition: how much the coalition's value counts.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.io.entries import compact
+from mbkl.io.container import compact
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels
 from mbkl.maps.categories import CategoryMaps

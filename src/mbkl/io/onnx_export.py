@@ -13,8 +13,7 @@ from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
-from mbkl.io.onnx_scores import add_scores
+from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Builder, add_scores, tensor_type
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
 from mbkl.regressor import KernelRegressor, MBKLRegressor
