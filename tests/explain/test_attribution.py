@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mbkl import MBKLClassifier
-from mbkl.explain import attribution, fern_games, fern_shares
+from mbkl.explain import attribution, fern_games
 from mbkl.explain.attribution import contributions
 from mbkl.maps import Ferns
 
@@ -47,7 +47,7 @@ def test_blocks_do_not_matter(fitted, monkeypatch):
     model, X = fitted("auto")
     whole = contributions(model.predictor_, X, X[:20])
     monkeypatch.setattr(fern_games, "_FERNS_AT_ONCE", 17)
-    monkeypatch.setattr(fern_shares, "_ENTRIES_AT_ONCE", 2_000)
+    monkeypatch.setattr(fern_games, "_ENTRIES_AT_ONCE", 2_000)
     monkeypatch.setattr(attribution, "_ROWS_AT_ONCE", 31)
     pieces = contributions(model.predictor_, X, X[:20])
     np.testing.assert_allclose(pieces, whole, atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mbkl.explain.fern_shares import shapley
+from mbkl.explain.fern_games import shapley
 
 
 def shares_of_orders(members, values, orders):

@@ -5,9 +5,8 @@ import pytest
 from mbkl import MBKLClassifier
 from mbkl.engine import compiled as engine_compiled
 from mbkl.engine.compiled import Compiled
-from mbkl.explain import fern_shares, loops
-from mbkl.explain.fern_games import FernTables, columns_of
-from mbkl.explain.fern_shares import MOST_EXACT, warm_explanations
+from mbkl.explain import fern_games, loops
+from mbkl.explain.fern_games import MOST_EXACT, FernTables, columns_of, warm_explanations
 from mbkl.maps import Ferns
 
 
@@ -32,8 +31,8 @@ def make_game(make_data):
 @pytest.mark.parametrize(("depth", "n_features"), [(3, 30), (8, 2), (14, 6), (40, 30)])
 def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     game = make_game(depth, n_features, n_classes)
-    compiled = fern_shares.share_compiled(*game, Compiled(1))
-    plain = fern_shares.share_numpy(*game)
+    compiled = fern_games.share_compiled(*game, Compiled(1))
+    plain = fern_games.share_numpy(*game)
     assert np.abs(plain).max() > 1e-3
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
 
@@ -51,8 +50,8 @@ def test_levels_of_a_category_have_no_order():
     columns = columns_of(model._validate_new(frame))
     block = range(games.ferns.n_maps)
     game = games, block, *(games.answers(side, block) for side in (columns, columns[:, :20]))
-    compiled = fern_shares.share_compiled(*game, Compiled(1))
-    np.testing.assert_allclose(compiled, fern_shares.share_numpy(*game), rtol=0, atol=1e-12)
+    compiled = fern_games.share_compiled(*game, Compiled(1))
+    np.testing.assert_allclose(compiled, fern_games.share_numpy(*game), rtol=0, atol=1e-12)
 
 
 def test_games_of_few_and_of_many_players_are_compared(make_game):
@@ -67,7 +66,7 @@ def test_games_of_few_and_of_many_players_are_compared(make_game):
 def test_threads_do_not_change_a_bit(make_game, monkeypatch):
     game = make_game(14)
     monkeypatch.setattr(engine_compiled, "SMALLEST_SHARE", 1)
-    alone, three = (fern_shares.share_compiled(*game, Compiled(n)) for n in (1, 3))
+    alone, three = (fern_games.share_compiled(*game, Compiled(n)) for n in (1, 3))
     np.testing.assert_array_equal(alone, three)
 
 
@@ -75,11 +74,11 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
     game = make_game(14)
     called = []
     for name in ("share_numpy", "share_compiled"):
-        monkeypatch.setattr(fern_shares, name, lambda *_, name=name, **__: called.append(name))
+        monkeypatch.setattr(fern_games, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
-        monkeypatch.setattr(fern_shares, "SMALL", small)
+        monkeypatch.setattr(fern_games, "SMALL", small)
         monkeypatch.setattr("mbkl.engine.SMALL", small)
-        fern_shares.fern_shares(*game)
+        fern_games.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]
 
 
@@ -87,7 +86,7 @@ def test_after_warmup_no_explanation_waits_for_the_compiler(make_game):
     warm_explanations(Compiled(1))
     ready = list(loops.share.signatures)
     for depth, n_classes in ((1, 2), (14, 3), (40, 3)):
-        fern_shares.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
+        fern_games.share_compiled(*make_game(depth, n_classes=n_classes), Compiled(1))
     assert loops.share.signatures == ready
     assert len(ready) == 1
 

@@ -24,8 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine.codes import DenseCodes
 from mbkl.explain.background import rows_between_thresholds
-from mbkl.explain.fern_games import FernTables, columns_of, partial_dependences, same_fern
-from mbkl.explain.fern_shares import fern_shares
+from mbkl.explain.fern_games import (
+    FernTables,
+    columns_of,
+    fern_shares,
+    partial_dependences,
+    same_fern,
+)
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
@@ -78,7 +83,8 @@ def _(maps: FernMaps, total: Array, tables: Array, X, background) -> None:
             shares = fern_shares(games, block, rows, games.answers(others, block))
             by_player = np.ascontiguousarray(shares.transpose(1, 0, 2))
             for fern, place in zip(block, rows.place, strict=True):
-                for own, feature in zip(by_player, games.players[fern]):
+                players = games.players[games.bounds[fern] : games.bounds[fern + 1]]
+                for own, feature in zip(by_player, players):
                     total[feature, span] += own[place]
 
 
@@ -206,9 +212,9 @@ def _(maps: FernMaps, total: Array, tables: Array, rows: Array) -> None:
         mixed = (own & ~masks) | (np.roll(own, 1, axis=1) & masks)
         here = games.entries(np.arange(block.start, block.stop)[:, None], numbers)
         change = here[fern - block.start] - games.entries(fern[:, None], mixed)
-        features = games.features[games.starts[pieces]]
         collect = sparse.csc_array(
-            (np.ones(fern.size), features, np.arange(fern.size + 1)), (len(total), fern.size)
+            (np.ones(fern.size), games.players[pieces], np.arange(fern.size + 1)),
+            (len(total), fern.size),
         )
         total += (collect @ change.reshape(fern.size, -1)).reshape(total.shape)
 
@@ -305,7 +311,7 @@ def _add_pair_effects(
     """
     first_piece, last_piece = tables.bounds[[block.start, block.stop]]
     starts = tables.starts[first_piece:last_piece]
-    place = position[tables.features[starts]]
+    place = position[tables.players[first_piece:last_piece]]
     wanted = np.flatnonzero(place >= 0)
     place, fern = place[wanted], tables.fern[starts[wanted]] - block.start
     left, right = same_fern(fern, fern, len(block))

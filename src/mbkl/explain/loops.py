@@ -1,7 +1,7 @@
 """The compiled loops of the games of ferns.
 
-Their twin is `share_numpy` in `fern_shares`. Arguments marked OUT are written, all others
-are only read.
+Their twins are `share_numpy` and `means_numpy` in `fern_games`. Arguments marked OUT are added to
+or written, all others are only read.
 """
 
 from __future__ import annotations
@@ -9,13 +9,34 @@ from __future__ import annotations
 import numpy as np
 
 from mbkl.engine.loops import jit
-from mbkl.explain.fern_shares import MOST_EXACT, shapley
+from mbkl.explain.fern_games import MOST_EXACT, shapley
 
 _MOST_COALITIONS = 2**MOST_EXACT
+# With so few columns entries are shared out game by game, else the weights of cells are.
+_FEW_COLUMNS = 8
 # By number of players, player and coalition: how much the coalition's value counts.
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
 for _size in range(1, MOST_EXACT + 1):
     _WEIGHTS[_size, :_size, : 2**_size] = shapley(_size).weights
+# By number of players and coalition: what a player counts it for that is not in it, less, and
+# how much more one that is in it. (Nobody and everybody: no player is in, or out.)
+_OUT = np.maximum(-_WEIGHTS, 0.0).max(axis=1)
+_IN = _OUT + np.maximum(_WEIGHTS, 0.0).max(axis=1)
+
+
+@jit
+def means(
+    fern, masks, values, factors, shifts, raw, numbers, first, tables, starts, others, masses,
+    found, start, stop,
+):  # fmt: skip
+    """OUT found: mean table entries of the background, some digits replaced, by question."""
+    for question in range(start, stop):
+        own, keep = fern[question], ~masks[question]
+        for other in range(starts[own], starts[own + 1]):
+            number = ((others[other] & keep) | values[question]) * factors[own]
+            cell = first[own] + numbers[raw[own] + np.int64(number >> shifts[own])]
+            for column in range(tables.shape[1]):
+                found[question, column] += masses[other] * tables[cell, column]
 
 
 @jit
@@ -26,17 +47,19 @@ def share(
     """OUT shares of the answers to ferns start to stop: mean Shapley values.
 
     Every pair of a row and one of the background is a game of the players that differ. A
-    share is a weighted sum of table entries: the weights are added up over all games first.
+    share is a weighted sum of table entries: with many columns, or many players, the weights are
+    added up over all games first.
     """
     n_columns, width = tables.shape[1], masks.shape[1]
     moves, players = np.empty(width, dtype=np.uint64), np.empty(width, dtype=np.int64)
     cells = np.empty(_MOST_COALITIONS, dtype=np.uint64)
+    values = np.empty((_MOST_COALITIONS, min(n_columns, _FEW_COLUMNS)))
     for fern in range(start, stop):
         factor, shift, own = factors[fern], shifts[fern], numbers[raw[fern] : raw[fern + 1]]
         table = tables[first[fern] : first[fern + 1]]
-        weights = np.empty((width, len(table)))
+        weights = np.zeros((width, len(table)))
         for answer in range(row_starts[fern], row_starts[fern + 1]):
-            weights[:] = 0.0
+            has_weights = False
             for other in range(starts[fern], starts[fern + 1]):
                 nobody, size = others[other] * factor, 0
                 for player in range(sizes[fern]):
@@ -46,26 +69,31 @@ def share(
                         moves[size] = (here - there) * factor
                         players[size] = player
                         size += 1
-                arguments = (nobody, moves[:size], players[:size], shift, own, masses[other])
-                if 0 < size <= MOST_EXACT:
-                    _add_all(*arguments, cells, weights)
-                elif size:
-                    _go_round(*arguments, weights)
-            shares[answer] = 0.0
-            for player in range(width):
+                if size == 0:
+                    continue
+                game = (nobody, moves[:size], players[:size], shift, own, masses[other])
+                if size <= MOST_EXACT and n_columns <= _FEW_COLUMNS:
+                    _share_out(*game, cells, table, values, shares[answer])
+                    continue
+                has_weights = True
+                if size <= MOST_EXACT:
+                    _add_all(*game, cells, weights)
+                else:
+                    _go_round(*game, weights)
+            if not has_weights:
+                continue
+            for player in range(sizes[fern]):
                 for cell in range(len(table)):
                     weight = weights[player, cell]
                     for column in range(n_columns if weight != 0.0 else 0):
                         shares[answer, player, column] += weight * table[cell, column]
+            weights[:] = 0.0
 
 
 @jit
-def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
-    """OUT weights: those of the cells of all coalitions, added; cells is room to work in.
-
-    The players in a coalition are the bits of its number.
-    """
-    size, n_coalitions = moves.size, 1
+def _cells_of_all(nobody, moves, shift, numbers, cells):
+    """OUT cells of all coalitions; the players in one are the bits of its number."""
+    n_coalitions = 1
     cells[0] = nobody
     for move in moves:
         for coalition in range(n_coalitions):
@@ -73,10 +101,43 @@ def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
         n_coalitions *= 2
     for coalition in range(n_coalitions):
         cells[coalition] = numbers[cells[coalition] >> shift]
-    for player in range(size):
+    return n_coalitions
+
+
+@jit
+def _share_out(nobody, moves, players, shift, numbers, mass, cells, table, values, shares):
+    """OUT shares: those of one game, added; cells and values are room to work in.
+
+    A player gets the sum over all coalitions with it of _IN times their value, less the sum over
+    all of _OUT times it. The former are found for all players by adding up half of the coalitions
+    after the other: those that differ in the last player alone.
+    """
+    half, n_columns = _cells_of_all(nobody, moves, shift, numbers, cells), table.shape[1]
+    for column in range(n_columns):
+        outside = 0.0
+        for coalition in range(half):
+            value = mass * table[cells[coalition], column]
+            outside += _OUT[moves.size, coalition] * value
+            values[coalition, column] = _IN[moves.size, coalition] * value
+        for player in players:
+            shares[player, column] -= outside
+    for player in players[::-1]:
+        half //= 2
+        for coalition in range(half):
+            for column in range(n_columns):
+                value = values[half + coalition, column]
+                shares[player, column] += value
+                values[coalition, column] += value
+
+
+@jit
+def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
+    """OUT weights: those of the cells of all coalitions, added; cells is room to work in."""
+    n_coalitions = _cells_of_all(nobody, moves, shift, numbers, cells)
+    for player in range(moves.size):
         own = weights[players[player]]
         for coalition in range(n_coalitions):
-            own[cells[coalition]] += mass * _WEIGHTS[size, player, coalition]
+            own[cells[coalition]] += mass * _WEIGHTS[moves.size, player, coalition]
 
 
 @jit

@@ -289,7 +289,7 @@ def _quoted(text: str) -> str:
     )
 
 
-# ---------------------------------------------------------------- pieces of C99; $names are filled in
+# ---------------------------------------------------------------- pieces of C99, with $names
 
 BEGINNING = Template("""\
 /* Written by mbkl $version.
