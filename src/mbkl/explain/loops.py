@@ -18,10 +18,10 @@ _FEW_COLUMNS = 8
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
 for _size in range(1, MOST_EXACT + 1):
     _WEIGHTS[_size, :_size, : 2**_size] = shapley(_size).weights
-# By number of players and coalition: what a player counts it for that is not in it, less, and
-# how much more one that is in it. (Nobody and everybody: no player is in, or out.)
-_OUT = np.maximum(-_WEIGHTS, 0.0).max(axis=1)
-_IN = _OUT + np.maximum(_WEIGHTS, 0.0).max(axis=1)
+# By number of players and coalition: how much more it counts for one in it than for one that is not.
+_IN = _WEIGHTS.max(axis=1) - np.minimum(_WEIGHTS, 0.0).min(axis=1)
+# By coalition: its first player.
+_FIRST = np.array([max((c & -c).bit_length() - 1, 0) for c in range(_MOST_COALITIONS)])
 
 
 @jit
@@ -53,10 +53,11 @@ def share(
     n_columns, width = tables.shape[1], masks.shape[1]
     moves, players = np.empty(width, dtype=np.uint64), np.empty(width, dtype=np.int64)
     cells = np.empty(_MOST_COALITIONS, dtype=np.uint64)
-    values = np.empty((_MOST_COALITIONS, min(n_columns, _FEW_COLUMNS)))
+    values = np.empty(_MOST_COALITIONS)
     for fern in range(start, stop):
         factor, shift, own = factors[fern], shifts[fern], numbers[raw[fern] : raw[fern + 1]]
         table = tables[first[fern] : first[fern + 1]]
+        by_number = table[own, :_FEW_COLUMNS]
         weights = np.zeros((width, len(table)))
         for answer in range(row_starts[fern], row_starts[fern + 1]):
             has_weights = False
@@ -65,15 +66,15 @@ def share(
                 for player in range(sizes[fern]):
                     mask = masks[fern, player]
                     here, there = rows[answer] & mask, others[other] & mask
-                    if here != there:
-                        moves[size] = (here - there) * factor
-                        players[size] = player
-                        size += 1
+                    # Written in any case and kept if they differ: who does cannot be predicted.
+                    moves[size] = (here - there) * factor
+                    players[size] = player
+                    size += here != there
                 if size == 0:
                     continue
-                game = (nobody, moves[:size], players[:size], shift, own, masses[other])
+                game = (nobody, size, moves, players, shift, own, masses[other])
                 if size <= MOST_EXACT and n_columns <= _FEW_COLUMNS:
-                    _share_out(*game, cells, table, values, shares[answer])
+                    _share_out(*game, cells, by_number, values, shares[answer])
                     continue
                 has_weights = True
                 if size <= MOST_EXACT:
@@ -91,61 +92,58 @@ def share(
 
 
 @jit
-def _cells_of_all(nobody, moves, shift, numbers, cells):
-    """OUT cells of all coalitions; the players in one are the bits of its number."""
-    n_coalitions = 1
+def _raw_cells(nobody, size, moves, shift, cells):
+    """OUT cells of all coalitions, before they are numbered; the players in one are the bits of its number."""
+    n_coalitions = 1 << size
     cells[0] = nobody
-    for move in moves:
-        for coalition in range(n_coalitions):
-            cells[n_coalitions + coalition] = cells[coalition] + move
-        n_coalitions *= 2
+    for coalition in range(1, n_coalitions):
+        cells[coalition] = cells[coalition & (coalition - 1)] + moves[_FIRST[coalition]]
     for coalition in range(n_coalitions):
-        cells[coalition] = numbers[cells[coalition] >> shift]
+        cells[coalition] >>= shift
     return n_coalitions
 
 
 @jit
-def _share_out(nobody, moves, players, shift, numbers, mass, cells, table, values, shares):
+def _share_out(nobody, size, moves, players, shift, numbers, mass, cells, table, values, shares):
     """OUT shares: those of one game, added; cells and values are room to work in.
 
-    A player gets the sum over all coalitions with it of _IN times their value, less the sum over
-    all of _OUT times it. The former are found for all players by adding up half of the coalitions
-    after the other: those that differ in the last player alone.
+    A player gets the sum of the values of all coalitions with it times _IN, less what is the same
+    for all and follows from the sum of the shares. The sums are found for all players by adding
+    half of the coalitions to the other: those that differ in the last player alone.
     """
-    half, n_columns = _cells_of_all(nobody, moves, shift, numbers, cells), table.shape[1]
-    for column in range(n_columns):
-        outside = 0.0
-        for coalition in range(half):
-            value = mass * table[cells[coalition], column]
-            outside += _OUT[moves.size, coalition] * value
-            values[coalition, column] = _IN[moves.size, coalition] * value
-        for player in players:
-            shares[player, column] -= outside
-    for player in players[::-1]:
-        half //= 2
-        for coalition in range(half):
-            for column in range(n_columns):
-                value = values[half + coalition, column]
-                shares[player, column] += value
-                values[coalition, column] += value
+    n_coalitions = _raw_cells(nobody, size, moves, shift, cells)
+    for column in range(table.shape[1]):
+        half = n_coalitions
+        for coalition in range(n_coalitions):
+            values[coalition] = _IN[size, coalition] * table[cells[coalition], column]
+        too_much = table[cells[0], column] - table[cells[n_coalitions - 1], column]
+        for player in range(size - 1, -1, -1):
+            half //= 2
+            inside = 0.0
+            for coalition in range(half):
+                inside += values[half + coalition]
+                values[coalition] += values[half + coalition]
+            shares[players[player], column] += mass * inside
+            too_much += inside
+        for player in range(size):
+            shares[players[player], column] -= mass * too_much / size
 
 
 @jit
-def _add_all(nobody, moves, players, shift, numbers, mass, cells, weights):
+def _add_all(nobody, size, moves, players, shift, numbers, mass, cells, weights):
     """OUT weights: those of the cells of all coalitions, added; cells is room to work in."""
-    n_coalitions = _cells_of_all(nobody, moves, shift, numbers, cells)
-    for player in range(moves.size):
+    n_coalitions = _raw_cells(nobody, size, moves, shift, cells)
+    for player in range(size):
         own = weights[players[player]]
         for coalition in range(n_coalitions):
-            own[cells[coalition]] += mass * _WEIGHTS[moves.size, player, coalition]
+            own[numbers[cells[coalition]]] += mass * _WEIGHTS[size, player, coalition]
 
 
 @jit
-def _go_round(nobody, moves, players, shift, numbers, mass, weights):
+def _go_round(nobody, size, moves, players, shift, numbers, mass, weights):
     """OUT weights: those of the orders that go round a circle of the players, added."""
-    size = moves.size
     mass /= 2.0 * size
-    everybody, empty = numbers[(nobody + moves.sum()) >> shift], numbers[nobody >> shift]
+    everybody, empty = numbers[(nobody + moves[:size].sum()) >> shift], numbers[nobody >> shift]
     for first in range(size):
         weights[players[first], everybody] += 2.0 * mass
         weights[players[first], empty] -= 2.0 * mass
@@ -156,6 +154,6 @@ def _go_round(nobody, moves, players, shift, numbers, mass, weights):
             after = last + 1 if last + 1 < size else 0
             weights[players[first], cell] += mass
             weights[players[last], cell] += mass
-            weights[players[first - 1], cell] -= mass
+            weights[players[first - 1 if first else size - 1], cell] -= mass
             weights[players[after], cell] -= mass
             last = after
