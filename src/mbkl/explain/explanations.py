@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 # Pairs of rows times ferns times columns that take about a second on two cores; what is done
 # once for all columns takes as long as a few of them.
-_MOST_WORK, _SHARED_WORK = 1e8, 3
+_MOST_WORK, _SHARED_WORK = 7e7, 3
 _FEWEST_ROWS = 40
 
 

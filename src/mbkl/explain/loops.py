@@ -18,7 +18,7 @@ _FEW_COLUMNS = 8
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
 for _size in range(1, MOST_EXACT + 1):
     _WEIGHTS[_size, :_size, : 2**_size] = shapley(_size).weights
-# By number of players and coalition: how much more it counts for one in it than for one that is not.
+# By number of players and coalition: how much more it counts for one in it than for others.
 _IN = _WEIGHTS.max(axis=1) - np.minimum(_WEIGHTS, 0.0).min(axis=1)
 # By coalition: its first player.
 _FIRST = np.array([max((c & -c).bit_length() - 1, 0) for c in range(_MOST_COALITIONS)])
@@ -93,7 +93,7 @@ def share(
 
 @jit
 def _raw_cells(nobody, size, moves, shift, cells):
-    """OUT cells of all coalitions, before they are numbered; the players in one are the bits of its number."""
+    """OUT raw cells of all coalitions, whose players are the bits of their numbers."""
     n_coalitions = 1 << size
     cells[0] = nobody
     for coalition in range(1, n_coalitions):

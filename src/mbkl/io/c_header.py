@@ -1,7 +1,7 @@
 """Export of classifiers and regressors to one header of plain C, for small machines.
 
-The header needs no memory beyond its tables and no library but that of C. Tables are
-float32; thresholds are compared as exactly as everywhere else.
+The header needs no memory beyond its tables and no library but that of C. Entries of tables
+have 24 bits, like float32; thresholds are compared as exactly as everywhere else.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
             own = f"{name}_{number}"
-            yield _arrays(own, tables=_single(tables), **plain_arrays(maps))
+            yield _arrays(own, **_in_units(tables), **plain_arrays(maps))
             yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
@@ -231,9 +231,9 @@ def _arrays(own: str, **arrays: NDArray) -> str:
 
 
 def _array(name: str, values: NDArray) -> str:
-    """Return a constant array; integers have one of the unsigned types."""
-    if values.dtype.kind == "u":
-        kind = f"uint{8 * values.itemsize}_t"
+    """Return a constant array."""
+    if values.dtype.kind in "iu":
+        kind = f"{values.dtype.name}_t"
     else:
         kind = "float" if values.itemsize == 4 else "double"
     return _definition(f"{kind} {name}", _literals(values.ravel()))
@@ -249,6 +249,13 @@ def _definition(head: str, items: list[str]) -> str:
     return f"static const {head}[{len(items)}] = {{\n{body}\n}};\n"
 
 
+def _in_units(tables: NDArray[np.float64]) -> dict[str, NDArray]:
+    """Return tables as whole numbers of 24 bits, which are short, and the unit of each column."""
+    largest = np.abs(_single(tables)).max(axis=0, initial=np.finfo(np.float32).tiny)
+    units = np.exp2(np.ceil(np.log2(largest.astype(np.float64))) - 23)
+    return {"tables": np.rint(tables / units).astype(np.int32), "units": _single(units)}
+
+
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
@@ -260,9 +267,9 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _literals(values: NDArray) -> list[str]:
     """Return the shortest texts that mean the values; many values are the same."""
     distinct, place = np.unique(values, return_inverse=True)
-    if values.dtype.kind == "u":
-        # Smaller ones are within the range of int.
-        suffix = {4: "u", 8: "ull"}.get(values.itemsize, "")
+    if values.dtype.kind in "iu":
+        # Others are within the range of int.
+        suffix = {"uint32": "u", "uint64": "ull"}.get(values.dtype.name, "")
         texts = [f"{value}{suffix}" for value in distinct.tolist()]
     else:
         suffix = "f" if values.itemsize == 4 else ""
@@ -334,7 +341,7 @@ $before\
         const float value = $value;
         uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
         uint32_t column;
-        const float *entry;
+        const int32_t *entry;
         while (low < high) {
             const uint32_t middle = low + (high - low) / 2u;
             if (value > ${own}_thresholds[middle])
@@ -344,7 +351,7 @@ $before\
         }
         entry = ${own}_tables + ${n_columns}u * (low + group);
         for (column = 0; column < ${n_columns}u; column++)
-            scores[column] += entry[column];
+            scores[column] += ${own}_units[column] * (float)entry[column];
     }
 }
 """)
@@ -375,7 +382,7 @@ static inline void ${own}_add(const float *x, float *scores)
         const uint32_t end = stump + depth;
         uint64_t outcome = 0;
         uint32_t column;
-        const float *entry;
+        const int32_t *entry;
         for (; stump < end; stump++) {
             const int yes = $answer;
             outcome = (outcome << 1) | (uint64_t)yes;
@@ -384,7 +391,7 @@ static inline void ${own}_add(const float *x, float *scores)
             outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
         entry = ${own}_tables + ${n_columns}u * (cell + ${own}_numbers[raw + (uint32_t)outcome]);
         for (column = 0; column < ${n_columns}u; column++)
-            scores[column] += entry[column];
+            scores[column] += ${own}_units[column] * (float)entry[column];
         raw += (uint32_t)1 << bits;
         cell += ${own}_n_cells[fern];
     }

@@ -3,11 +3,12 @@
 Stumps of a feature are one balanced tree of a TreeEnsembleRegressor, whose leaves are
 the numbers of cells: it compares float32 numbers, as exact as the look-up itself, and a
 missing value goes to the left everywhere. Ferns are comparisons and sums, for trees of
-so many leaves would be large and slow (measured). Tables are added in double precision.
+so many leaves would be large and slow (measured). Tables are float32, added in double precision.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -55,6 +56,7 @@ class Builder:
     prefix: str = "mbkl_"
     operators: list[Operator] = field(default_factory=list)
     constants: dict[str, NDArray] = field(default_factory=dict)
+    _names: dict[tuple, str] = field(default_factory=dict)
 
     def add(self, kind: str, *inputs: str, domain: str = "", **attributes) -> str:
         """Add an operator with one output; return the name of that."""
@@ -63,9 +65,13 @@ class Builder:
         return output
 
     def constant(self, values) -> str:
-        """Add a constant; return its name."""
-        name = self._name("constant")
-        self.constants[name] = np.asarray(values, order="C")
+        """Add a constant, once; return its name."""
+        values = np.asarray(values, order="C")
+        key = values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).digest()
+        name = self._names.get(key)
+        if name is None:
+            self._names[key] = name = self._name("constant")
+            self.constants[name] = values
         return name
 
     def cast(self, name: str, dtype) -> str:
@@ -177,13 +183,16 @@ def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
 
 
 def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
-    """Add up the entries of the cells of each row."""
+    """Add up the entries of the cells of each row; they are stored as float32 where they can."""
     n_columns = tables.shape[1]
+    with np.errstate(over="ignore"):
+        single = tables.astype(np.float32)
+    tables = single if np.isfinite(single).all() else tables
     axis = builder.constant(np.array([1]))
     if n_columns > 1:
         entries = builder.add("Gather", builder.constant(tables), cells, axis=0)
-        return builder.add("ReduceSum", entries, axis, keepdims=0)
-    flat = _add_look_up(builder, tables[:, 0], cells)
+        return builder.add("ReduceSum", builder.cast(entries, np.float64), axis, keepdims=0)
+    flat = builder.cast(_add_look_up(builder, tables[:, 0], cells), np.float64)
     entries = builder.add("Reshape", flat, builder.add("Shape", cells))
     return builder.add("ReduceSum", entries, axis, keepdims=1)
 
@@ -342,8 +351,8 @@ def _add_answers(
         features = builder.constant(maps.features[asked].astype(np.int32))
         starts = builder.constant(maps.sets.starts[asked, None])
         cells = builder.add("Add", builder.add("Gather", levels, features, axis=0), starts)
-        members = maps.sets.members.astype(np.float32)
-        answers.append(builder.reshape(_add_look_up(builder, members, cells), asked.size, -1))
+        is_member = _add_look_up(builder, maps.sets.members.astype(np.uint8), cells)
+        answers.append(builder.reshape(builder.cast(is_member, np.float32), asked.size, -1))
     if len(answers) == 1:
         return answers[0]
     place = np.empty(stumps.size, dtype=np.int64)
