@@ -287,7 +287,8 @@ def _some_values(column: InputColumn, X, place: int) -> NDArray[np.float64]:
     own = some_rows(X[:, [place]], _ROWS_OF_VALUES).astype(np.float64).ravel()
     if column.kind == "category":
         counts = np.bincount(column.level_of(own), minlength=len(column.levels) + 1)
-        return np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR].astype(np.float64)
+        frequent = np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
+        return np.sort(frequent).astype(np.float64)
     present = own[~np.isnan(own)]
     if not present.size:
         return np.zeros(1)
@@ -410,8 +411,9 @@ def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
     edges = np.unique(np.quantile(y, levels, method="nearest"))
     groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
-    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
-    return np.array(names or [f"{edges[0]:.4g}"]), groups
+    words = [f"{float(f'{edge:.4g}'):,.10g}" for edge in edges]
+    names = [f"{low} to {high}" for low, high in pairwise(words)]
+    return np.array(names or words), groups
 
 
 def _mean(values: NDArray) -> float | None:
