@@ -4,7 +4,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from mbkl import MBKLRegressor
-from mbkl.plot import PredictionDisplay, prediction
+from mbkl.plot import PredictionDisplay, quality
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_other_regressors_and_axes(rows):
 
 def test_many_rows_are_thinned(rows, monkeypatch):
     _, y = rows
-    monkeypatch.setattr(prediction, "_MOST_DOTS", 20)
+    monkeypatch.setattr(quality, "_MOST_DOTS", 20)
     display = PredictionDisplay.from_predictions(y, y)
     assert len(display.axes_[0].collections[0].get_offsets()) == 20
 

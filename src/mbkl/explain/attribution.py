@@ -16,6 +16,7 @@ differ between two rows, see `coalitions`).
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,9 @@ from mbkl.explain.fern_games import (
     partial_dependences,
     same_fern,
 )
-from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor, rows_to_predict
 from mbkl.solvers.blas import one_blas_thread
 
@@ -59,13 +58,8 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
 
 
 @singledispatch
-def _add_contributions(maps: Maps, total: Array, tables: Array, X, background) -> None:
+def _add_contributions(maps: Any, total: Array, tables: Array, X, background) -> None:
     """Add what the features of a family add, to a total of shape (n_features, n_rows, ...)."""
-    raise TypeError(f"Contributions of {type(maps).__name__} are unknown.")
-
-
-@_add_contributions.register
-def _(maps: StumpMaps | CategoryMaps, total: Array, tables: Array, X, background) -> None:
     total[maps.features] += centred_entries(maps, tables, X, background)
 
 
@@ -128,8 +122,6 @@ def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Arr
     return by_feature.sum(axis=0) / len(background)
 
 
-Array = NDArray[np.float64]
-
 _MOST_ROWS, _FEWEST_ROWS, _VALUES = 64, 8, 10_000_000
 
 
@@ -184,13 +176,8 @@ def _changes(predictor: TablePredictor, rows: Array) -> Array:
 
 
 @singledispatch
-def _add_changes(maps: Maps, total: Array, tables: Array, rows: Array) -> None:
+def _add_changes(maps: Any, total: Array, tables: Array, rows: Array) -> None:
     """Add the changes of one family."""
-    raise TypeError(f"Changes by columns of {type(maps).__name__} are unknown.")
-
-
-@_add_changes.register
-def _(maps: StumpMaps | CategoryMaps, total: Array, tables: Array, rows: Array) -> None:
     entries = entries_of(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 
@@ -219,18 +206,12 @@ def _(maps: FernMaps, total: Array, tables: Array, rows: Array) -> None:
         total += (collect @ change.reshape(fern.size, -1)).reshape(total.shape)
 
 
-Array = NDArray[np.float64]
 Features = tuple[int, ...]
 
 
 @singledispatch
-def joined_features(maps: Maps) -> list[Features]:
+def joined_features(maps: Any) -> list[Features]:
     """Return the features that each table of a family joins."""
-    raise TypeError(f"Features that {type(maps).__name__} join are unknown.")
-
-
-@joined_features.register
-def _(maps: StumpMaps | CategoryMaps) -> list[Features]:
     return [(int(feature),) for feature in maps.features]
 
 

@@ -132,22 +132,7 @@ class GlobalExplanation:
 
     def to_dict(self) -> dict:
         """Return plain lists and numbers for JSON."""
-        return {
-            "feature_names": list(self.feature_names),
-            "classes": [plain(name) for name in self.classes],
-            "unit": self.unit,
-            "baseline": self.baseline.tolist(),
-            "importances": self.importances.tolist(),
-            "shapes": [shape.to_dict() for shape in self.shapes],
-            "groups": [
-                {"features": list(group.features), "importances": group.importances.tolist()}
-                for group in self.groups
-            ],
-            "pair_features": self.pair_features.tolist(),
-            "pair_strengths": self.pair_strengths.tolist(),
-            "n_rows": self.n_rows,
-            "from_data": self.from_data,
-        }
+        return plain(self)
 
 
 def explain_global(
@@ -294,9 +279,6 @@ def score_classes(model) -> tuple:
     return classes[1:] if len(classes) == 2 else classes
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True, repr=False)
 class LocalExplanation:
     """What each feature adds to the scores of each row.
@@ -352,19 +334,8 @@ class LocalExplanation:
         return frame
 
     def to_dict(self) -> dict:
-        """Return plain lists and numbers for JSON."""
-        plain_form = {
-            "feature_names": list(self.feature_names),
-            "classes": [plain(name) for name in self.classes],
-            "unit": self.unit,
-            "baseline": self.baseline.tolist(),
-            "contributions": self.contributions.tolist(),
-            "scores": self.scores.tolist(),
-        }
-        if self.groups is not None and self.group_contributions is not None:
-            plain_form["groups"] = [list(features) for features in self.groups]
-            plain_form["group_contributions"] = self.group_contributions.tolist()
-        return plain_form
+        """Return plain lists and numbers for JSON; groups where there are any."""
+        return {key: value for key, value in plain(self).items() if value is not None}
 
 
 def explain_local(

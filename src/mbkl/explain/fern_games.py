@@ -352,11 +352,11 @@ def main_effects(
     jumps = [values[inside + 1] - values[inside]]
     # Many ferns ask about a category of many levels: added up level by level before all else.
     for feature in np.unique(tables.players[~is_number]):
-        own = np.flatnonzero(tables.players == feature)
-        n_cells = int(tables.n_cells[own[0]])
-        cells = steps.first_cell[own, None] + np.arange(n_cells)
-        step = (steps.first[own, None] + steps.cells[cells]).ravel()
-        places = np.tile(np.arange(n_cells), own.size)
+        pieces = np.flatnonzero(tables.players == feature)
+        n_cells = int(tables.n_cells[pieces[0]])
+        cells = steps.first_cell[pieces, None] + np.arange(n_cells)
+        step = (steps.first[pieces, None] + steps.cells[cells]).ravel()
+        places = np.tile(np.arange(n_cells), pieces.size)
         add = sparse.coo_array((np.ones(step.size), (places, step)), shape=(n_cells, piece.size))
         jumps.append(np.diff(add.tocsr() @ values, axis=0))
         features.append(np.full(n_cells - 1, feature))

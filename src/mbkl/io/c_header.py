@@ -21,11 +21,8 @@ from mbkl.classifier import KernelClassifier
 from mbkl.io.container import compact, write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.maps.categories import CategoryMaps
-from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
 from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
@@ -114,13 +111,8 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 
 
 @singledispatch
-def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
+def _family(maps: Any, names: dict[str, Any]) -> Iterator[str]:
     """Yield the functions of a family of maps, and arrays that it alone has."""
-    raise TypeError(f"{type(maps).__name__} cannot be exported to C.")
-
-
-@_family.register
-def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
     yield STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
 
 
@@ -335,13 +327,10 @@ enum { ${name}_n_classes = $n_classes };
 STUMPS = Template("""\
 static inline void ${own}_add(const float *x, float *scores)
 {
-    uint32_t group;
 $before\
-    for (group = 0; group < ${n_groups}u; group++) {
+    for (uint32_t group = 0; group < ${n_groups}u; group++) {
         const float value = $value;
         uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
-        uint32_t column;
-        const int32_t *entry;
         while (low < high) {
             const uint32_t middle = low + (high - low) / 2u;
             if (value > ${own}_thresholds[middle])
@@ -349,8 +338,8 @@ $before\
             else
                 high = middle;
         }
-        entry = ${own}_tables + ${n_columns}u * (low + group);
-        for (column = 0; column < ${n_columns}u; column++)
+        const int32_t *entry = ${own}_tables + ${n_columns}u * (low + group);
+        for (uint32_t column = 0; column < ${n_columns}u; column++)
             scores[column] += ${own}_units[column] * (float)entry[column];
     }
 }
@@ -376,21 +365,18 @@ static inline int ${own}_in_set(const float *x, uint32_t stump)
 FERNS = Template("""\
 static inline void ${own}_add(const float *x, float *scores)
 {
-    uint32_t fern, stump = 0, raw = 0, cell = 0;
-    for (fern = 0; fern < ${n_groups}u; fern++) {
+    uint32_t stump = 0, raw = 0, cell = 0;
+    for (uint32_t fern = 0; fern < ${n_groups}u; fern++) {
         const uint32_t depth = ${own}_depths[fern], bits = ${own}_bits[fern];
         const uint32_t end = stump + depth;
         uint64_t outcome = 0;
-        uint32_t column;
-        const int32_t *entry;
-        for (; stump < end; stump++) {
-            const int yes = $answer;
-            outcome = (outcome << 1) | (uint64_t)yes;
-        }
+        for (; stump < end; stump++)
+            outcome = (outcome << 1) | (uint64_t)($answer);
         if (depth > bits)
             outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
-        entry = ${own}_tables + ${n_columns}u * (cell + ${own}_numbers[raw + (uint32_t)outcome]);
-        for (column = 0; column < ${n_columns}u; column++)
+        const uint32_t number = ${own}_numbers[raw + (uint32_t)outcome];
+        const int32_t *entry = ${own}_tables + ${n_columns}u * (cell + number);
+        for (uint32_t column = 0; column < ${n_columns}u; column++)
             scores[column] += ${own}_units[column] * (float)entry[column];
         raw += (uint32_t)1 << bits;
         cell += ${own}_n_cells[fern];
@@ -402,8 +388,7 @@ static inline void ${own}_add(const float *x, float *scores)
 PROJECTIONS = Template("""\
 static inline void ${own}_prepare(const float *x, double *inputs)
 {
-    uint32_t feature;
-    for (feature = 0; feature < ${n_features}u; feature++) {
+    for (uint32_t feature = 0; feature < ${n_features}u; feature++) {
         double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
         if (isnan(value))
             value = 0.0;
@@ -414,8 +399,7 @@ $set_inputs\
 static inline float ${own}_project(const double *inputs, uint32_t group)
 {
     double sum = 0.0;
-    uint32_t place;
-    for (place = $first; place < $end; place++)
+    for (uint32_t place = $first; place < $end; place++)
         sum += $term;
     return (float)sum;
 }
@@ -426,12 +410,11 @@ SCORES = Template("""\
  * predicted numbers, of counts their logarithms. */
 static inline void ${name}_scores(const float *x, float *scores)
 {
-    uint32_t column;
     (void)x;
-    for (column = 0; column < ${n_columns}u; column++)
+    for (uint32_t column = 0; column < ${n_columns}u; column++)
         scores[column] = 0.0f;
 $calls\
-    for (column = 0; column < ${n_columns}u; column++)
+    for (uint32_t column = 0; column < ${n_columns}u; column++)
         scores[column] += ${name}_intercept[column];
 }
 """)
@@ -441,11 +424,11 @@ PREDICT = Template("""\
 static inline int ${name}_predict(const float *x)
 {
     float scores[${name}_n_scores];
-    int best = 0, number;
+    int best = 0;
     ${name}_scores(x, scores);
     if (${name}_n_scores == 1)
         return scores[0] > 0.0f;
-    for (number = 1; number < ${name}_n_scores; number++)
+    for (int number = 1; number < ${name}_n_scores; number++)
         if (scores[number] > scores[best])
             best = number;
     return best;
@@ -468,9 +451,8 @@ PREDICT_NUMBERS = Template("""\
 static inline void ${name}_predict(const float *x, float *predictions)
 {
     float scores[${name}_n_scores];
-    int number;
     ${name}_scores(x, scores);
-    for (number = 0; number < ${name}_n_scores; number++)
+    for (int number = 0; number < ${name}_n_scores; number++)
         predictions[number] = $link(scores[number]);
 }
 """)
@@ -491,20 +473,19 @@ PROBABILITIES = Template("""\
 static inline void ${name}_probabilities(const float *x, float *probabilities)
 {
     float scores[${name}_n_classes], highest = -INFINITY, sum = 0.0f;
-    int number;
     ${name}_scores(x, scores);
     if (${name}_n_classes == 2) {
         scores[1] = scores[0];
         scores[0] = -scores[0];
     }
-    for (number = 0; number < ${name}_n_classes; number++)
+    for (int number = 0; number < ${name}_n_classes; number++)
         if (scores[number] > highest)
             highest = scores[number];
-    for (number = 0; number < ${name}_n_classes; number++) {
+    for (int number = 0; number < ${name}_n_classes; number++) {
         probabilities[number] = $term;
         sum += probabilities[number];
     }
-    for (number = 0; number < ${name}_n_classes; number++)
+    for (int number = 0; number < ${name}_n_classes; number++)
         probabilities[number] /= sum;
 }
 """)
@@ -512,8 +493,7 @@ static inline void ${name}_probabilities(const float *x, float *probabilities)
 FIND = Template("""\
 static inline int ${name}_find(const char *text, const char *const *categories, int n)
 {
-    int place;
-    for (place = 0; text != NULL && place < n; place++)
+    for (int place = 0; text != NULL && place < n; place++)
         if (strcmp(text, categories[place]) == 0)
             return place;
     return -1;
@@ -523,8 +503,7 @@ static inline int ${name}_find(const char *text, const char *const *categories, 
 FIND_NUMBER = Template("""\
 static inline float ${name}_find_number(float value, const float *levels, int n)
 {
-    int place;
-    for (place = 0; place < n; place++)
+    for (int place = 0; place < n; place++)
         if (value == levels[place])
             return (float)place;
     return isnan(value) ? NAN : (float)n;

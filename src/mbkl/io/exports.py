@@ -15,7 +15,6 @@ from mbkl.io.container import compact
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels
 from mbkl.maps.categories import CategoryMaps
-from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
@@ -31,13 +30,8 @@ def check_exportable(model) -> None:
 
 
 @singledispatch
-def plain_arrays(maps: Maps) -> dict[str, NDArray]:
+def plain_arrays(maps: Any) -> dict[str, NDArray]:
     """Return the arrays by which another program finds the cells of rows."""
-    raise TypeError(f"{type(maps).__name__} cannot be exported.")
-
-
-@plain_arrays.register
-def _(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
     return {"features": compact(maps.features), **_edges(maps)}
 
 

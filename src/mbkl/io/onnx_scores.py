@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.extras import require
-from mbkl.maps.categories import CategoryMaps, LevelSets
-from mbkl.maps.families import Maps
+from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
 # Operators keep their meaning from here to the latest version.
@@ -198,75 +196,49 @@ def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
 
 
 @singledispatch
-def _add_codes(maps: Maps, builder: Builder, X: str) -> str:
+def _add_codes(maps: Any, builder: Builder, X: str) -> str:
     """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
-    raise TypeError(f"{type(maps).__name__} cannot be exported to ONNX.")
-
-
-# ---------------------------------------------------------------- stumps
-
-
-@_add_codes.register
-def _(maps: StumpMaps | CategoryMaps, builder: Builder, X: str) -> str:
-    trees = _Trees()
-    for group, feature in enumerate(maps.features.tolist()):
-        start, stop = maps.edges.offsets[group : group + 2]
-        trees.plant(group, feature, maps.edges.thresholds[start:stop].tolist())
-    codes = builder.add(
-        "TreeEnsembleRegressor",
-        X,
-        domain=ML_DOMAIN,
-        n_targets=maps.n_groups,
-        **trees.attributes(),
-    )
+    attributes = {"n_targets": maps.n_groups, **_trees(maps)}
+    codes = builder.add("TreeEnsembleRegressor", X, domain=ML_DOMAIN, **attributes)
     return builder.cast(codes, np.int64)
 
 
-class _Trees:
-    """Balanced trees whose leaves tell how many thresholds a value exceeds."""
+def _trees(maps: Any) -> dict[str, list]:
+    """Return balanced trees whose leaves tell how many thresholds a value exceeds."""
+    nodes: list[tuple] = []
+    leaves: list[tuple] = []
 
-    def __init__(self) -> None:
-        self.nodes: list[tuple] = []
-        self.leaves: list[tuple] = []
-
-    def plant(self, group: int, feature: int, thresholds: list[float]) -> None:
-        """Add the tree of one group."""
-        first = len(self.nodes)
-
-        def grow(low: int, high: int) -> int:
-            place = len(self.nodes)
-            node = place - first
-            if low == high:
-                self.nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
-                self.leaves.append((group, node, group, float(low)))
-                return node
-            middle = (low + high) // 2
-            self.nodes.append(())
-            left, right = grow(low, middle), grow(middle + 1, high)
-            threshold = thresholds[middle]
-            self.nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
+    def grow(group: int, first: int, low: int, high: int) -> int:
+        """Add the nodes for so many of a group's thresholds; return the first of them."""
+        place = len(nodes)
+        node = place - first
+        if low == high:
+            nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
+            leaves.append((group, node, group, float(low)))
             return node
+        middle = (low + high) // 2
+        nodes.append(())
+        left, right = grow(group, first, low, middle), grow(group, first, middle + 1, high)
+        threshold = float(maps.edges.thresholds[maps.edges.offsets[group] + middle])
+        feature = int(maps.features[group])
+        nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
+        return node
 
-        grow(0, len(thresholds))
-
-    def attributes(self) -> dict[str, list]:
-        """Return the attributes of the operator."""
-        tree, node, feature, mode, value, left, right = map(list, zip(*self.nodes))
-        leaf_tree, leaf_node, target, weight = map(list, zip(*self.leaves))
-        return {
-            "nodes_treeids": tree,
-            "nodes_nodeids": node,
-            "nodes_featureids": feature,
-            "nodes_modes": mode,
-            "nodes_values": value,
-            "nodes_truenodeids": left,
-            "nodes_falsenodeids": right,
-            "nodes_missing_value_tracks_true": [1] * len(node),
-            "target_treeids": leaf_tree,
-            "target_nodeids": leaf_node,
-            "target_ids": target,
-            "target_weights": weight,
-        }
+    for group, n_thresholds in enumerate(np.diff(maps.edges.offsets).tolist()):
+        grow(group, len(nodes), 0, n_thresholds)
+    of_nodes = (
+        "treeids",
+        "nodeids",
+        "featureids",
+        "modes",
+        "values",
+        "truenodeids",
+        "falsenodeids",
+    )
+    of_leaves = ["treeids", "nodeids", "ids", "weights"]
+    attributes = {f"nodes_{key}": list(own) for key, own in zip(of_nodes, zip(*nodes))}
+    attributes |= {f"target_{key}": list(own) for key, own in zip(of_leaves, zip(*leaves))}
+    return {**attributes, "nodes_missing_value_tracks_true": [1] * len(nodes)}
 
 
 # ---------------------------------------------------------------- ferns

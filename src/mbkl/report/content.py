@@ -27,7 +27,7 @@ from mbkl.explain import (
 from mbkl.explain.background import some_rows
 from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.quality import figures_of_the_mean, number_figures
-from mbkl.explain.shapes import column_of, finite
+from mbkl.explain.shapes import column_of, plain
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.ferns import FernMaps
@@ -164,20 +164,16 @@ def numbers(made: Guesses, names: Sequence[str]) -> dict:
         "targets": [
             {
                 "name": name,
-                "figures": _finite(number_figures(y[:, k], said[:, k], bounds[:, k])),
-                "mean": _finite(figures_of_the_mean(y[:, k], _COVERAGE)),
+                "figures": plain(number_figures(y[:, k], said[:, k], bounds[:, k])),
+                "mean": plain(figures_of_the_mean(y[:, k], _COVERAGE)),
                 "said": rounded(said[shown, k]),
                 "truth": rounded(y[shown, k]),
-                "lower": finite(bounds[shown, k, 0]),
-                "upper": finite(bounds[shown, k, 1]),
+                "lower": plain(bounds[shown, k, 0]),
+                "upper": plain(bounds[shown, k, 1]),
             }
             for k, name in enumerate(names)
         ],
     }
-
-
-def _finite(figures: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
 
 def accuracy(model, made: Guesses) -> dict:
@@ -198,7 +194,7 @@ def accuracy(model, made: Guesses) -> dict:
         "classes": [
             {"name": str(label), "precision": p, "recall": r, "count": n}
             for label, p, r, n in zip(
-                classes.tolist(), finite(precision), finite(recall), count.tolist()
+                classes.tolist(), plain(precision), plain(recall), count.tolist()
             )
         ],
         "confusion": confusion[np.ix_(shown, shown)].tolist(),
@@ -467,7 +463,7 @@ def _of_classes(model, y: NDArray) -> dict:
     return {
         "classes": [str(label) for label in model.classes_.tolist()],
         "labels": [str(label) for label in y.tolist()],
-        "chances": _chances(model),
+        "chances": _chances(model) if hasattr(model, "predict_proba") else None,
     }
 
 
@@ -476,17 +472,15 @@ def _of_numbers(model, y: NDArray) -> dict:
     lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(_COVERAGE)
     return {
         "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
-        "lower": finite(lower),
-        "upper": finite(upper),
+        "lower": plain(lower),
+        "upper": plain(upper),
         "coverage": _COVERAGE,
         "isLogarithm": model.loss == "poisson",
     }
 
 
-def _chances(model) -> dict | None:
-    """Return the rule by which scores become probabilities, or None where there is none."""
-    if not hasattr(model, "predict_proba"):
-        return None
+def _chances(model) -> dict:
+    """Return the rule by which scores become probabilities."""
     rule = model.probability_rule
     return {"rule": rule, "temperature": model.temperature_, "offset": model.offset_ or 0.0}
 
@@ -518,7 +512,7 @@ def path(model) -> dict | None:
         "C": results["param_C"].tolist(),
         "CKernel": results["param_C_kernel"].tolist(),
         "shrinkage": results["param_theta_shrinkage"].tolist(),
-        "depth": finite(results["param_depth"]),
+        "depth": plain(results["param_depth"]),
         "score": results["mean_test_score"].tolist(),
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),
