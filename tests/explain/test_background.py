@@ -1,7 +1,7 @@
 import numpy as np
 from scipy import sparse
 
-from mbkl.explain.background import rows_between_thresholds, some_rows
+from mbkl.explain.rows import rows_between_thresholds, some_rows
 
 
 def test_rows_do_not_depend_on_their_order():

@@ -5,7 +5,7 @@ from sklearn.exceptions import NotFittedError
 from mbkl import MBKLClassifier
 from mbkl.explain import column_importances
 from mbkl.explain.attribution import _changes
-from mbkl.explain.background import rows_between_thresholds
+from mbkl.explain.rows import rows_between_thresholds
 
 NAMES = ["auto", "stumps", "learned stumps", "ferns", "deep ferns", "list", "everything"]
 

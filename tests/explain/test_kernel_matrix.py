@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from mbkl import MBKernel, MBKLClassifier
-from mbkl.explain.kernel_matrix import kernel_matrix
+from mbkl.explain.rows import kernel_matrix
 
 
 @pytest.mark.parametrize("maps", ["auto", "stumps", ["ferns", "projections"]])

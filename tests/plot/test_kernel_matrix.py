@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from mbkl import MBKernel
-from mbkl.explain.kernel_matrix import kernel_matrix
+from mbkl.explain.rows import kernel_matrix
 from mbkl.plot import KernelMatrixDisplay
 
 

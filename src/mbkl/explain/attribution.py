@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine.codes import DenseCodes
-from mbkl.explain.background import rows_between_thresholds
 from mbkl.explain.fern_games import (
     FernTables,
     columns_of,
@@ -32,10 +30,11 @@ from mbkl.explain.fern_games import (
     partial_dependences,
     same_fern,
 )
-from mbkl.maps.families import Maps, MapSet
+from mbkl.explain.rows import codes_of, rows_between_thresholds
+from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.predictor import TablePredictor
 from mbkl.solvers.blas import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -97,11 +96,6 @@ def entries_of(maps: Maps, tables: Array, X: NDArray) -> Array:
     """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
     codes = codes_of(maps, X)
     return tables[codes.values + codes.offsets[:-1, None]]
-
-
-def codes_of(maps: Maps, X: NDArray, n_jobs: int | None = None) -> DenseCodes:
-    """Return the cell of each row in each group."""
-    return maps.codes(rows_to_predict(X, MapSet((maps,)), n_jobs)).dense()
 
 
 def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mbkl.explain.attribution import contributions, pair_strengths, set_contributions
-from mbkl.explain.background import check_number, rows_between_thresholds, some_rows
+from mbkl.explain.rows import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
 from mbkl.predictor import TablePredictor

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mbkl.engine.twins import just_above
 from mbkl.explain import FeatureShape, LocalExplanation, explain_global, explain_local
-from mbkl.explain.background import some_rows
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes, unit_of
+from mbkl.explain.rows import some_rows
 from mbkl.plot.style import (
     COLOURS,
     FAINT,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.quality import Curves, number_figures, quality_curves
+from mbkl.explain.rows import kernel_matrix, rows_by_class
 from mbkl.plot.style import COLOURS, INK, QUIET, Display, add_colour_bar, quieten, shorten
 
 # More dots than this hide each other.

@@ -24,16 +24,15 @@ from mbkl.explain import (
     probability_figures,
     quality_curves,
 )
-from mbkl.explain.background import some_rows
-from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.quality import figures_of_the_mean, number_figures
+from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
 from mbkl.explain.shapes import column_of, plain
+from mbkl.io.exports import columns_that_fit, pack, portable_model
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
-from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # What readers know the families as.
 _KINDS: dict[type, str] = {

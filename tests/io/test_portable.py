@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mbkl import MBKLClassifier
+from mbkl.io.exports import columns_that_fit, pack, portable_model
 from mbkl.maps import Projections
-from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 TYPES = {
     "Float64Array": "<f8",
@@ -37,7 +37,7 @@ def test_small_models_keep_all_digits_and_large_ones_seven(make_data, monkeypatc
     predictor = MBKLClassifier(n_maps=50, random_state=0).fit(X, y).predictor_
     columns = np.array([0, 2])
     for limit, tolerance in ((10**9, 0.0), (0, 1e-6)):
-        monkeypatch.setattr("mbkl.report.portable._EXACT_BYTES", limit)
+        monkeypatch.setattr("mbkl.io.exports._EXACT_BYTES", limit)
         packed = portable_model(predictor, columns)
         for part, tables in zip(packed["parts"], predictor.tables):
             found = unpacked(part["tables"]).reshape(-1, 2)
