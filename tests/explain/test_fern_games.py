@@ -16,6 +16,8 @@ from mbkl.explain.fern_games import (
     FernTables,
     columns_of,
     main_effects,
+    means_compiled,
+    means_numpy,
     same_fern,
     shapley,
     warm_explanations,
@@ -109,6 +111,25 @@ def test_the_loop_is_like_its_twin(make_game, depth, n_features, n_classes):
     plain = fern_games.share_numpy(*game)
     assert np.abs(plain).max() > 1e-3
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_mean_entries_of_the_loop_are_those_of_its_twin(make_game, n_classes):
+    games, block, _, background = make_game(14, n_classes=n_classes)
+    pieces = slice(*games.bounds[[block.start, block.stop]].tolist())
+    fern = games.fern[games.starts[pieces]] - block.start
+    for values in (games.masks[pieces], np.zeros_like(games.masks[pieces])):
+        questions = games, block, background, fern, games.masks[pieces], values
+        compiled, plain = means_compiled(*questions, Compiled(1)), means_numpy(*questions)
+        assert np.abs(plain).max() > 1e-3
+        np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12)
+
+
+def test_games_with_many_columns_are_shared_out_by_weights(make_game):
+    """The loop has another way for them."""
+    game = make_game(14, 6, loops._FEW_COLUMNS + 2)
+    compiled = fern_games.share_compiled(*game, Compiled(1))
+    np.testing.assert_allclose(compiled, fern_games.share_numpy(*game), rtol=0, atol=1e-12)
 
 
 def test_levels_of_a_category_have_no_order():
