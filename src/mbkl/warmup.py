@@ -18,7 +18,7 @@ def warmup() -> float:
     """Call each loop on tiny data of the usual types; return the seconds it took."""
     began = time.perf_counter()
     from mbkl.engine.compiled import Compiled
-    from mbkl.explain.fern_shares import warm_explanations
+    from mbkl.explain.fern_games import warm_explanations
 
     loops = Compiled(1)
     X = np.zeros((400, 2))

@@ -1,9 +1,17 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from mbkl import MBKLClassifier
-from mbkl.explain import attribution, fern_games, fern_shares
-from mbkl.explain.attribution import contributions
+from mbkl.explain import attribution, column_importances, fern_games
+from mbkl.explain.attribution import (
+    _changes,
+    contributions,
+    joined_features,
+    pair_strengths,
+    set_contributions,
+)
+from mbkl.explain.rows import rows_between_thresholds
 from mbkl.maps import Ferns
 
 ADDITIVE = ["stumps", "learned stumps"]
@@ -47,7 +55,7 @@ def test_blocks_do_not_matter(fitted, monkeypatch):
     model, X = fitted("auto")
     whole = contributions(model.predictor_, X, X[:20])
     monkeypatch.setattr(fern_games, "_FERNS_AT_ONCE", 17)
-    monkeypatch.setattr(fern_shares, "_ENTRIES_AT_ONCE", 2_000)
+    monkeypatch.setattr(fern_games, "_ENTRIES_AT_ONCE", 2_000)
     monkeypatch.setattr(attribution, "_ROWS_AT_ONCE", 31)
     pieces = contributions(model.predictor_, X, X[:20])
     np.testing.assert_allclose(pieces, whole, atol=1e-12)
@@ -92,3 +100,128 @@ def test_centred_entries_have_mean_zero(fitted):
     for part, tables in zip(model.predictor_.maps.families, model.predictor_.tables):
         entries = attribution.centred_entries(part, tables, X, X)
         np.testing.assert_allclose(entries.mean(axis=1), 0.0, atol=1e-12)
+
+
+NAMES = ["auto", "stumps", "learned stumps", "ferns", "deep ferns", "list", "everything"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", [*NAMES, "projections", "chi2 projections"])
+def test_they_sum_to_one(fitted, name, n_classes):
+    model, X = fitted(name, n_classes)
+    importances = column_importances(model)
+    assert importances.shape == (X.shape[1],)
+    assert (importances >= 0).all()
+    assert importances.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["auto", "stumps", "deep ferns", "list"])
+def test_changes_are_those_of_the_scores(fitted, name):
+    model, X = fitted(name)
+    predictor = model.predictor_
+    rows = rows_between_thresholds(predictor.maps, X.shape[1], 20)
+    for feature, change in enumerate(_changes(predictor, rows)):
+        mixed = rows.copy()
+        mixed[:, feature] = np.roll(rows[:, feature], 1)
+        expected = predictor.scores(rows) - predictor.scores(mixed)
+        np.testing.assert_allclose(change, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("maps", ["auto", "stumps"])
+def test_noise_gets_little_and_duplicates_share(maps):
+    generator = np.random.default_rng(0)
+    signal, noise = generator.normal(size=(400, 1)), generator.normal(size=(400, 4))
+    X = np.hstack([signal, noise[:, :2], signal, noise[:, 2:]])
+    model = MBKLClassifier(maps=maps, n_maps=200, random_state=0).fit(X, signal[:, 0] > 0)
+    importances = column_importances(model)
+    assert importances[[0, 3]].sum() > 0.7
+    assert importances[[0, 3]].min() > 0.1
+    assert np.delete(importances, [0, 3]).max() < 0.1
+
+
+def test_an_interaction_counts():
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    model = MBKLClassifier(n_maps=200, random_state=0).fit(X, X[:, 1] * X[:, 3] > 0)
+    importances = column_importances(model)
+    assert importances[[1, 3]].min() > 3 * importances[[0, 2]].max()
+
+
+def test_columns_that_no_map_asks_about(make_data):
+    X, y = make_data()
+    X[:, 2] = 1.0
+    assert column_importances(MBKLClassifier(n_maps=50, random_state=0).fit(X, y))[2] == 0.0
+    with pytest.warns(UserWarning, match="No feature of X varies"):
+        nothing = MBKLClassifier().fit(np.ones((4, 2)), [0, 1, 1, 1])
+    assert column_importances(nothing).tolist() == [0.0, 0.0]
+    with pytest.raises(NotFittedError):
+        column_importances(MBKLClassifier())
+
+
+def test_estimators_have_them_as_an_attribute(make_data):
+    X, y = make_data(120, 3)
+    model = MBKLClassifier(n_maps=40, random_state=0)
+    assert not hasattr(model, "feature_importances_")
+    model.fit(X, y)
+    np.testing.assert_array_equal(model.feature_importances_, column_importances(model))
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["stumps", "auto", "list", "everything", "chi2 projections"])
+def test_sets_sum_to_the_scores(fitted, name):
+    model, X = fitted(name)
+    sets, added = set_contributions(model.predictor_, X, X[:20])
+    assert len(set(sets)) == len(sets) == len(added)
+    scores = model.predictor_.scores(X)
+    baseline = scores[:20].mean(axis=0)
+    np.testing.assert_allclose(baseline + added.sum(axis=0), scores, rtol=1e-9, atol=1e-9)
+
+
+def test_features_of_each_family(fitted):
+    model, _ = fitted("everything", n_features=9)
+    stumps, ferns, projections = model.predictor_.maps.families
+    assert joined_features(stumps) == [(feature,) for feature in stumps.features]
+    assert joined_features(ferns) == [tuple(np.unique(own)) for own in model.fern_features_]
+    assert set(joined_features(projections)) == {tuple(range(9))}
+    model, _ = fitted("sparse projections", n_features=9)
+    (projections,) = model.predictor_.maps.families
+    assert {len(own) for own in joined_features(projections)} == {3}
+    model, _ = fitted("chi2 projections", n_features=9)
+    (projections,) = model.predictor_.maps.families
+    assert set(joined_features(projections)) == {tuple(range(9))}
+
+
+@pytest.mark.parametrize("name", ["auto", "deep ferns", "list"])
+def test_pairs_are_differences_of_partial_dependences(fitted, mixed_scores, name):
+    model, X = fitted(name)
+    rows, background = X[:4], X[10:20]
+    features = np.array([2, 0, 3])
+    found = pair_strengths(model.predictor_, rows, background, features)
+    expected = np.zeros((3, 3))
+    for a, first in enumerate(features):
+        for b, second in enumerate(features):
+            if first == second:
+                continue
+            effects = [
+                mixed_scores(model, x, background, [first, second])
+                - mixed_scores(model, x, background, [first])
+                - mixed_scores(model, x, background, [second])
+                + mixed_scores(model, x, background, [])
+                for x in rows
+            ]
+            expected[a, b] = np.abs(effects).mean()
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_stumps_do_not_interact(fitted):
+    model, X = fitted("stumps")
+    assert not pair_strengths(model.predictor_, X, X, np.arange(4)).any()
+
+
+def test_an_interaction_is_found():
+    from mbkl import MBKLClassifier
+
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    model = MBKLClassifier(n_maps=200, random_state=0).fit(X, X[:, 1] * X[:, 3] > 0)
+    strengths = pair_strengths(model.predictor_, X[:100], X[:50], np.arange(4))
+    assert np.unravel_index(strengths.argmax(), (4, 4)) == (1, 3)
+    assert strengths[1, 3] > 5 * np.delete(strengths.ravel(), [7, 13]).max()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier
-from mbkl.explain.background import some_rows
+from mbkl.explain.rows import some_rows
 
 
 @pytest.fixture(scope="module", params=["stumps", "ferns", "grown", "auto"])

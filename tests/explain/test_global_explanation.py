@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.explain import explain_global
 from mbkl.explain.attribution import contributions
-from mbkl.explain.background import some_rows
+from mbkl.explain.rows import some_rows
 
 NAMES = ["auto", "stumps", "deep ferns", "list", "projections", "everything"]
 

@@ -12,7 +12,7 @@ import pytest
 from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
 from mbkl.io import ModelFileError, export_c, load, onnx_inputs, save, to_onnx
 from mbkl.io.exports import columns_of_model
-from mbkl.io.model_state import _unpack_levels
+from mbkl.io.model_file import _unpack_levels
 
 
 def make_frame(n_rows=200, seed=0):

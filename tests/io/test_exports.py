@@ -1,8 +1,13 @@
 """Rules of frames: what they may say."""
 
+import base64
+
+import numpy as np
 import pytest
 
-from mbkl.io.exports import columns_of
+from mbkl import MBKLClassifier
+from mbkl.io.exports import columns_of, columns_that_fit, pack, portable_model
+from mbkl.maps import Projections
 
 
 def rule(name="a", kind="number"):
@@ -38,3 +43,61 @@ def test_categories_of_the_model():
 def test_text_is_where_the_model_has_a_category(kind, levels):
     with pytest.raises(ValueError, match="'a' must be text where the model has a category"):
         columns_of([rule(kind=kind)], [levels])
+
+
+TYPES = {
+    "Float64Array": "<f8",
+    "Float32Array": "<f4",
+    "Uint32Array": "<u4",
+    "BigUint64Array": "<u8",
+    "Uint16Array": "<u2",
+    "Uint8Array": "<u1",
+}
+
+
+def unpacked(packed):
+    return np.frombuffer(base64.b64decode(packed["bytes"]), TYPES[packed["array"]])
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "u4", "u8", "u2", "u1"])
+def test_arrays_survive(kind):
+    values = np.array([0, 1, 255])
+    np.testing.assert_array_equal(unpacked(pack(values, kind)), values)
+
+
+def test_hashing_factors_keep_all_their_bits():
+    factor = np.array([2**63 + 12345], dtype=np.uint64)
+    np.testing.assert_array_equal(unpacked(pack(factor, "u8")), factor)
+
+
+def test_small_models_keep_all_digits_and_large_ones_seven(make_data, monkeypatch):
+    X, y = make_data(n_classes=3)
+    predictor = MBKLClassifier(n_maps=50, random_state=0).fit(X, y).predictor_
+    columns = np.array([0, 2])
+    for limit, tolerance in ((10**9, 0.0), (0, 1e-6)):
+        monkeypatch.setattr("mbkl.io.exports._EXACT_BYTES", limit)
+        packed = portable_model(predictor, columns)
+        for part, tables in zip(packed["parts"], predictor.tables):
+            found = unpacked(part["tables"]).reshape(-1, 2)
+            np.testing.assert_allclose(found, tables[:, columns], rtol=tolerance)
+        assert packed["intercept"] == predictor.intercept[columns].tolist()
+
+
+def test_thresholds_lose_nothing(make_data):
+    X, y = make_data()
+    model = MBKLClassifier(maps="stumps", n_maps=50, random_state=0).fit(X, y)
+    part = portable_model(model.predictor_, np.array([0]))["parts"][0]
+    np.testing.assert_array_equal(unpacked(part["thresholds"]), model.stump_thresholds_)
+
+
+def test_how_many_scores_have_room(make_data):
+    X, y = make_data(n_rows=200, n_classes=20)
+    predictor = MBKLClassifier(n_maps=100, random_state=0).fit(X, y).predictor_
+    one = sum(len(tables) for tables in predictor.tables) * 4
+    beside = 1e9 - one * columns_that_fit(predictor, 1e9)
+    assert 0 <= beside < 1e6
+    assert columns_that_fit(predictor, 0.0) == 0
+    few = columns_that_fit(predictor, one * 7.5)
+    assert 1 <= few <= 7
+    model = MBKLClassifier(maps=Projections(input_map="chi2"), n_maps=50).fit(np.abs(X), y)
+    assert columns_that_fit(model.predictor_, 1e9) == 0

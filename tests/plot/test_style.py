@@ -15,4 +15,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"mbkl\[plot\]"):
-        style.pyplot()
+        style.Display()._begin(None)

@@ -117,7 +117,7 @@ class Trained:
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
         """Return what the features are, as far as a frame tells."""
-        from mbkl.explain.global_explanation import feature_names_of
+        from mbkl.explain.explanations import feature_names_of
         from mbkl.explain.input_columns import input_columns
 
         kinds = {} if frame is None or frame.is_sparse else kinds_of(frame.columns)

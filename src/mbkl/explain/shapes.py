@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,8 @@ from scipy import sparse
 from mbkl.engine.twins import as_float32
 from mbkl.explain.fern_games import FernTables, columns_of, main_effects
 from mbkl.extras import require
-from mbkl.maps.categories import CategoryMaps
-from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
@@ -100,30 +98,22 @@ class FeatureShape:
 
     def to_dict(self) -> dict:
         """Return plain lists for JSON; a threshold of -inf is None."""
-        return {
-            "feature": self.feature,
-            "name": self.name,
-            "classes": [plain(name) for name in self.classes],
-            "thresholds": finite(self.thresholds),
-            "values": self.values.tolist(),
-            "counts": None if self.counts is None else self.counts.tolist(),
-            "bins": None if self.bins is None else self.bins.tolist(),
-            "density": None if self.density is None else self.density.tolist(),
-            "stump_thresholds": finite(self.stump_thresholds),
-            "theta": self.theta.tolist(),
-            "levels": None if self.levels is None else list(self.levels),
-        }
+        return plain(self)
 
 
 def plain(value):
-    """Return a NumPy scalar as what JSON knows."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def finite(values: Array) -> list[float | None]:
-    """Return a list in which numbers that JSON does not know are None."""
-    return [float(value) if np.isfinite(value) else None for value in values]
+    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite."""
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
@@ -191,38 +181,18 @@ def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Arr
 
 
 @singledispatch
-def _jumps_of(maps: Maps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    """Return those of one family."""
-    raise TypeError(f"Shape functions of {type(maps).__name__} are unknown.")
+def _jumps_of(maps: Any, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    """Return those of stumps or of categories: between all cells of a group."""
+    is_first = np.zeros(len(tables), dtype=bool)
+    is_first[maps.cells.offsets[:-1]] = True
+    features = np.repeat(maps.features, np.diff(maps.edges.offsets))
+    return features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
 
 
 @_jumps_of.register
-def _(maps: StumpMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    jumps = np.diff(tables, axis=0)[maps.cells.is_jump[1:]]
-    return maps.stump_features, maps.stump_thresholds, jumps
-
-
-@_jumps_of.register
-def _(maps: CategoryMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    is_jump = np.ones(len(tables), dtype=bool)
-    is_jump[maps.cells.offsets[:-1]] = False
-    jumps = np.diff(tables, axis=0)[is_jump[1:]]
-    return np.repeat(maps.features, maps.n_levels + 1), maps.edges.thresholds, jumps
-
-
-@_jumps_of.register
-def _(maps: FernMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    if not maps.n_maps:
-        return _no_jumps(tables)
-    return main_effects(FernTables(maps, tables), columns_of(background))
-
-
-@_jumps_of.register
-def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    return _no_jumps(tables)
-
-
-def _no_jumps(tables: Array) -> tuple[NDArray, Array, Array]:
+def _(maps: FernMaps | ProjectionMaps, tables: Array, background: NDArray):
+    if isinstance(maps, FernMaps) and maps.n_maps:
+        return main_effects(FernTables(maps, tables), columns_of(background))
     return np.empty(0, np.intp), np.empty(0), np.empty((0, tables.shape[1]))
 
 

@@ -1,7 +1,7 @@
 """Export of classifiers and regressors to one header of plain C, for small machines.
 
-The header needs no memory beyond its tables and no library but that of C. Tables are
-float32; thresholds are compared as exactly as everywhere else.
+The header needs no memory beyond its tables and no library but that of C. Entries of tables
+have 24 bits, like float32; thresholds are compared as exactly as everywhere else.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,11 @@ from numpy.typing import NDArray
 
 import mbkl
 from mbkl.classifier import KernelClassifier
-from mbkl.io import c_templates as templates
-from mbkl.io.container import write_atomically
-from mbkl.io.entries import compact
+from mbkl.io.container import compact, write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.maps.categories import CategoryMaps
-from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
 from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
@@ -85,8 +81,8 @@ def export_c(
 def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     common = {"name": name, "n_columns": model.intercept_.size}
     is_of_classes = isinstance(model, KernelClassifier)
-    about = templates.ABOUT_CLASSES if is_of_classes else templates.ABOUT_NUMBERS
-    yield templates.BEGINNING.substitute(
+    about = ABOUT_CLASSES if is_of_classes else ABOUT_NUMBERS
+    yield BEGINNING.substitute(
         common,
         version=mbkl.__version__,
         n_features=model.n_features_in_,
@@ -96,33 +92,28 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
             own = f"{name}_{number}"
-            yield _arrays(own, tables=_single(tables), **plain_arrays(maps))
+            yield _arrays(own, **_in_units(tables), **plain_arrays(maps))
             yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
-    yield templates.SCORES.substitute(common, calls=calls)
+    yield SCORES.substitute(common, calls=calls)
     if isinstance(model, KernelRegressor):
         link = "expf" if model.loss == "poisson" else ""
         many = model.is_multi_output_
-        predict = templates.PREDICT_NUMBERS if many else templates.PREDICT_NUMBER
+        predict = PREDICT_NUMBERS if many else PREDICT_NUMBER
         yield predict.substitute(common, link=link)
     elif isinstance(model, KernelClassifier):
-        yield templates.CLASSES.substitute(common, n_classes=model.classes_.size)
+        yield CLASSES.substitute(common, n_classes=model.classes_.size)
         yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
-        yield templates.PREDICT.substitute(common)
+        yield PREDICT.substitute(common)
         if hasattr(model, "predict_proba"):
             yield _probabilities(model, name)
 
 
 @singledispatch
-def _family(maps: Maps, names: dict[str, Any]) -> Iterator[str]:
+def _family(maps: Any, names: dict[str, Any]) -> Iterator[str]:
     """Yield the functions of a family of maps, and arrays that it alone has."""
-    raise TypeError(f"{type(maps).__name__} cannot be exported to C.")
-
-
-@_family.register
-def _(maps: StumpMaps | CategoryMaps, names: dict[str, Any]) -> Iterator[str]:
-    yield templates.STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
+    yield STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
 
 
 @_family.register
@@ -130,9 +121,9 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
     own = names["own"]
     answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
     if maps.sets is not None:
-        yield templates.IN_SET.substitute(names)
+        yield IN_SET.substitute(names)
         answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
-    yield templates.FERNS.substitute(names, answer=answer)
+    yield FERNS.substitute(names, answer=answer)
 
 
 @_family.register
@@ -153,9 +144,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
         term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
     sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
-    yield templates.PROJECTIONS.substitute(names, **sizes, first=first, end=end, term=term)
+    yield PROJECTIONS.substitute(names, **sizes, first=first, end=end, term=term)
     before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    yield templates.STUMPS.substitute(names, value=f"{own}_project(inputs, group)", before=before)
+    yield STUMPS.substitute(names, value=f"{own}_project(inputs, group)", before=before)
 
 
 def _inputs(maps: ProjectionMaps) -> str:
@@ -180,13 +171,13 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
     odds, term = "", f"expf((scores[number] - highest) / {temperature})"
     if model.offset_ is not None:
         (offset,) = _literals(_single(np.array([model.offset_])))
-        odds = templates.SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
+        odds = SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
         term = f"{name}_odds(scores[number])"
     elif model.classes_.size == 2:
         term = f"1.0f / (1.0f + expf(-scores[number] / {temperature}))"
     elif model.probability_rule == "one-vs-rest":
         term = "1.0f / (1.0f + expf(-scores[number]))"
-    return odds + templates.PROBABILITIES.substitute(name=name, term=term)
+    return odds + PROBABILITIES.substitute(name=name, term=term)
 
 
 # ---------------------------------------------------------------- columns of a frame
@@ -201,9 +192,9 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
             yield _texts(f"{name}_{kind}", [column.name for _, column in chosen])
     lines = []
     if texts:
-        yield templates.FIND.substitute(name=name)
+        yield FIND.substitute(name=name)
     if any(column.levels is not None for _, column in numbers):
-        yield templates.FIND_NUMBER.substitute(name=name)
+        yield FIND_NUMBER.substitute(name=name)
     for number, (feature, column) in enumerate(numbers):
         value = f"numbers[{number}]"
         if column.levels is not None:
@@ -221,7 +212,7 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
         missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
         lines.append(f"x[{feature}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
     text = "".join(f"    {line}\n" for line in lines)
-    yield templates.ENCODE.substitute(name=name, lines=text)
+    yield ENCODE.substitute(name=name, lines=text)
 
 
 # ---------------------------------------------------------------- values
@@ -232,9 +223,9 @@ def _arrays(own: str, **arrays: NDArray) -> str:
 
 
 def _array(name: str, values: NDArray) -> str:
-    """Return a constant array; integers have one of the unsigned types."""
-    if values.dtype.kind == "u":
-        kind = f"uint{8 * values.itemsize}_t"
+    """Return a constant array."""
+    if values.dtype.kind in "iu":
+        kind = f"{values.dtype.name}_t"
     else:
         kind = "float" if values.itemsize == 4 else "double"
     return _definition(f"{kind} {name}", _literals(values.ravel()))
@@ -250,6 +241,13 @@ def _definition(head: str, items: list[str]) -> str:
     return f"static const {head}[{len(items)}] = {{\n{body}\n}};\n"
 
 
+def _in_units(tables: NDArray[np.float64]) -> dict[str, NDArray]:
+    """Return tables as whole numbers of 24 bits, which are short, and the unit of each column."""
+    largest = np.abs(_single(tables)).max(axis=0, initial=np.finfo(np.float32).tiny)
+    units = np.exp2(np.ceil(np.log2(largest.astype(np.float64))) - 23)
+    return {"tables": np.rint(tables / units).astype(np.int32), "units": _single(units)}
+
+
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
@@ -261,9 +259,9 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _literals(values: NDArray) -> list[str]:
     """Return the shortest texts that mean the values; many values are the same."""
     distinct, place = np.unique(values, return_inverse=True)
-    if values.dtype.kind == "u":
-        # Smaller ones are within the range of int.
-        suffix = {4: "u", 8: "ull"}.get(values.itemsize, "")
+    if values.dtype.kind in "iu":
+        # Others are within the range of int.
+        suffix = {"uint32": "u", "uint64": "ull"}.get(values.dtype.name, "")
         texts = [f"{value}{suffix}" for value in distinct.tolist()]
     else:
         suffix = "f" if values.itemsize == 4 else ""
@@ -288,3 +286,242 @@ def _quoted(text: str) -> str:
     return (
         '"' + "".join(c.decode() if _PLAIN.match(c) else f"\\{c[0]:03o}" for c in characters) + '"'
     )
+
+
+# ---------------------------------------------------------------- pieces of C99, with $names
+
+BEGINNING = Template("""\
+/* Written by mbkl $version.
+ *
+$about\
+ * x has ${name}_n_features values, NAN where one is missing.
+ * Include this file in one place: it holds the tables of the model.
+ */
+#ifndef MBKL_${name}_INCLUDED
+#define MBKL_${name}_INCLUDED
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    ${name}_n_features = $n_features,
+    ${name}_n_scores = $n_columns
+};
+""")
+
+ABOUT_CLASSES = Template("""\
+ * A classifier. ${name}_predict returns the number of a class, the label of which is
+ * ${name}_labels[number].
+""")
+
+ABOUT_NUMBERS = Template("""\
+ * A regression. ${name}_predict gives ${name}_n_scores numbers.
+""")
+
+CLASSES = Template("""\
+enum { ${name}_n_classes = $n_classes };
+""")
+
+# Adds the table entries of stumps; $value is what the thresholds of a group divide.
+STUMPS = Template("""\
+static inline void ${own}_add(const float *x, float *scores)
+{
+$before\
+    for (uint32_t group = 0; group < ${n_groups}u; group++) {
+        const float value = $value;
+        uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
+        while (low < high) {
+            const uint32_t middle = low + (high - low) / 2u;
+            if (value > ${own}_thresholds[middle])
+                low = middle + 1u;
+            else
+                high = middle;
+        }
+        const int32_t *entry = ${own}_tables + ${n_columns}u * (low + group);
+        for (uint32_t column = 0; column < ${n_columns}u; column++)
+            scores[column] += ${own}_units[column] * (float)entry[column];
+    }
+}
+""")
+
+# Whether the level of a category, which x holds the number of, is in the set of a stump.
+IN_SET = Template("""\
+static inline int ${own}_in_set(const float *x, uint32_t stump)
+{
+    const float value = x[${own}_features[stump]];
+    const uint32_t n_levels = ${own}_n_levels[${own}_features[stump]];
+    uint32_t cell = 0, place;
+    if (value >= (float)n_levels)
+        cell = n_levels + 1u;
+    else if (!isnan(value))
+        cell = value < 0.0f ? 1u : (uint32_t)value + 1u;
+    place = (uint32_t)${own}_sets[stump] - 1u + cell;
+    return (${own}_members[place >> 3] >> (place & 7u)) & 1;
+}
+""")
+
+# $answer is that of a row to a stump.
+FERNS = Template("""\
+static inline void ${own}_add(const float *x, float *scores)
+{
+    uint32_t stump = 0, raw = 0, cell = 0;
+    for (uint32_t fern = 0; fern < ${n_groups}u; fern++) {
+        const uint32_t depth = ${own}_depths[fern], bits = ${own}_bits[fern];
+        const uint32_t end = stump + depth;
+        uint64_t outcome = 0;
+        for (; stump < end; stump++)
+            outcome = (outcome << 1) | (uint64_t)($answer);
+        if (depth > bits)
+            outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
+        const uint32_t number = ${own}_numbers[raw + (uint32_t)outcome];
+        const int32_t *entry = ${own}_tables + ${n_columns}u * (cell + number);
+        for (uint32_t column = 0; column < ${n_columns}u; column++)
+            scores[column] += ${own}_units[column] * (float)entry[column];
+        raw += (uint32_t)1 << bits;
+        cell += ${own}_n_cells[fern];
+    }
+}
+""")
+
+# What projections add to before the stumps on them.
+PROJECTIONS = Template("""\
+static inline void ${own}_prepare(const float *x, double *inputs)
+{
+    for (uint32_t feature = 0; feature < ${n_features}u; feature++) {
+        double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
+        if (isnan(value))
+            value = 0.0;
+$set_inputs\
+    }
+}
+
+static inline float ${own}_project(const double *inputs, uint32_t group)
+{
+    double sum = 0.0;
+    for (uint32_t place = $first; place < $end; place++)
+        sum += $term;
+    return (float)sum;
+}
+""")
+
+SCORES = Template("""\
+/* Scores: one for each class, of two classes one which is positive for the second; or the
+ * predicted numbers, of counts their logarithms. */
+static inline void ${name}_scores(const float *x, float *scores)
+{
+    (void)x;
+    for (uint32_t column = 0; column < ${n_columns}u; column++)
+        scores[column] = 0.0f;
+$calls\
+    for (uint32_t column = 0; column < ${n_columns}u; column++)
+        scores[column] += ${name}_intercept[column];
+}
+""")
+
+PREDICT = Template("""\
+/* Number of the predicted class. */
+static inline int ${name}_predict(const float *x)
+{
+    float scores[${name}_n_scores];
+    int best = 0;
+    ${name}_scores(x, scores);
+    if (${name}_n_scores == 1)
+        return scores[0] > 0.0f;
+    for (int number = 1; number < ${name}_n_scores; number++)
+        if (scores[number] > scores[best])
+            best = number;
+    return best;
+}
+""")
+
+# $link is a function, or nothing.
+PREDICT_NUMBER = Template("""\
+/* The predicted number. */
+static inline float ${name}_predict(const float *x)
+{
+    float score;
+    ${name}_scores(x, &score);
+    return $link(score);
+}
+""")
+
+PREDICT_NUMBERS = Template("""\
+/* The predicted number of each target. */
+static inline void ${name}_predict(const float *x, float *predictions)
+{
+    float scores[${name}_n_scores];
+    ${name}_scores(x, scores);
+    for (int number = 0; number < ${name}_n_scores; number++)
+        predictions[number] = $link(scores[number]);
+}
+""")
+
+SOFTPLUS = Template("""\
+/* What the probability of a class is in proportion to. */
+static inline float ${name}_odds(float score)
+{
+    float scaled = (score + $offset) / $temperature;
+    return (scaled > 0.0f ? scaled : 0.0f) + log1pf(expf(-fabsf(scaled)));
+}
+
+""")
+
+# $term is a function of scores[number], of which each class has one, and the highest score.
+PROBABILITIES = Template("""\
+/* Probabilities of the classes. */
+static inline void ${name}_probabilities(const float *x, float *probabilities)
+{
+    float scores[${name}_n_classes], highest = -INFINITY, sum = 0.0f;
+    ${name}_scores(x, scores);
+    if (${name}_n_classes == 2) {
+        scores[1] = scores[0];
+        scores[0] = -scores[0];
+    }
+    for (int number = 0; number < ${name}_n_classes; number++)
+        if (scores[number] > highest)
+            highest = scores[number];
+    for (int number = 0; number < ${name}_n_classes; number++) {
+        probabilities[number] = $term;
+        sum += probabilities[number];
+    }
+    for (int number = 0; number < ${name}_n_classes; number++)
+        probabilities[number] /= sum;
+}
+""")
+
+FIND = Template("""\
+static inline int ${name}_find(const char *text, const char *const *categories, int n)
+{
+    for (int place = 0; text != NULL && place < n; place++)
+        if (strcmp(text, categories[place]) == 0)
+            return place;
+    return -1;
+}
+""")
+
+FIND_NUMBER = Template("""\
+static inline float ${name}_find_number(float value, const float *levels, int n)
+{
+    for (int place = 0; place < n; place++)
+        if (value == levels[place])
+            return (float)place;
+    return isnan(value) ? NAN : (float)n;
+}
+""")
+
+ENCODE = Template("""\
+/* Features of a row of a table. numbers are the columns ${name}_numbers, NAN where one is
+ * missing, and texts the columns ${name}_texts, NULL or "" where one is missing. True is 1,
+ * a date the days since 1970-01-01, a time or a duration its seconds. */
+static inline void ${name}_encode(const float *numbers, const char *const *texts, float *x)
+{
+    int place;
+    (void)numbers;
+    (void)texts;
+    for (place = 0; place < ${name}_n_features; place++)
+        x[place] = 0.0f;
+$lines\
+    (void)place;
+}
+""")

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.arrays import smallest_code_dtype
-from mbkl.io.container import ModelFileError
-from mbkl.io.entries import Arrays, Entries, compact
+from mbkl.io.container import Arrays, Entries, ModelFileError, compact
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.families import Maps, MapSet

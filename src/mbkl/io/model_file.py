@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
 import mbkl
-from mbkl.io.container import ModelFileError, pack, unpack, write_atomically
-from mbkl.io.model_state import pack_model, unpack_model
+from mbkl.estimator import default_target_names
+from mbkl.io.container import Arrays, Entries, ModelFileError, pack, unpack, write_atomically
+from mbkl.io.map_state import pack_maps, unpack_maps
+from mbkl.io.parameters import pack_parameters, unpack_parameters
+from mbkl.levels import Levels, NoLevels
+from mbkl.maps.families import MapSet
+from mbkl.predictor import TablePredictor
 
 
 def save(model, file: str | os.PathLike | BinaryIO, *, extra: dict[str, Any] | None = None) -> None:
@@ -131,3 +142,296 @@ def _checked_extra(extra: dict[str, Any]) -> dict[str, Any]:
             "booleans, None, lists and dicts of these."
         )
     return extra
+
+
+_CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
+_REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
+_ESTIMATORS = (*_CLASSIFIERS, *_REGRESSORS, "MBKernel")
+_MOST_FEATURES = 2**31
+# Frames with categories have far fewer columns.
+_MOST_COLUMNS = 1_000_000
+_NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
+
+
+def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Return header and arrays of a fitted estimator."""
+    kind = type(model).__name__
+    if kind not in _ESTIMATORS or type(model) is not getattr(mbkl, kind):
+        known = ", ".join(_ESTIMATORS)
+        raise TypeError(f"A model file holds an estimator of {known}; got {type(model)!r}.")
+    check_is_fitted(model)
+    maps, arrays = pack_maps(model._maps)
+    names = getattr(model, "feature_names_in_", None)
+    learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
+    header: dict[str, Any] = {
+        "estimator": kind,
+        "parameters": pack_parameters(model),
+        "classes": _pack_classes(model.classes_) if hasattr(model, "classes_") else None,
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "maps": maps,
+        "learned": learned,
+    }
+    if model.n_levels is not None:
+        header["levels"] = [
+            [feature, own] for feature, own in enumerate(model.levels_) if own is not None
+        ]
+    arrays["theta"] = model.theta_
+    if model.feature_rates_ is not None:
+        arrays["feature_rates"] = model.feature_rates_
+    if kind != "MBKernel":
+        learned.update(C=float(model.C_))
+        arrays.update(
+            coefficients=_single_where_exact(model.coef_.T),
+            intercept=model.intercept_,
+            objective=model.objective_,
+            gap=model.gap_,
+        )
+    if kind in _CLASSIFIERS:
+        learned["temperature"] = float(model.temperature_)
+        learned["grown_share"] = float(model.grown_share_)
+        if model.offset_ is not None:
+            learned["offset"] = float(model.offset_)
+    if kind in _REGRESSORS:
+        learned["multi_output"] = bool(model.is_multi_output_)
+        if model.target_names_ != default_target_names(model.n_outputs_):
+            learned["targets"] = list(model.target_names_)
+        learned["grown_share"] = float(model.grown_share_)
+        learned["n_held_out"] = float(model.n_held_out_)
+        arrays["residuals"] = model.residuals_
+        if model.spread_coef_.size:
+            arrays["spread_coefficients"] = model.spread_coef_.T
+            arrays["spread_intercept"] = model.spread_intercept_
+    if kind.endswith("CV"):
+        learned["C_kernel"] = float(model.C_kernel_)
+        learned["theta_shrinkage"] = float(model.theta_shrinkage_)
+        arrays.update(_pack_search(model))
+    return header, arrays
+
+
+def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
+    """Return the fitted estimator; ModelFileError unless everything fits together."""
+    entries, stored = Entries(header, "The header"), Arrays(arrays)
+    kind = entries.take("estimator", str)
+    if kind not in _ESTIMATORS:
+        raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
+    model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
+    learned = Entries(entries.take("learned", dict), "The entry 'learned'")
+    classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
+    if classes is not None and kind not in _REGRESSORS:
+        model.classes_ = _unpack_classes(Entries(classes, "The classes"))
+    if kind == "MBKernel":
+        model._has_numbers = classes is None
+    model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
+    names = entries.take("feature_names", list, type(None))
+    if names is not None:
+        model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
+    stored_levels = entries.take("levels", list) if "levels" in entries else []
+    model.levels_ = _unpack_levels(stored_levels, model.n_features_in_)
+    # However many numbers there are, they take no room.
+    n_levels = np.broadcast_to(np.int64(0), model.n_features_in_)
+    n_levels = n_levels if model.n_levels is None else model.n_levels
+    _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
+    model.n_iter_ = learned.integer("n_iter", 0, 2**31)
+    model.timings_ = {}
+    if kind in _CLASSIFIERS:
+        model.temperature_ = learned.real("temperature", is_positive=True)
+        model.offset_ = learned.take("offset", float) if "offset" in learned else None
+        n_columns = 1 if model.classes_.size == 2 else model.classes_.size
+        _set_predictor(model, n_columns, learned, stored)
+        # Files of before have no mixtures.
+        has_share = "grown_share" in learned
+        share = learned.real("grown_share") if has_share else model.C_ == 0
+        model.grown_share_ = float(share)
+    if kind in _REGRESSORS:
+        _set_regressor(model, learned, stored)
+    if kind.endswith("CV"):
+        model.C_kernel_ = learned.real("C_kernel", is_positive=True)
+        model.theta_shrinkage_ = _old_shrinkage(model)
+        if "theta_shrinkage" in learned:
+            model.theta_shrinkage_ = learned.real("theta_shrinkage")
+        _set_search(model, stored)
+    for taken in (learned, entries, stored):
+        taken.done()
+    return model
+
+
+def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
+    model._maps = maps
+    model.n_maps_ = maps.n_maps
+    model.theta_ = arrays.reals("theta", (maps.n_maps,))
+    if not (model.theta_ >= 0).all():
+        arrays.complain("theta", "negative values")
+    model.feature_rates_ = None
+    if "feature_rates" in arrays:
+        model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
+
+
+def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
+    model.residuals_ = arrays.reals("residuals", (None, None))
+    if not model.residuals_.size or (np.diff(model.residuals_, axis=0) < 0).any():
+        arrays.complain("residuals", "no values, or such that do not increase")
+    model.is_multi_output_ = learned.take("multi_output", bool)
+    model.n_outputs_ = model.residuals_.shape[1]
+    if model.n_outputs_ > 1 and not model.is_multi_output_:
+        arrays.complain("residuals", "several columns for one target")
+    model.target_names_ = default_target_names(model.n_outputs_)
+    if "targets" in learned:
+        names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
+        model.target_names_ = names.tolist()
+    model.grown_share_ = learned.real("grown_share")
+    model.n_held_out_ = learned.real("n_held_out")
+    _set_predictor(model, model.n_outputs_, learned, arrays)
+    model.spread_coef_ = np.zeros((model.n_outputs_, 0))
+    model.spread_intercept_ = np.zeros(model.n_outputs_)
+    if "spread_coefficients" in arrays:
+        _set_spread(model, arrays)
+
+
+def _set_spread(model, arrays: Arrays) -> None:
+    weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
+    if model._maps.first(len(weights)).n_weights != len(weights):
+        arrays.complain("spread_coefficients", "a number of weights that no maps have")
+    model.spread_coef_ = weights.T
+    model.spread_intercept_ = arrays.reals("spread_intercept", (model.n_outputs_,))
+
+
+def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
+    weights = arrays.reals("coefficients", (model._maps.n_weights, n_columns))
+    model.coef_ = weights.T
+    model.intercept_ = arrays.reals("intercept", (n_columns,))
+    model.objective_ = arrays.take("objective", "f", (2,))
+    model.gap_ = arrays.take("gap", "f", (2,))
+    model.C_ = learned.real("C")
+    with np.errstate(over="ignore", invalid="ignore"):
+        tables = model._maps.tables(weights)
+    if not all(np.isfinite(table).all() for table in tables):
+        arrays.complain("coefficients", "sums that are not finite")
+    model.predictor_ = TablePredictor(
+        model._maps, tables, model.intercept_, model.n_jobs, model.device
+    )
+
+
+def _single_where_exact(values: NDArray) -> NDArray:
+    """Return numbers in single precision, where that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    return single if (single == values).all() else values
+
+
+# ---------------------------------------------------------------- labels and names
+
+
+def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
+    """Return the levels of each feature; None for numbers."""
+    if not stored:
+        return NoLevels(n_features)
+    if n_features > _MOST_COLUMNS:
+        raise ModelFileError(f"There are {n_features} columns beside categories.")
+    levels: list[Levels] = [None] * n_features
+    for pair in stored:
+        match pair:
+            case [int(feature), list(own)] if 0 <= feature < n_features and feature is not True:
+                kinds = {type(level) for level in own}
+                is_alike = kinds <= {int, float} or len(kinds) == 1
+                if not is_alike or not kinds <= {str, int, float, bool}:
+                    raise ModelFileError("A category has levels of different kinds.")
+                if len(set(own)) < len(own) or levels[feature] is not None:
+                    raise ModelFileError("A category has a level twice.")
+                levels[feature] = own
+            case _:
+                raise ModelFileError("The levels of a category make no sense.")
+    return levels
+
+
+def _pack_classes(classes: NDArray) -> dict[str, Any]:
+    values = classes.tolist()
+    if classes.dtype.kind in "UO" and all(isinstance(value, str) for value in values):
+        return {"type": "str" if classes.dtype.kind == "U" else "object", "values": values}
+    if _NUMERIC_LABELS.fullmatch(classes.dtype.name):
+        return {"type": classes.dtype.name, "values": values}
+    raise TypeError(
+        f"Class labels of type {classes.dtype} cannot be stored in a model file; use integers, "
+        "floats, booleans or strings."
+    )
+
+
+def _unpack_classes(entries: Entries) -> NDArray:
+    dtype, values = entries.take("type", str), entries.take("values", list)
+    entries.done()
+    if dtype in ("str", "object"):
+        expected: type = str
+    elif _NUMERIC_LABELS.fullmatch(dtype):
+        expected = {"b": bool, "i": int, "u": int, "f": float}[np.dtype(dtype).kind]
+    else:
+        raise ModelFileError("The type of the class labels is unknown.")
+    if any(type(value) is not expected for value in values):
+        raise ModelFileError(f"The class labels are not all of type {dtype}.")
+    try:
+        classes = np.array(values, dtype=dtype)
+    except OverflowError:
+        raise ModelFileError(f"The class labels are not all of type {dtype}.") from None
+    if classes.size < 2 or not (classes[1:] > classes[:-1]).all():
+        raise ModelFileError("The class labels are fewer than two or do not increase.")
+    return classes
+
+
+def _unpack_names(names: list, count: int, of: str = "features") -> NDArray:
+    if len(names) != count or not all(type(name) is str for name in names):
+        raise ModelFileError(f"The names of the {of} are not one text for each.")
+    return np.array(names, dtype=object)
+
+
+# ---------------------------------------------------------------- cross-validation
+
+_SEARCH_COLUMNS = {
+    "C": "param_C",
+    "C_kernel": "param_C_kernel",
+    "theta_shrinkage": "param_theta_shrinkage",
+    "depth": "param_depth",
+}
+
+
+def _old_shrinkage(model) -> float:
+    """Return the shrinkage of a file from before there was any."""
+    return 1.0 if model.theta == "ones" else 0.0
+
+
+def _pack_search(model) -> dict[str, NDArray]:
+    """Return scores and settings of the candidates; the rest of `cv_results_` follows."""
+    results = model.cv_results_
+    n_folds = sum(name.startswith("split") for name in results)
+    scores = [results[f"split{fold}_test_score"] for fold in range(n_folds)]
+    columns = {f"search/{name}": results[key] for name, key in _SEARCH_COLUMNS.items()}
+    return {
+        **columns,
+        "search/best_score": np.array([model.best_score_]),
+        "search/n_maps": results["mean_n_maps"],
+        "search/scores": np.array(scores),
+    }
+
+
+def _set_search(model, arrays: Arrays) -> None:
+    from mbkl.search import Candidate, Entry, Search
+
+    own = arrays.within("search")
+    scores = own.take("scores", "f", (None, None)).astype(np.float64)
+    if not scores.size:
+        own.complain("scores", "no values")
+    # Of candidates that were given up the last ones are missing.
+    if np.isinf(scores).any() or np.isnan(scores[0]).any():
+        own.complain("scores", "values that are not finite")
+    n_candidates = scores.shape[1]
+    C, C_kernel = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel"))
+    shrinkage = np.full(n_candidates, _old_shrinkage(model))
+    if "theta_shrinkage" in own:
+        shrinkage = own.reals("theta_shrinkage", (n_candidates,))
+    candidates = [Candidate(*map(float, each)) for each in zip(C_kernel, shrinkage, C)]
+    depth = own.take("depth", "f", (n_candidates,))
+    n_maps = own.reals("n_maps", (n_candidates,))
+    model.best_score_ = float(own.reals("best_score", (1,))[0])
+    entries = [
+        Entry(candidate, float(depth[n]), scores[:, n], n_maps[[n]])
+        for n, candidate in enumerate(candidates)
+    ]
+    model.cv_results_ = Search([], np.empty(0), lambda *_: np.nan, entries=entries).results()

@@ -13,8 +13,7 @@ from mbkl.classifier import KernelClassifier, MBKLClassifier
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.onnx_builder import ML_DOMAIN, ML_OPSET, OPSET, Builder, tensor_type
-from mbkl.io.onnx_scores import add_scores
+from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Builder, add_scores, tensor_type
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
 from mbkl.regressor import KernelRegressor, MBKLRegressor
@@ -29,8 +28,9 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     NaN. The outputs of a classifier are "label" and "probabilities" of shape (n_rows, n_classes),
     float32. One without probabilities has "scores" instead; with two classes these are minus the
     score and the score. The output of a regressor is "prediction" of shape (n_rows,) or
-    (n_rows, n_outputs), float32. Labels are those of `predict` on the same float32 rows, and
-    predictions those rounded to float32, as scores are added in double precision.
+    (n_rows, n_outputs), float32. Tables are stored as float32 and added in double precision: labels
+    are those of `predict` on the same float32 rows, unless two scores are as good as equal, and
+    numbers agree to six digits.
 
     A model with categories has the columns of its frame as inputs, by their names and of shape
     (n_rows, 1): float32 for numbers and booleans, strings for text, where an empty one is

@@ -3,24 +3,30 @@
 Stumps of a feature are one balanced tree of a TreeEnsembleRegressor, whose leaves are
 the numbers of cells: it compares float32 numbers, as exact as the look-up itself, and a
 missing value goes to the left everywhere. Ferns are comparisons and sums, for trees of
-so many leaves would be large and slow (measured). Tables are added in double precision.
+so many leaves would be large and slow (measured). Tables are float32, added in double precision.
 """
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass, field
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.io.onnx_builder import ML_DOMAIN, Builder
-from mbkl.maps.categories import CategoryMaps, LevelSets
-from mbkl.maps.families import Maps
+from mbkl.extras import require
+from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
-from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
+# Operators keep their meaning from here to the latest version.
+OPSET = 15
+ML_OPSET = 3
+ML_DOMAIN = "ai.onnx.ml"
+_IR_VERSION = 8
 # Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
 _ROWS_AT_A_TIME = 128
 # Ferns of similar depth are compared together, filled up to a multiple of this.
@@ -28,6 +34,98 @@ _DEPTH_STEP = 8
 # Bits of the four pieces in which products of 64 bits are added as float32, exactly:
 # 64 numbers of 18 bits have a sum of 24 bits.
 _PIECES = (10, 18, 18, 18)
+
+
+@dataclass
+class Operator:
+    """A node of the graph."""
+
+    kind: str
+    inputs: list[str]
+    output: str
+    domain: str
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Builder:
+    """Operators and constants, in order; all names begin with the prefix."""
+
+    prefix: str = "mbkl_"
+    operators: list[Operator] = field(default_factory=list)
+    constants: dict[str, NDArray] = field(default_factory=dict)
+    _names: dict[tuple, str] = field(default_factory=dict)
+
+    def add(self, kind: str, *inputs: str, domain: str = "", **attributes) -> str:
+        """Add an operator with one output; return the name of that."""
+        output = self._name(kind)
+        self.operators.append(Operator(kind, list(inputs), output, domain, attributes))
+        return output
+
+    def constant(self, values) -> str:
+        """Add a constant, once; return its name."""
+        values = np.asarray(values, order="C")
+        key = values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).digest()
+        name = self._names.get(key)
+        if name is None:
+            self._names[key] = name = self._name("constant")
+            self.constants[name] = values
+        return name
+
+    def cast(self, name: str, dtype) -> str:
+        """Convert a tensor to the type of a NumPy array."""
+        return self.add("Cast", name, to=tensor_type(dtype))
+
+    def reshape(self, name: str, *shape: int) -> str:
+        """Change the shape; one length may be -1."""
+        return self.add("Reshape", name, self.constant(np.array(shape, np.int64)))
+
+    def rename(self, output: str, name: str) -> None:
+        """Give the output of an operator, which no other uses, another name."""
+        (operator,) = (one for one in self.operators if one.output == output)
+        operator.output = name
+
+    def _name(self, kind: str) -> str:
+        return f"{self.prefix}{len(self.operators) + len(self.constants)}_{kind}"
+
+    def graph(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
+        """Return the graph; inputs and outputs are (dtype, shape) by name, None any length."""
+        onnx = require("onnx", "onnx")
+        nodes = [
+            onnx.helper.make_node(
+                one.kind, one.inputs, [one.output], one.output, domain=one.domain, **one.attributes
+            )
+            for one in self.operators
+        ]
+        ends = [
+            [
+                onnx.helper.make_tensor_value_info(name, tensor_type(dtype), list(shape))
+                for name, (dtype, shape) in side.items()
+            ]
+            for side in (inputs, outputs)
+        ]
+        constants = [
+            onnx.numpy_helper.from_array(values, name) for name, values in self.constants.items()
+        ]
+        return onnx.helper.make_graph(nodes, "mbkl", *ends, constants)
+
+    def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
+        """Return the graph as a model; see `graph`."""
+        onnx = require("onnx", "onnx")
+        versions = [
+            onnx.helper.make_opsetid("", OPSET),
+            onnx.helper.make_opsetid(ML_DOMAIN, ML_OPSET),
+        ]
+        model = onnx.helper.make_model(
+            self.graph(inputs, outputs), opset_imports=versions, producer_name="mbkl"
+        )
+        model.ir_version = _IR_VERSION
+        return model
+
+
+def tensor_type(dtype) -> int:
+    """Return the number that ONNX has for a type of NumPy arrays."""
+    return require("onnx", "onnx").helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
 def add_scores(builder: Builder, X: str, predictor: TablePredictor) -> str:
@@ -83,87 +181,64 @@ def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
 
 
 def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
-    """Add up the entries of the cells of each row."""
+    """Add up the entries of the cells of each row; they are stored as float32 where they can."""
     n_columns = tables.shape[1]
+    with np.errstate(over="ignore"):
+        single = tables.astype(np.float32)
+    tables = single if np.isfinite(single).all() else tables
     axis = builder.constant(np.array([1]))
     if n_columns > 1:
         entries = builder.add("Gather", builder.constant(tables), cells, axis=0)
-        return builder.add("ReduceSum", entries, axis, keepdims=0)
-    flat = _add_look_up(builder, tables[:, 0], cells)
+        return builder.add("ReduceSum", builder.cast(entries, np.float64), axis, keepdims=0)
+    flat = builder.cast(_add_look_up(builder, tables[:, 0], cells), np.float64)
     entries = builder.add("Reshape", flat, builder.add("Shape", cells))
     return builder.add("ReduceSum", entries, axis, keepdims=1)
 
 
 @singledispatch
-def _add_codes(maps: Maps, builder: Builder, X: str) -> str:
+def _add_codes(maps: Any, builder: Builder, X: str) -> str:
     """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
-    raise TypeError(f"{type(maps).__name__} cannot be exported to ONNX.")
-
-
-# ---------------------------------------------------------------- stumps
-
-
-@_add_codes.register
-def _(maps: StumpMaps | CategoryMaps, builder: Builder, X: str) -> str:
-    trees = _Trees()
-    for group, feature in enumerate(maps.features.tolist()):
-        start, stop = maps.edges.offsets[group : group + 2]
-        trees.plant(group, feature, maps.edges.thresholds[start:stop].tolist())
-    codes = builder.add(
-        "TreeEnsembleRegressor",
-        X,
-        domain=ML_DOMAIN,
-        n_targets=maps.n_groups,
-        **trees.attributes(),
-    )
+    attributes = {"n_targets": maps.n_groups, **_trees(maps)}
+    codes = builder.add("TreeEnsembleRegressor", X, domain=ML_DOMAIN, **attributes)
     return builder.cast(codes, np.int64)
 
 
-class _Trees:
-    """Balanced trees whose leaves tell how many thresholds a value exceeds."""
+def _trees(maps: Any) -> dict[str, list]:
+    """Return balanced trees whose leaves tell how many thresholds a value exceeds."""
+    nodes: list[tuple] = []
+    leaves: list[tuple] = []
 
-    def __init__(self) -> None:
-        self.nodes: list[tuple] = []
-        self.leaves: list[tuple] = []
-
-    def plant(self, group: int, feature: int, thresholds: list[float]) -> None:
-        """Add the tree of one group."""
-        first = len(self.nodes)
-
-        def grow(low: int, high: int) -> int:
-            place = len(self.nodes)
-            node = place - first
-            if low == high:
-                self.nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
-                self.leaves.append((group, node, group, float(low)))
-                return node
-            middle = (low + high) // 2
-            self.nodes.append(())
-            left, right = grow(low, middle), grow(middle + 1, high)
-            threshold = thresholds[middle]
-            self.nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
+    def grow(group: int, first: int, low: int, high: int) -> int:
+        """Add the nodes for so many of a group's thresholds; return the first of them."""
+        place = len(nodes)
+        node = place - first
+        if low == high:
+            nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
+            leaves.append((group, node, group, float(low)))
             return node
+        middle = (low + high) // 2
+        nodes.append(())
+        left, right = grow(group, first, low, middle), grow(group, first, middle + 1, high)
+        threshold = float(maps.edges.thresholds[maps.edges.offsets[group] + middle])
+        feature = int(maps.features[group])
+        nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
+        return node
 
-        grow(0, len(thresholds))
-
-    def attributes(self) -> dict[str, list]:
-        """Return the attributes of the operator."""
-        tree, node, feature, mode, value, left, right = map(list, zip(*self.nodes))
-        leaf_tree, leaf_node, target, weight = map(list, zip(*self.leaves))
-        return {
-            "nodes_treeids": tree,
-            "nodes_nodeids": node,
-            "nodes_featureids": feature,
-            "nodes_modes": mode,
-            "nodes_values": value,
-            "nodes_truenodeids": left,
-            "nodes_falsenodeids": right,
-            "nodes_missing_value_tracks_true": [1] * len(node),
-            "target_treeids": leaf_tree,
-            "target_nodeids": leaf_node,
-            "target_ids": target,
-            "target_weights": weight,
-        }
+    for group, n_thresholds in enumerate(np.diff(maps.edges.offsets).tolist()):
+        grow(group, len(nodes), 0, n_thresholds)
+    of_nodes = (
+        "treeids",
+        "nodeids",
+        "featureids",
+        "modes",
+        "values",
+        "truenodeids",
+        "falsenodeids",
+    )
+    of_leaves = ["treeids", "nodeids", "ids", "weights"]
+    attributes = {f"nodes_{key}": list(own) for key, own in zip(of_nodes, zip(*nodes))}
+    attributes |= {f"target_{key}": list(own) for key, own in zip(of_leaves, zip(*leaves))}
+    return {**attributes, "nodes_missing_value_tracks_true": [1] * len(nodes)}
 
 
 # ---------------------------------------------------------------- ferns
@@ -248,8 +323,8 @@ def _add_answers(
         features = builder.constant(maps.features[asked].astype(np.int32))
         starts = builder.constant(maps.sets.starts[asked, None])
         cells = builder.add("Add", builder.add("Gather", levels, features, axis=0), starts)
-        members = maps.sets.members.astype(np.float32)
-        answers.append(builder.reshape(_add_look_up(builder, members, cells), asked.size, -1))
+        is_member = _add_look_up(builder, maps.sets.members.astype(np.uint8), cells)
+        answers.append(builder.reshape(builder.cast(is_member, np.float32), asked.size, -1))
     if len(answers) == 1:
         return answers[0]
     place = np.empty(stumps.size, dtype=np.int64)

@@ -1,18 +1,28 @@
-"""A picture of how good probabilities are: ROC, precision and recall, reliability."""
+"""Pictures of how good a model is: probabilities, numbers, a search, the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import cycle
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length
 
-from mbkl.explain.quality import Curves, quality_curves
-from mbkl.plot.style import COLOURS, INK, QUIET, pyplot, quieten, shorten
+from mbkl.explain.quality import Curves, number_figures, quality_curves
+from mbkl.explain.rows import kernel_matrix, rows_by_class
+from mbkl.plot.style import COLOURS, INK, QUIET, Display, add_colour_bar, quieten, shorten
+
+# More dots than this hide each other.
+_MOST_DOTS = 5_000
+# Parts of the rows, by prediction, for which intervals are drawn.
+_BANDS = 40
+_DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
 @dataclass(eq=False, repr=False)
-class QualityDisplay:
+class QualityDisplay(Display):
     """ROC, precision and recall, and reliability of probabilities, side by side.
 
     Parameters
@@ -51,10 +61,6 @@ class QualityDisplay:
         classes : sequence of class labels or None
             Which to draw; None means the second of two, or up to six of the most frequent.
         ax : sequence of three matplotlib Axes, or None
-
-        Returns
-        -------
-        display : QualityDisplay
         """
         return cls.from_predictions(
             y, estimator.predict_proba(X), estimator.classes_, classes=classes, ax=ax
@@ -75,12 +81,9 @@ class QualityDisplay:
 
     def plot(self, *, ax=None):
         """Draw into three axes, or into a new figure; return the display."""
-        if ax is None:
-            _, ax = pyplot().subplots(1, 3, figsize=(10.5, 3.6), layout="constrained")
-        roc, precision, reliability = self.axes_ = np.asarray(ax, dtype=object)
-        self.figure_ = roc.figure
+        roc, precision, reliability = self._begin(ax, 1, 3, figsize=(10.5, 3.6))
         for each in (roc, reliability):
-            each.plot([0, 1], [0, 1], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+            each.plot([0, 1], [0, 1], **_DASHED)
         for curves, colour in zip(self.curves, COLOURS, strict=False):
             name = shorten(str(curves.label))
             roc.plot(*curves.roc, color=colour, label=f"{name}: AUC {curves.auc:.3f}")
@@ -104,4 +107,350 @@ class QualityDisplay:
         if len(self.curves) == 1:  # more would lie on the curves
             place = "lower left" if self.curves[0].share > 0.2 else "upper right"
             precision.legend(frameon=False, fontsize=8, labelcolor=INK, loc=place)
+        return self
+
+
+class PredictionDisplay(Display):
+    """Predicted against true numbers, and residuals, side by side.
+
+    Parameters
+    ----------
+    y, predictions : array-like of shape (n_rows,)
+    bounds : array-like of shape (n_rows, 2) or None
+        Intervals, drawn around the residuals.
+    name : str, default="y"
+        What is predicted.
+
+    Attributes
+    ----------
+    axes_ : ndarray of two matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from mbkl import MBKLRegressor
+    >>> from mbkl.plot import PredictionDisplay
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MBKLRegressor(n_maps=100, random_state=0).fit(X[:300], y[:300])
+    >>> display = PredictionDisplay.from_estimator(model, X[300:], y[300:], name="progression")
+    >>> [ax.get_title() for ax in display.axes_]
+    ['predicted and true', 'residuals; intervals hold ...%']
+    """
+
+    def __init__(self, y, predictions, bounds=None, *, name="y"):
+        self.y = np.asarray(y, dtype=np.float64)
+        self.predictions = np.asarray(predictions, dtype=np.float64)
+        self.bounds = None if bounds is None else np.asarray(bounds, dtype=np.float64)
+        self.name = name
+        if self.y.ndim != 1 or self.y.shape != self.predictions.shape:
+            raise ValueError(
+                f"y and predictions must be of one target and as many rows each, got shapes "
+                f"{self.y.shape} and {self.predictions.shape}; draw several targets one by one."
+            )
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, coverage=0.9, name="y", ax=None):
+        """Draw the predictions of a fitted regressor for rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : regressor
+            Where it has `predict_interval`, intervals are drawn too.
+        X, y
+            New rows, and their numbers.
+        coverage : float, default=0.9
+            Of the intervals.
+        name : str, default="y"
+            What is predicted.
+        ax : sequence of two matplotlib Axes, or None
+        """
+        has_intervals = hasattr(estimator, "predict_interval")
+        bounds = estimator.predict_interval(X, coverage) if has_intervals else None
+        return cls.from_predictions(y, estimator.predict(X), bounds, name=name, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y, predictions, bounds=None, *, name="y", ax=None):
+        """Draw predictions and, where they are given, bounds of shape (n_rows, 2)."""
+        return cls(y, predictions, bounds, name=name).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw into two axes, or into a new figure; return the display."""
+        truth, residuals = self._begin(ax, 1, 2, figsize=(9, 4))
+        shown = _some(self.y.size)
+        y, said = self.y[shown], self.predictions[shown]
+        dots = {
+            "s": 12,
+            "color": COLOURS[0],
+            "alpha": float(np.clip(30 / np.sqrt(max(y.size, 1)), 0.15, 0.8)),
+            "linewidths": 0,
+            "rasterized": True,
+        }
+        both = np.concatenate([y, said])
+        span = [both.min(), both.max()] if both.size else [0.0, 1.0]
+        truth.plot(span, span, **_DASHED)
+        truth.scatter(said, y, **dots)
+        residuals.axhline(0, **_DASHED)
+        residuals.scatter(said, y - said, **dots)
+        figures = number_figures(self.y, self.predictions, self.bounds)
+        place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
+        truth.text(0.03, 0.97, _in_words(figures), **place)
+        title = "residuals"
+        if self.bounds is not None and np.isfinite(self.bounds).all():
+            residuals.fill_between(
+                *self._band(self.bounds), color=COLOURS[4], alpha=0.25, linewidth=0
+            )
+            title = f"residuals; intervals hold {figures['coverage']:.1%}"
+        below = f"predicted {self.name}"
+        truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
+        residuals.set(title=title, xlabel=below, ylabel=f"true less predicted {self.name}")
+        for each in (truth, residuals):
+            quieten(each, grid="both")
+        return self
+
+    def _band(self, bounds):
+        """Return predictions, and the mean ends of intervals of about the same, less them.
+
+        Rows of several folds have intervals of several models.
+        """
+        order = np.argsort(self.predictions, kind="stable")
+        parts = np.array_split(order, min(_BANDS, order.size))
+        said = np.array([self.predictions[part].mean() for part in parts])
+        away = bounds - self.predictions[:, None]
+        ends = np.array([away[part].mean(axis=0) for part in parts])
+        # From the first to the last dot.
+        said[0], said[-1] = self.predictions[order[[0, -1]]]
+        return said, *ends.T
+
+
+def _some(n_rows: int) -> np.ndarray:
+    """Return the numbers of as many rows as can be seen, the same each time."""
+    if n_rows <= _MOST_DOTS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_DOTS, replace=False))
+
+
+def _in_words(figures: dict[str, float]) -> str:
+    lines = [f"R2 {figures['r2']:.3f}"] if "r2" in figures else []
+    return "\n".join([*lines, f"RMSE {figures['rmse']:.4g}", f"MAE {figures['mae']:.4g}"])
+
+
+@dataclass(eq=False, repr=False)
+class PathDisplay(Display):
+    """Accuracy of the folds, and maps kept, along C.
+
+    Parameters
+    ----------
+    results : dict of ndarray
+        `cv_results_` of an `MBKLClassifierCV`.
+    C : float
+        The cost chosen.
+    C_kernel : float
+        The cost of Step 1 chosen.
+    score_name : str, default="accuracy"
+
+    Attributes
+    ----------
+    axes_ : ndarray of two matplotlib Axes
+    ax_ : matplotlib Axes
+        That of the accuracy.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifierCV
+    >>> from mbkl.plot import PathDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifierCV(maps="stumps", Cs=(0.1, 1, 10), random_state=0).fit(X, y)
+    >>> PathDisplay.from_estimator(model).ax_.get_ylabel()
+    'accuracy of the folds'
+    """
+
+    results: Mapping
+    _: KW_ONLY
+    C: float
+    C_kernel: float
+    score_name: str = "accuracy"
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draw the search of a fitted `MBKLClassifierCV`.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifierCV
+            Fitted.
+        ax : sequence of two matplotlib Axes, or None
+        """
+        if not hasattr(estimator, "cv_results_"):
+            raise TypeError("estimator must be a fitted MBKLClassifierCV, which has a path.")
+        display = cls(
+            estimator.cv_results_,
+            C=estimator.C_,
+            C_kernel=estimator.C_kernel_,
+            score_name=estimator.scoring.replace("_", " "),
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw into two axes, or into a new figure; return the display."""
+        options = {"figsize": (6.0, 4.6), "sharex": True, "height_ratios": [2, 1]}
+        upper, lower = self._begin(ax, 2, 1, **options)
+        paths = self._paths()
+        for colour, (label, candidates) in zip(cycle(COLOURS), paths):
+            C = self.results["param_C"][candidates]
+            mean = self.results["mean_test_score"][candidates]
+            line = {"color": colour, "marker": "o", "markersize": 4.5, "linewidth": 1.6}
+            upper.plot(C, mean, label=label, **line)
+            lower.plot(C, self.results["mean_n_maps"][candidates], **line)
+            if candidates.size > 1 and self._is_chosen(candidates):
+                error = self._standard_error()[candidates]
+                band = {"color": colour, "alpha": 0.14, "linewidth": 0, "zorder": 0}
+                upper.fill_between(C, mean - error, mean + error, **band)
+        costs = np.unique(self.results["param_C"])
+        for axis in (upper, lower):
+            axis.axvline(self.C, zorder=0, **_DASHED)
+            axis.set_xscale("log")
+            axis.minorticks_off()
+            axis.set_xticks(costs, [_digits(C) for C in costs])
+            quieten(axis, grid="y")
+        note = {"va": "bottom", "ha": "center", "fontsize": 8.5, "color": INK}
+        above = upper.get_xaxis_transform()
+        upper.text(self.C, 1.01, f"chosen: C = {_digits(self.C)}", transform=above, **note)
+        upper.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+        upper.set_ylabel(f"{self.score_name} of the folds")
+        lower.set_ylabel("maps kept")
+        lower.set_ylim(bottom=0)
+        lower.set_xlabel("C")
+        if len(paths) > 1:
+            upper.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+        return self
+
+    def _is_chosen(self, candidates: np.ndarray) -> bool:
+        """Say whether the costs chosen are on this path."""
+        C, C_kernel = self.results["param_C"], self.results["param_C_kernel"]
+        return bool(((C == self.C) & (C_kernel == self.C_kernel))[candidates].any())
+
+    def _standard_error(self) -> np.ndarray:
+        n_folds = sum(name.startswith("split") for name in self.results)
+        return self.results["std_test_score"] / max(n_folds - 1, 1) ** 0.5
+
+    def _paths(self) -> list[tuple[str, np.ndarray]]:
+        """Return a name and the candidates, by cost, of each path."""
+        C_kernels, depths = self.results["param_C_kernel"], self.results["param_depth"]
+        shrinkages = self.results["param_theta_shrinkage"]
+        # NaN is no depth and equals none, not even itself.
+        keys = np.column_stack([C_kernels, shrinkages, np.nan_to_num(depths, nan=-1.0)])
+        paths = []
+        for C_kernel, shrinkage, depth in np.unique(keys, axis=0):
+            found = np.flatnonzero((keys == (C_kernel, shrinkage, depth)).all(axis=1))
+            names = []
+            if np.unique(C_kernels).size > 1:
+                names.append(f"C_kernel = {C_kernel:g}")
+            if np.unique(shrinkages).size > 1:
+                names.append(f"shrinkage {shrinkage:g}")
+            if depth >= 0:
+                names.append(f"depth {depth:.1f}")
+            paths.append((", ".join(names), found[np.argsort(self.results["param_C"][found])]))
+        return paths
+
+
+def _digits(C: float) -> str:
+    """Return three digits of a cost, without an exponent where it is of usual size."""
+    rounded = float(f"{C:.3g}")
+    return f"{rounded:g}" if rounded < 1e-4 or rounded > 1e6 else f"{rounded:.10g}"
+
+
+@dataclass(eq=False, repr=False)
+class KernelMatrixDisplay(Display):
+    """The kernel matrix of rows sorted by class; learned well, it has dark blocks.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n_rows, n_rows)
+        Of rows sorted by class.
+    labels : ndarray of shape (n_rows,)
+        Their classes.
+    title : str
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    image_ : matplotlib AxesImage
+
+    Examples
+    --------
+    Equal weights beside learned ones:
+
+    >>> import matplotlib.pyplot as plt
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.plot import KernelMatrixDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifier(maps="stumps", theta="learned", random_state=0).fit(X, y)
+    >>> figure, axes = plt.subplots(1, 2)
+    >>> left = KernelMatrixDisplay.from_estimator(model, X, y, theta="ones", ax=axes[0])
+    >>> right = KernelMatrixDisplay.from_estimator(model, X, y, ax=axes[1])
+    """
+
+    kernel: NDArray[np.float64]
+    labels: NDArray
+    _: KW_ONLY
+    title: str = ""
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, theta="model", max_rows: int = 400, ax=None):
+        """Compute the kernel of rows and draw it.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifier or MBKernel
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes, by which rows are sorted.
+        theta : {"model", "ones"}, default="model"
+            Weights of the maps: the model's, or equal ones.
+        max_rows : int, default=400
+            More rows are drawn from by a hash of their values.
+        ax : matplotlib Axes or None
+        """
+        if theta not in ("model", "ones"):
+            raise ValueError(f"theta must be 'model' or 'ones', got {theta!r}.")
+        y = np.asarray(y)
+        check_consistent_length(X, y)
+        rows = rows_by_class(estimator._validate_new(X), y, max_rows)
+        shown = _safe_indexing(X, rows)
+        kernel = kernel_matrix(estimator, shown, equal_weights=theta == "ones")
+        title = "equal weights" if theta == "ones" else "weights of the model"
+        return cls(kernel, y[rows], title=f"{title}, {estimator.n_maps_:,} maps").plot(ax=ax)
+
+    def plot(self, ax=None, *, cmap="Blues", colorbar: bool = True):
+        """Draw into an axes, or into a new figure; return the display."""
+        (ax,) = self._begin(ax, figsize=(5.2, 4.6))
+        size = len(self.kernel)
+        # The diagonal is one for every kernel and would take up the scale.
+        apart = self.kernel[~np.eye(size, dtype=bool)] if size > 1 else self.kernel.ravel()
+        low, high = np.quantile(apart, [0.01, 0.99])
+        self.image_ = ax.imshow(
+            self.kernel, cmap=cmap, vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest"
+        )
+        classes, first, counts = np.unique(self.labels, return_index=True, return_counts=True)
+        for edge in first[1:] - 0.5:
+            ax.axhline(edge, color=INK, linewidth=0.5)
+            ax.axvline(edge, color=INK, linewidth=0.5)
+        # Labels that would lie on each other are left out.
+        shown = counts >= size / 30
+        ax.set_yticks(
+            (first + (counts - 1) / 2)[shown], [shorten(str(name), 16) for name in classes[shown]]
+        )
+        ax.set_xticks([])
+        ax.set_title(self.title, fontsize=10)
+        quieten(ax)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        if colorbar:
+            label = "share of the weight on which two rows agree"
+            add_colour_bar(ax, self.image_, label, fraction=0.04)
         return self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mbkl.extras import require
 
 # The colours of Okabe and Ito, which colour-blind people can tell apart, darkest first.
@@ -11,9 +14,17 @@ FAINT = "#D9DCE1"
 INK = "#2B2F36"
 
 
-def pyplot():
-    """Return matplotlib.pyplot, or say how to install it."""
-    return require("matplotlib.pyplot", "plot")
+class Display:
+    """What all pictures have: their axes, the first of them, and the figure."""
+
+    def _begin(self, ax, *shape: int, **options) -> NDArray:
+        """Keep and return the axes: those given, or so many of a new figure."""
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "plot")
+            _, ax = pyplot.subplots(*shape, layout="constrained", **options)
+        self.axes_ = np.asarray(ax, dtype=object).ravel()
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        return self.axes_
 
 
 def quieten(ax, grid: str | None = None) -> None:

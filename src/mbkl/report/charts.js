@@ -76,7 +76,7 @@ function axisLeft(y, values, left, right, text = number) {
 // As many decimals for all as the largest needs for so many digits.
 function decimals(largest, digits) {
   const count = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(largest || 1)), 0), 12);
-  return (value) => value.toFixed(count);
+  return (value) => value.toLocaleString("en", { minimumFractionDigits: count, maximumFractionDigits: count }).replace("-", "−");
 }
 
 // Bars as a list; each may be a button.

@@ -24,16 +24,15 @@ from mbkl.explain import (
     probability_figures,
     quality_curves,
 )
-from mbkl.explain.background import some_rows
-from mbkl.explain.kernel_matrix import kernel_matrix, rows_by_class
 from mbkl.explain.quality import figures_of_the_mean, number_figures
-from mbkl.explain.shapes import column_of, finite
+from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
+from mbkl.explain.shapes import column_of, plain
+from mbkl.io.exports import columns_that_fit, pack, portable_model
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
-from mbkl.report.portable import columns_that_fit, pack, portable_model
 
 # What readers know the families as.
 _KINDS: dict[type, str] = {
@@ -164,20 +163,16 @@ def numbers(made: Guesses, names: Sequence[str]) -> dict:
         "targets": [
             {
                 "name": name,
-                "figures": _finite(number_figures(y[:, k], said[:, k], bounds[:, k])),
-                "mean": _finite(figures_of_the_mean(y[:, k], _COVERAGE)),
+                "figures": plain(number_figures(y[:, k], said[:, k], bounds[:, k])),
+                "mean": plain(figures_of_the_mean(y[:, k], _COVERAGE)),
                 "said": rounded(said[shown, k]),
                 "truth": rounded(y[shown, k]),
-                "lower": finite(bounds[shown, k, 0]),
-                "upper": finite(bounds[shown, k, 1]),
+                "lower": plain(bounds[shown, k, 0]),
+                "upper": plain(bounds[shown, k, 1]),
             }
             for k, name in enumerate(names)
         ],
     }
-
-
-def _finite(figures: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
 
 def accuracy(model, made: Guesses) -> dict:
@@ -198,7 +193,7 @@ def accuracy(model, made: Guesses) -> dict:
         "classes": [
             {"name": str(label), "precision": p, "recall": r, "count": n}
             for label, p, r, n in zip(
-                classes.tolist(), finite(precision), finite(recall), count.tolist()
+                classes.tolist(), plain(precision), plain(recall), count.tolist()
             )
         ],
         "confusion": confusion[np.ix_(shown, shown)].tolist(),
@@ -287,7 +282,8 @@ def _some_values(column: InputColumn, X, place: int) -> NDArray[np.float64]:
     own = some_rows(X[:, [place]], _ROWS_OF_VALUES).astype(np.float64).ravel()
     if column.kind == "category":
         counts = np.bincount(column.level_of(own), minlength=len(column.levels) + 1)
-        return np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR].astype(np.float64)
+        frequent = np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
+        return np.sort(frequent).astype(np.float64)
     present = own[~np.isnan(own)]
     if not present.size:
         return np.zeros(1)
@@ -410,8 +406,9 @@ def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
     edges = np.unique(np.quantile(y, levels, method="nearest"))
     groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
-    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
-    return np.array(names or [f"{edges[0]:.4g}"]), groups
+    words = [f"{float(f'{edge:.4g}'):,.10g}" for edge in edges]
+    names = [f"{low} to {high}" for low, high in pairwise(words)]
+    return np.array(names or words), groups
 
 
 def _mean(values: NDArray) -> float | None:
@@ -465,7 +462,7 @@ def _of_classes(model, y: NDArray) -> dict:
     return {
         "classes": [str(label) for label in model.classes_.tolist()],
         "labels": [str(label) for label in y.tolist()],
-        "chances": _chances(model),
+        "chances": _chances(model) if hasattr(model, "predict_proba") else None,
     }
 
 
@@ -474,17 +471,15 @@ def _of_numbers(model, y: NDArray) -> dict:
     lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(_COVERAGE)
     return {
         "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
-        "lower": finite(lower),
-        "upper": finite(upper),
+        "lower": plain(lower),
+        "upper": plain(upper),
         "coverage": _COVERAGE,
         "isLogarithm": model.loss == "poisson",
     }
 
 
-def _chances(model) -> dict | None:
-    """Return the rule by which scores become probabilities, or None where there is none."""
-    if not hasattr(model, "predict_proba"):
-        return None
+def _chances(model) -> dict:
+    """Return the rule by which scores become probabilities."""
     rule = model.probability_rule
     return {"rule": rule, "temperature": model.temperature_, "offset": model.offset_ or 0.0}
 
@@ -516,7 +511,7 @@ def path(model) -> dict | None:
         "C": results["param_C"].tolist(),
         "CKernel": results["param_C_kernel"].tolist(),
         "shrinkage": results["param_theta_shrinkage"].tolist(),
-        "depth": finite(results["param_depth"]),
+        "depth": plain(results["param_depth"]),
         "score": results["mean_test_score"].tolist(),
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),

@@ -141,7 +141,7 @@ function shapeFunctions(section, data) {
     };
     const chart = svg("svg", { width, height, role: "img", onpointermove: point, onpointerdown: point,
       "aria-label": `${name}: what it adds to ${columns().map((column) => scoreOf(data, names[column])).join(", ")}` },
-    axisLeft(y, ticks(low - room, high + room, 5), left, right), axisBelow(x, ticks(edges[0], edges[edges.length - 1], Math.max(width / (write === date ? 110 : 80), 4)), top, bottom, write === date ? date : number),
+    axisLeft(y, ticks(low - room, high + room, 5), left, right, amount), axisBelow(x, ticks(edges[0], edges[edges.length - 1], Math.max(width / (write === date ? 110 : 80), 4)), top, bottom, write === date ? date : number),
     svg("g", { class: "density" }, ...rows), ...steps, rule, ...dots,
     svg("text", { class: "title", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, shorten(name, 60)));
     return element("div", {}, legendOf(), chart);

@@ -97,17 +97,18 @@ const sections = {
     }
     for (const pair of found.together) {
       const most = Math.max(...pair.values.flat().map(Math.abs)) || 1;
+      const write = data.numbers ? decimals(most, 3) : (value) => value.toFixed(2).replace("-", "−");
       section.append(heatTable(pair.rows, pair.columns, pair.values, {
         label: `What ${pair.names[0]} (down) and ${pair.names[1]} (across) add together to ${scoreOf(data, pair.score)}, on average over the other columns`,
         corner: "",
-        text: (value) => (data.numbers ? amount(Number(value.toPrecision(3))) : value.toFixed(2).replace("-", "−")),
+        text: write,
         strength: (value) => (0.9 * Math.abs(value)) / most,
         mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
       }));
     }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
-        `The ${found.groups.length} most important of ${whole(found.groupCount)} sets of columns that are asked about together`),
+        `The ${found.groups.length} ${found.groups.length < found.groupCount ? `most important of ${whole(found.groupCount)} ` : ""}sets of columns that are asked about together`),
       bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },
@@ -142,7 +143,7 @@ const sections = {
     const labels = element("div", { class: "kernel-labels", "aria-hidden": "true" });
     const lines = element("div", { class: "kernel-lines", "aria-hidden": "true" });
     counts.forEach((count, i) => {
-      const label = element("span", { title: names[i] }, count >= size / 30 ? shorten(names[i], 14) : "");
+      const label = element("span", { title: names[i] }, count >= size / 30 ? shorten(names[i], 20) : "");
       label.style.flexGrow = count;
       labels.append(label);
       start += count;

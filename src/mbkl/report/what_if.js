@@ -179,6 +179,6 @@ function whatIf(section, data) {
       element("button", { type: "button", onclick: () => choose(chosen) }, "undo changes")),
     element("div", { class: "what-if" },
       element("div", { class: "outcome" }, ...outcome.nodes),
-      element("div", {}, sliders, rest > 0 ? element("details", {}, element("summary", {}, `${rest} more columns`), more) : null)));
+      element("div", {}, sliders, rest > 0 ? element("details", {}, element("summary", {}, `${rest} more column${rest > 1 ? "s" : ""}`), more) : null)));
   choose(0);
 }

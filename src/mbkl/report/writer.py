@@ -18,9 +18,9 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_consistent_length
 
 from mbkl.explain import InputColumn, explain_global
-from mbkl.explain.background import check_number
-from mbkl.explain.global_explanation import check_model, feature_names_of, score_classes
+from mbkl.explain.explanations import check_model, feature_names_of, score_classes
 from mbkl.explain.input_columns import input_columns
+from mbkl.explain.rows import check_number
 from mbkl.io.container import write_atomically
 from mbkl.report import content
 

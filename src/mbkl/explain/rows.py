@@ -1,17 +1,20 @@
-"""The rows that explanations average over."""
+"""The rows that explanations look at: to average over, and to compare by the kernel."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
+from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import first_by_hash
 from mbkl.engine.twins import just_above
 from mbkl.maps.categories import CategoryMaps
-from mbkl.maps.families import MapSet
+from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
+from mbkl.predictor import rows_to_predict
 
 _SEED = 0
 
@@ -69,3 +72,40 @@ def _categories(maps: MapSet) -> dict[int, int]:
             asked = np.unique(family.features[family.sets.numbers >= 0])
             found |= zip(asked.tolist(), family.sets.n_levels[asked].tolist(), strict=True)
     return found
+
+
+def codes_of(maps: Maps, X: NDArray, n_jobs: int | None = None) -> DenseCodes:
+    """Return the cell of each row in each group."""
+    return maps.codes(rows_to_predict(X, MapSet((maps,)), n_jobs)).dense()
+
+
+Array = NDArray[np.float64]
+
+
+def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
+    """Return the total weight, from 0 to 1, of the maps on which each two rows agree.
+
+    Equal weights mean that all maps count the same in place of theta; those that the model has
+    dropped stay so.
+    """
+    check_is_fitted(model)
+    X = model._validate_new(X)
+    maps = model._maps
+    theta = model.theta_
+    if equal_weights:
+        drawn = np.concatenate([own.prior() for own in maps.families])
+        theta = drawn / max(drawn.sum(), 1)
+    kernel = np.full((X.shape[0],) * 2, theta.sum())
+    for own, shares in zip(maps.families, maps.split(theta), strict=True):
+        weights = np.zeros(own.cells.n_slots)
+        weights[own.cells.is_map] = shares
+        codes = codes_of(own, X, model.n_jobs)
+        kernel -= own.cells.distance(codes, codes, weights)
+    return kernel
+
+
+def rows_by_class(X, y: NDArray, max_rows: int) -> NDArray[np.intp]:
+    """Return numbers of at most so many rows, sorted by class."""
+    codes = np.unique(y, return_inverse=True)[1]
+    rows = first_by_hash(X, codes, max_rows, seed=0)
+    return rows[np.argsort(codes[rows], kind="stable")]
