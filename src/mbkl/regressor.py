@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
-from mbkl.engine import limits
+from mbkl.engine import choose_loops, limits
+from mbkl.engine.rows import Rows, to_float32
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
@@ -18,8 +19,10 @@ from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.learn.residuals import Residuals, best_cost, best_share, distances, held_out, sure_shift
 from mbkl.learn.spread import Spread, learn_spread
-from mbkl.maps.choose import Choice
+from mbkl.maps.choose import Choice, Slopes, choose_slopes
+from mbkl.maps.families import MapSet
 from mbkl.maps.growth import GrownMaps
+from mbkl.maps.line import line_of, plan_of_line
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
@@ -70,6 +73,59 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
         self._set_residuals(spread, Residuals.of(away, found.weights))
+        if data is not None:
+            self._add_line(data)
+
+    @property
+    def _may_have_line(self) -> bool:
+        return self._is_free and self.loss == "squared_error"
+
+    def _without_line(
+        self, data: TrainingRows, choice: Choice | None, progress: Progress
+    ) -> TrainingRows:
+        if not self._may_have_line:
+            return data
+        with progress.stage("line"):
+            slopes = self._slopes(data, progress) if choice is None else choice.slopes
+            if slopes is None or not (slopes.suits_kernel or choice is None):
+                return data
+            whole = data.whole or data
+            assert whole.numbers is not None
+            rows, seed = self._placed_for_line(whole), whole.settings.seed
+            line, codes = line_of(rows, whole.weights, slopes, seed, self.n_levels)
+            scores = codes.gather(line.tables)
+            numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
+        jumps, _ = whole.numbers.given(line.jumps, np.zeros(numbers.n_columns))
+        left = {"y": y, "n_classes": len(numbers.values), "numbers": numbers}
+        whole = replace(whole, **left, line=replace(line, jumps=jumps))
+        return whole if data.chosen is None else whole.some(data.chosen)
+
+    def _slopes(self, data: TrainingRows, progress: Progress) -> Slopes:
+        """Return the line that a sample suggests where ferns are grown, which always gain by it."""
+        numbers = data.numbers
+        assert numbers is not None
+        return progress.recall(
+            "line", Slopes, lambda: choose_slopes(self._sample(data), numbers, self.n_levels)
+        )
+
+    def _placed_for_line(self, data: TrainingRows) -> Rows:
+        """Return the rows with their codes here or in files: a device would gain nothing."""
+        plan = plan_of_line(data.rows.shape)
+        if self.device == "cpu":
+            return self._placed(data, [plan], 1)
+        here, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
+        return replace(here, X=to_float32(here.X), loops=choose_loops(n_codes, self.n_jobs))
+
+    def _add_line(self, data: TrainingRows) -> None:
+        """Add to the model what was taken from the numbers."""
+        line = data.line
+        if line is None:
+            return
+        self._maps = MapSet((*self._maps.families, line.maps))
+        self.theta_ = np.concatenate([self.theta_, line.theta]) / 2.0
+        self.coef_ = np.hstack([self.coef_, line.jumps.T])
+        self.n_maps_ = self._maps.n_maps
+        self._set_predictor()
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
         learner = super()._draw(data, choice, progress, n_fits)
@@ -105,6 +161,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
         residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
         self._set_residuals(Spread.constant(scores.shape[1]), residuals)
+        self._add_line(data)
 
     def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
         """Move quantiles so that they are right for held-out rows, as far as these are sure."""

@@ -251,12 +251,16 @@ class Searching(Placed, KernelPredictor):
                 f"{self._PLAIN.__name__}."
             )
         if grows:
+            data = self._without_line(data, None, progress)
+            search.scorer = self._scorer(data)
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
         data = self._to_draw_for(data)
         if data.chosen is not None:
             search = search.on(data.chosen)
         choice = self._choose(data, progress)
+        data = self._without_line(data, choice, progress)
+        search.scorer = self._scorer(data)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
             best = search.best(choice.depth)

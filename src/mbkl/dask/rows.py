@@ -15,7 +15,14 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from mbkl.dask.crew import Crew, Node
-from mbkl.dask.store import column_sums, itself, totals_below, totals_of_groups
+from mbkl.dask.store import (
+    column_sums,
+    distinct,
+    itself,
+    places,
+    totals_below,
+    totals_of_groups,
+)
 from mbkl.engine.arrays import magnitude
 
 
@@ -126,6 +133,12 @@ class RemoteRows(NDArrayOperatorsMixin):
         for groups, own in self._crew.call(totals_of_groups, self, group):
             totals[groups] += own
         return totals
+
+    def levels(self) -> tuple[NDArray, RemoteRows]:
+        """Return the different rows, here, and the place of each row among them."""
+        values = self[:, 0] if self.shape[1] == 1 else self
+        levels = distinct(np.concatenate(self._crew.call(distinct, values)))
+        return levels.reshape(len(levels), -1), self.apply(places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
         """Return the sum of the integers of rows whose number is below each bound."""
