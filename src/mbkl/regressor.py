@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import Rows, to_float32
+from mbkl.engine.rows import ArrayRows, Rows, to_float32
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
@@ -20,7 +20,7 @@ from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.learn.residuals import Residuals, best_cost, best_share, distances, held_out, sure_shift
 from mbkl.learn.spread import Spread, learn_spread
 from mbkl.maps.choose import Choice, Slopes, choose_slopes
-from mbkl.maps.families import MapSet
+from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.line import line_of, plan_of_line
 from mbkl.maps.numbers import Numbers
@@ -30,6 +30,8 @@ from mbkl.solvers.problem import Solution
 # Of so many rows, a third is enough to tell how much of either model is best: growth takes half
 # the time.
 _ENOUGH_ROWS_TO_MIX = 2_000
+# Ferns that tell whether a line beside them is worth having, and what is to be left of the error.
+_FERNS_OF_A_TRIAL, _WORTH_A_LINE = 100, 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
@@ -85,28 +87,52 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     ) -> TrainingRows:
         if not self._may_have_line:
             return data
+        if choice is not None:
+            slopes = choice.slopes
+            return self._around(data, slopes) if slopes and slopes.suits_kernel else data
         with progress.stage("line"):
-            slopes = self._slopes(data, progress) if choice is None else choice.slopes
-            if slopes is None or not (slopes.suits_kernel or choice is None):
-                return data
-            whole = data.whole or data
-            assert whole.numbers is not None
-            rows, seed = self._placed_for_line(whole), whole.settings.seed
-            line, codes = line_of(rows, whole.weights, slopes, seed, self.n_levels)
-            scores = codes.gather(line.tables)
-            numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
+            slopes = progress.recall("line", Slopes, lambda: self._slopes(data))
+        few = self._few(data)
+        without, with_line = (
+            self._loss_of_growth(each, progress) for each in (few, self._around(few, slopes))
+        )
+        return self._around(data, slopes) if with_line < _WORTH_A_LINE * without else data
+
+    def _slopes(self, data: TrainingRows) -> Slopes:
+        """Return the line that a sample suggests."""
+        assert data.numbers is not None
+        return choose_slopes(self._sample(data), data.numbers, self.n_levels)
+
+    def _few(self, data: TrainingRows) -> TrainingRows:
+        """Return some of many rows, here."""
+        n_rows, seed = limits.ROWS_OF_GROWTH_FOR_NUMBERS, data.settings.seed
+        sample = data.rows.sample(data.y, data.weights, n_rows, seed)
+        return replace(data, rows=ArrayRows(sample.X), y=sample.y, weights=sample.weights)
+
+    def _loss_of_growth(self, data: TrainingRows, progress: Progress) -> float:
+        """Return the mean squared error of a few ferns for rows that took no part."""
+        (plan,) = plans_of("grown", _FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
+        held_out = np.arange(data.y.size) % 3 == 0  # their order is random
+        targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
+        with progress.stage("growth") as iteration:
+            rows = self._placed(data, [plan], 1)
+            grown = plan.grow(rows, targets, seed, iteration)
+        assert data.numbers is not None
+        away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
+        return float(np.square(away).mean())
+
+    def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
+        """Return what a line leaves of the numbers."""
+        whole = data.whole or data
+        assert whole.numbers is not None
+        rows, seed = self._placed_for_line(whole), whole.settings.seed
+        line, codes = line_of(rows, whole.weights, slopes, seed, self.n_levels)
+        scores = codes.gather(line.tables)
+        numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
         jumps, _ = whole.numbers.given(line.jumps, np.zeros(numbers.n_columns))
         left = {"y": y, "n_classes": len(numbers.values), "numbers": numbers}
         whole = replace(whole, **left, line=replace(line, jumps=jumps))
         return whole if data.chosen is None else whole.some(data.chosen)
-
-    def _slopes(self, data: TrainingRows, progress: Progress) -> Slopes:
-        """Return the line that a sample suggests where ferns are grown, which always gain by it."""
-        numbers = data.numbers
-        assert numbers is not None
-        return progress.recall(
-            "line", Slopes, lambda: choose_slopes(self._sample(data), numbers, self.n_levels)
-        )
 
     def _placed_for_line(self, data: TrainingRows) -> Rows:
         """Return the rows with their codes here or in files: a device would gain nothing."""

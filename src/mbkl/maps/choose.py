@@ -41,8 +41,9 @@ _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
 _LARGEST_RESIDUAL = 3.0
 # Candidates are compared on so many rows of the sample; rates need more of them.
 _ROWS_OF_CANDIDATES = 500
-# Rates are learned again while the error falls by this share, at most so many times.
-_WORTH_REPEATING = 0.98
+# Rates are learned again while the error falls by this share, at most so many times; a line has
+# to bring as much.
+_WORTH_IT = 0.98
 _MOST_ROUNDS = 6
 # How much of a linear kernel is tried beside that of the maps, which is one.
 _LINE_SHARES = (1.0, 10.0)
@@ -196,7 +197,7 @@ class _SampleLearner:
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
             again = self.best_ridge(best, new_distance)
-            if again.error > _WORTH_REPEATING * best.error:
+            if again.error > _WORTH_IT * best.error:
                 break
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
         return replace(self._choice(best, rates, mean), slopes=slopes)
@@ -383,7 +384,7 @@ class _WithLine(_SampleOfNumbers):
         distance, _ = few.distance(rates)
         tried = [(few._with_line(best, distance, rates, share), share) for share in _LINE_SHARES]
         found, share = min(tried, key=lambda each: each[0].error)
-        suits_kernel = found.error < few.best_ridge(best, distance).error
+        suits_kernel = found.error < _WORTH_IT * few.best_ridge(best, distance).error
         slopes = self._slopes(found, rates, share)
         if suits_kernel:
             self.labels = self.labels - self.inputs @ slopes
