@@ -80,7 +80,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     @property
     def _may_have_line(self) -> bool:
-        return self._is_free and self.loss == "squared_error"
+        return self._is_free and self.n_maps == "auto" and self.loss == "squared_error"
 
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
@@ -130,8 +130,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         scores = codes.gather(line.tables)
         numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
         jumps, _ = whole.numbers.given(line.jumps, np.zeros(numbers.n_columns))
-        left = {"y": y, "n_classes": len(numbers.values), "numbers": numbers}
-        whole = replace(whole, **left, line=replace(line, jumps=jumps))
+        left = float(np.mean((numbers.unit / whole.numbers.unit) ** 2))
+        line = replace(line, jumps=jumps, left=left)
+        n_levels = len(numbers.values)
+        whole = replace(whole, y=y, n_classes=n_levels, numbers=numbers, line=line)
         return whole if data.chosen is None else whole.some(data.chosen)
 
     def _placed_for_line(self, data: TrainingRows) -> Rows:

@@ -558,8 +558,12 @@ class MBKLRegressorCV(Searching, KernelRegressor):
         numbers = data.numbers
         assert numbers is not None
         if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
-            return lambda y, scores, weights: r2_score(
-                numbers.values[y], self._linked(scores), sample_weight=weights
+            # What a line has taken is explained already.
+            left = data.line.left if data.line else 1.0
+            return lambda y, scores, weights: (
+                1.0
+                - left
+                * (1.0 - r2_score(numbers.values[y], self._linked(scores), sample_weight=weights))
             )
         return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
 

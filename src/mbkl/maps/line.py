@@ -33,10 +33,13 @@ class Line:
     maps : StumpMaps
     jumps : ndarray of shape (n_maps, n_columns)
         Weights of the stumps.
+    left : float
+        Share of the variance that it leaves, the mean of all columns.
     """
 
     maps: StumpMaps
     jumps: NDArray[np.float64]
+    left: float = 1.0
 
     @property
     def tables(self) -> NDArray[np.float64]:
