@@ -332,7 +332,9 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     grows ferns where the gradient of the loss points, and mixes both models in the proportion
     (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
     other losses) so many are drawn for, and ferns are grown on all; on more than 20,000 rows the
-    grown ferns are the model. Quantiles below 0.3 and above 0.7 begin with a regression of the
+    grown ferns are the model. With the squared error a straight line in the features is taken from
+    y first, and added to the model as stumps, where the sample says that it leaves less to learn.
+    Quantiles below 0.3 and above 0.7 begin with a regression of the
     mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
     shifted where held-out rows are sure that too many are on one side.
 
