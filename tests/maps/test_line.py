@@ -59,3 +59,13 @@ def test_the_kernel_says_whether_a_line_suits_it(is_linear):
     numbers, y = Numbers.of(truth, np.ones(300), "squared_error")
     choice = choose_kernel(Sample(X, y, np.ones(300)), len(y), 300, numbers, with_line=True)
     assert choice.slopes.suits_kernel == is_linear
+
+
+def test_steep_slopes_that_cancel_each_other_are_no_line():
+    generator = np.random.default_rng(0)
+    curves = np.cumsum(generator.normal(size=(4, 60)), axis=1)
+    shares = generator.normal(size=(150, 4)) * [1.0, 0.1, 0.03, 0.01]
+    numbers, y = Numbers.of(shares[:, 3], np.ones(150), "squared_error")
+    slopes = choose_slopes(Sample(shares @ curves, y, np.ones(150)), numbers)
+    assert not slopes.suits_kernel
+    assert not slopes.values.any()

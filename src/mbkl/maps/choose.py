@@ -47,6 +47,8 @@ _WORTH_IT = 0.98
 _MOST_ROUNDS = 6
 # How much of a linear kernel is tried beside that of the maps, which is one.
 _LINE_SHARES = (1.0, 10.0)
+# Steps of a line may be off by this share of the error without one, or by this of the variance.
+_MOST_OFF, _LITTLE = 0.1, 0.005
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 2e7
@@ -384,14 +386,31 @@ class _WithLine(_SampleOfNumbers):
         distance, _ = few.distance(rates)
         tried = [(few._with_line(best, distance, rates, share), share) for share in _LINE_SHARES]
         found, share = min(tried, key=lambda each: each[0].error)
-        suits_kernel = found.error < _WORTH_IT * few.best_ridge(best, distance).error
+        alone = few.best_ridge(best, distance)
+        suits_kernel = found.error < _WORTH_IT * alone.error
         slopes = self._slopes(found, rates, share)
+        if self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE):
+            slopes, suits_kernel = np.zeros_like(slopes), False
         if suits_kernel:
             self.labels = self.labels - self.inputs @ slopes
             # Rows have been seen by their line: they look better predicted than new ones are.
             self.least_ridge = _place(found.ridge)
         slopes = slopes / self.scale[:, None] * self.unit
         return best, rates, Slopes(slopes, self.centre, suits_kernel)
+
+    def _off_in_steps(self, slopes: Array) -> float:
+        """Return how far the line is off where values are the nearest ones of other rows, squared.
+
+        That is what a model knows of new rows. Steep slopes of features that are nearly the same
+        cancel each other only for values that are exact, and beyond the ends they do not.
+        """
+        old, new = self.inputs[::2], self.inputs[1::2]
+        off = np.empty_like(new)
+        for feature in range(self.n_features):
+            values = np.unique(old[:, feature])
+            between = (values[1:] + values[:-1]) / 2.0
+            off[:, feature] = values[np.searchsorted(between, new[:, feature])] - new[:, feature]
+        return float((off @ slopes).var(axis=0).mean())
 
     def _with_line(
         self, candidate: _Candidate, distance: Array, rates: Array, share: float
