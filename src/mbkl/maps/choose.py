@@ -393,7 +393,7 @@ class _WithLine(_SampleOfNumbers):
             slopes, suits_kernel = np.zeros_like(slopes), False
         if suits_kernel:
             self.labels = self.labels - self.inputs @ slopes
-            # Rows have been seen by their line: they look better predicted than new ones are, unless
+            # Rows have been seen by their line, and look better predicted than new ones, unless
             # there are many more rows than those of the sample.
             self.least_ridge = 0 if self.tolerance else _place(found.ridge)
         slopes = slopes / self.scale[:, None] * self.unit
