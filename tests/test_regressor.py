@@ -12,9 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import QuantileRegressor
 
-from mbkl import MBKernel, MBKLRegressor, MBKLRegressorCV
+from mbkl import MBKernel, MBKLRegressor, MBKLRegressorCV, load
 from mbkl.engine import limits
 from mbkl.maps import GrownFerns
+from mbkl.maps.stumps import StumpMaps
 
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson")
 FAMILIES = ("stumps", "ferns", "grown", "projections", ["stumps", "ferns"])
@@ -162,6 +163,54 @@ def test_many_rows_are_grown_on(friedman, monkeypatch):
     model = MBKLRegressor(n_maps=20, random_state=0).fit(X, y)
     assert (model.C_, model.grown_share_) == (0.0, 1.0)
     assert len(model.fern_features_) == model.n_maps_ <= 20
+
+
+@pytest.fixture(scope="module")
+def linear():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(500, 8))
+    y = X @ np.arange(8.0) + 0.5 * generator.normal(size=500)
+    X[generator.random(X.shape) < 0.01] = np.nan
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+def line_of(model):
+    """Return the stumps that stand for a line: they come after ferns."""
+    *before, last = model._maps.families
+    return last if before and isinstance(last, StumpMaps) else None
+
+
+@pytest.mark.parametrize("limit", [20_000, 200])
+def test_a_line_is_taken_from_numbers(linear, limit, monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", limit)
+    X, y, X_new, y_new = linear
+    model = MBKLRegressor(random_state=0).fit(X, y)
+    assert line_of(model) is not None
+    assert model.theta_.size == model.n_maps_ == model._maps.n_maps
+    assert model.theta_.sum() == pytest.approx(1.0)
+    assert model.score(X_new, y_new) > 0.95
+    lower, upper = model.predict_interval(X_new).T
+    assert 0.8 < ((lower <= y_new) & (y_new <= upper)).mean() < 0.98
+    model.save(tmp_path / "line.mbkl")
+    np.testing.assert_array_equal(load(tmp_path / "line.mbkl").predict(X_new), model.predict(X_new))
+    order = np.random.default_rng(1).permutation(len(X))
+    again = MBKLRegressor(random_state=0, n_jobs=2).fit(X[order], y[order])
+    np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"C": 1.0}, {"n_maps": 50}, {"loss": "absolute_error"}, {"maps": "stumps"}]
+)
+def test_what_is_given_has_no_line(linear, settings):
+    X, y, _, _ = linear
+    assert line_of(MBKLRegressor(random_state=0, **settings).fit(X, y)) is None
+
+
+def test_the_search_takes_a_line_and_scores_the_whole(linear):
+    X, y, X_new, y_new = linear
+    model = MBKLRegressorCV(cv=3, random_state=0).fit(X, y)
+    assert line_of(model) is not None
+    assert model.best_score_ == pytest.approx(model.score(X_new, y_new), abs=0.05)
 
 
 def test_kernel_of_numbers(friedman):

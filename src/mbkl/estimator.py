@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
 from mbkl.engine.device import DeviceRows, device_for, device_of
-from mbkl.engine.rows import FloatRows, Rows, SomeRows, as_rows, to_float32
+from mbkl.engine.rows import FloatRows, Rows, Sample, SomeRows, as_rows, to_float32
 from mbkl.learn.algorithm import Kernel, Learner, Settings
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, open_checkpoint
@@ -45,6 +45,7 @@ from mbkl.levels import (
 )
 from mbkl.maps.choose import Choice, choose_kernel, rows_to_compare
 from mbkl.maps.families import FAMILIES, Plan, Targets, draw_all, plans_of, plans_of_choice
+from mbkl.maps.line import Line
 from mbkl.maps.numbers import Numbers
 from mbkl.memory import rows_within
 
@@ -92,6 +93,8 @@ class TrainingRows:
     # Where these are some of many rows: all of them, and which of them these are.
     whole: TrainingRows | None = None
     chosen: np.ndarray | None = None
+    # What was taken from the numbers, to be added to the model.
+    line: Line | None = None
 
     @property
     def targets(self) -> Targets:
@@ -285,10 +288,9 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return what a sample of the rows suggests, for maps="auto"; sets `feature_rates_`."""
 
         def choose() -> Choice:
-            wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
-            sample = data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
-            numbers, n_levels = data.numbers, self.n_levels
-            return choose_kernel(sample, data.n_classes, sample.n_different, numbers, n_levels)
+            sample = self._sample(data)
+            of_targets = data.numbers, self.n_levels, self._may_have_line
+            return choose_kernel(sample, data.n_classes, sample.n_different, *of_targets)
 
         self.feature_rates_ = None
         if self.maps != "auto":
@@ -297,6 +299,16 @@ class BinaryMapsEstimator(BaseEstimator):
             choice = progress.recall("choice of maps", Choice, choose)
         self.feature_rates_ = choice.rates
         return choice
+
+    @property
+    def _may_have_line(self) -> bool:
+        """Whether the model may be a straight line and maps."""
+        return False
+
+    def _sample(self, data: TrainingRows) -> Sample:
+        """Return some rows that can be compared with each other."""
+        wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
+        return data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
 
     def grows(self, shape: tuple[int, int]) -> bool:
         """Say whether ferns that are grown on rows of that shape are the whole model."""

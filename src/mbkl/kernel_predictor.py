@@ -61,12 +61,19 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     def _fit_data(self, data: TrainingRows, progress: Progress):
         """Grow ferns, or draw maps and take the steps, as parameters and rows suggest."""
         if self.grows(data.rows.shape):
-            return self._grow(data, progress)
+            return self._grow(self._without_line(data, None, progress), progress)
         data = self._to_draw_for(data)
         choice = self._choose(data, progress)
+        data = self._without_line(data, choice, progress)
         learner = self._draw(data, choice, progress)
         C_kernel, C = costs_of(self, choice, learner)
         return self._learn(learner.merged, C_kernel, C, choice, data)
+
+    def _without_line(
+        self, data: TrainingRows, choice: Choice | None, progress: Progress
+    ) -> TrainingRows:
+        """Return what a straight line leaves of numbers, where it is worth having."""
+        return data
 
     def _learn(
         self,

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
-from mbkl.engine import limits
+from mbkl.engine import choose_loops, limits
+from mbkl.engine.rows import ArrayRows, Rows, to_float32
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
@@ -26,8 +27,10 @@ from mbkl.learn.residuals import (
     learn_spread,
     sure_shift,
 )
-from mbkl.maps.choose import Choice
+from mbkl.maps.choose import Choice, Slopes, choose_slopes
+from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.growth import GrownMaps
+from mbkl.maps.line import line_of, plan_of_line
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
@@ -35,6 +38,8 @@ from mbkl.solvers.problem import Solution
 # Of so many rows, a third is enough to tell how much of either model is best: growth takes half
 # the time.
 _ENOUGH_ROWS_TO_MIX = 2_000
+# Ferns that tell whether a line beside them is worth having, and what is to be left of the error.
+_FERNS_OF_A_TRIAL, _WORTH_A_LINE = 100, 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
@@ -78,6 +83,85 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
         self._set_residuals(spread, Residuals.of(away, found.weights))
+        if data is not None:
+            self._add_line(data)
+
+    @property
+    def _may_have_line(self) -> bool:
+        return self._is_free and self.n_maps == "auto" and self.loss == "squared_error"
+
+    def _without_line(
+        self, data: TrainingRows, choice: Choice | None, progress: Progress
+    ) -> TrainingRows:
+        if not self._may_have_line:
+            return data
+        if choice is not None:
+            slopes = choice.slopes
+            return self._around(data, slopes) if slopes and slopes.suits_kernel else data
+        with progress.stage("line"):
+            slopes = progress.recall("line", Slopes, lambda: self._slopes(data))
+        few = self._few(data)
+        without, with_line = (
+            self._loss_of_growth(each, progress) for each in (few, self._around(few, slopes))
+        )
+        return self._around(data, slopes) if with_line < _WORTH_A_LINE * without else data
+
+    def _slopes(self, data: TrainingRows) -> Slopes:
+        """Return the line that a sample suggests."""
+        assert data.numbers is not None
+        return choose_slopes(self._sample(data), data.numbers, self.n_levels)
+
+    def _few(self, data: TrainingRows) -> TrainingRows:
+        """Return some of many rows, here."""
+        n_rows, seed = limits.ROWS_OF_GROWTH_FOR_NUMBERS, data.settings.seed
+        sample = data.rows.sample(data.y, data.weights, n_rows, seed)
+        return replace(data, rows=ArrayRows(sample.X), y=sample.y, weights=sample.weights)
+
+    def _loss_of_growth(self, data: TrainingRows, progress: Progress) -> float:
+        """Return the mean squared error of a few ferns for rows that took no part."""
+        (plan,) = plans_of("grown", _FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
+        held_out = np.arange(data.y.size) % 3 == 0  # their order is random
+        targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
+        with progress.stage("growth") as iteration:
+            rows = self._placed(data, [plan], 1)
+            grown = plan.grow(rows, targets, seed, iteration)
+        assert data.numbers is not None
+        away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
+        return float(np.square(away).mean())
+
+    def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
+        """Return what a line leaves of the numbers."""
+        whole = data.whole or data
+        assert whole.numbers is not None
+        rows, seed = self._placed_for_line(whole), whole.settings.seed
+        line, codes = line_of(rows, whole.weights, slopes, seed, self.n_levels)
+        scores = codes.gather(line.tables)
+        numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
+        jumps, _ = whole.numbers.given(line.jumps, np.zeros(numbers.n_columns))
+        left = float(np.mean((numbers.unit / whole.numbers.unit) ** 2))
+        line = replace(line, jumps=jumps, left=left)
+        n_levels = len(numbers.values)
+        whole = replace(whole, y=y, n_classes=n_levels, numbers=numbers, line=line)
+        return whole if data.chosen is None else whole.some(data.chosen)
+
+    def _placed_for_line(self, data: TrainingRows) -> Rows:
+        """Return the rows with their codes here or in files: a device would gain nothing."""
+        plan = plan_of_line(data.rows.shape)
+        if self.device == "cpu":
+            return self._placed(data, [plan], 1)
+        here, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
+        return replace(here, X=to_float32(here.X), loops=choose_loops(n_codes, self.n_jobs))
+
+    def _add_line(self, data: TrainingRows) -> None:
+        """Add to the model what was taken from the numbers."""
+        line = data.line
+        if line is None:
+            return
+        self._maps = MapSet((*self._maps.families, line.maps))
+        self.theta_ = np.concatenate([self.theta_, line.theta]) / 2.0
+        self.coef_ = np.hstack([self.coef_, line.jumps.T])
+        self.n_maps_ = self._maps.n_maps
+        self._set_predictor()
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
         learner = super()._draw(data, choice, progress, n_fits)
@@ -113,6 +197,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
         residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
         self._set_residuals(Spread.constant(scores.shape[1]), residuals)
+        self._add_line(data)
 
     def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
         """Move quantiles so that they are right for held-out rows, as far as these are sure."""
@@ -255,7 +340,9 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     grows ferns where the gradient of the loss points, and mixes both models in the proportion
     (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
     other losses) so many are drawn for, and ferns are grown on all; on more than 20,000 rows the
-    grown ferns are the model. Quantiles below 0.3 and above 0.7 begin with a regression of the
+    grown ferns are the model. With the squared error a straight line in the features is taken from
+    y first, and added to the model as stumps, where the sample says that it leaves less to learn.
+    Quantiles below 0.3 and above 0.7 begin with a regression of the
     mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
     shifted where held-out rows are sure that too many are on one side.
 

@@ -268,12 +268,16 @@ class Searching(Placed, KernelPredictor):
                 f"{self._PLAIN.__name__}."
             )
         if grows:
+            data = self._without_line(data, None, progress)
+            search.scorer = self._scorer(data)
             self._score_growth(data, progress, search)
             return self._grow(data, progress)
         data = self._to_draw_for(data)
         if data.chosen is not None:
             search = search.on(data.chosen)
         choice = self._choose(data, progress)
+        data = self._without_line(data, choice, progress)
+        search.scorer = self._scorer(data)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
             best = search.best(choice.depth)
@@ -551,8 +555,12 @@ class MBKLRegressorCV(Searching, KernelRegressor):
         numbers = data.numbers
         assert numbers is not None
         if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
-            return lambda y, scores, weights: r2_score(
-                numbers.values[y], self._linked(scores), sample_weight=weights
+            # What a line has taken is explained already.
+            left = data.line.left if data.line else 1.0
+            return lambda y, scores, weights: (
+                1.0
+                - left
+                * (1.0 - r2_score(numbers.values[y], self._linked(scores), sample_weight=weights))
             )
         return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
 

@@ -11,6 +11,7 @@ from mbkl.dask import MBKLClassifier, MBKLRegressor
 from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.rows import RemoteMatrix
+from mbkl.engine import limits
 from mbkl.maps import GrownFerns
 from mbkl.maps.numbers import Numbers
 
@@ -70,6 +71,17 @@ def test_same_bits_as_in_memory(name, rows, bits_of):
     assert found.residuals_.tobytes() == plain.residuals_.tobytes()
     assert found.n_held_out_ == plain.n_held_out_
     np.testing.assert_array_equal(found.predict(rows[0]), plain.predict(rows[0]))
+
+
+def test_a_line_beside_grown_ferns(rows, bits_of, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 2_000)
+    X, y, weights = rows
+    y = y + 20 * np.nan_to_num(X[:, 3])
+    plain = mbkl.MBKLRegressor(random_state=0).fit(X, y, weights)
+    found = fitted(MBKLRegressor(random_state=0), X, y, weights)
+    assert len(plain._maps.families) == 2
+    assert bits_of(found) == bits_of(plain)
+    np.testing.assert_array_equal(found.predict(X), plain.predict(X))
 
 
 def test_several_targets_of_few_rows(rows, bits_of):

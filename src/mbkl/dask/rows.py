@@ -25,6 +25,7 @@ from mbkl.dask.store import (
     keys_told_apart,
     nothing,
     pick_codes,
+    places,
     sample_of,
     smallest_keys,
     split_equal,
@@ -155,6 +156,12 @@ class RemoteRows(NDArrayOperatorsMixin):
         for groups, own in self._crew.call(totals_of_groups, self, group):
             totals[groups] += own
         return totals
+
+    def levels(self) -> tuple[NDArray, RemoteRows]:
+        """Return the different rows, here, and the place of each row among them."""
+        values = self[:, 0] if self.shape[1] == 1 else self
+        levels = distinct(np.concatenate(self._crew.call(distinct, values)))
+        return levels.reshape(len(levels), -1), self.apply(places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
         """Return the sum of the integers of rows whose number is below each bound."""

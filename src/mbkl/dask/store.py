@@ -97,7 +97,7 @@ class Store:
     def encode(self, classes: NDArray) -> NDArray[np.intp]:
         """Hand over the labels, as their places among all classes."""
         labels, self._labels = self._labels, []
-        numbers = [_places(classes, own) for own in labels]
+        numbers = [places(classes, own) for own in labels]
         return np.concatenate([np.empty(0, np.intp), *numbers])
 
     def weigh(self) -> NDArray[np.float64]:
@@ -317,7 +317,7 @@ def distinct(labels: NDArray) -> NDArray:
     return np.unique(labels, axis=None if labels.ndim == 1 else 0)
 
 
-def _places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+def places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
     """Return the places of labels among all, which are in order."""
     if labels.ndim == 1:
         return np.searchsorted(classes, labels)

@@ -72,6 +72,22 @@ def look_up(table: NDArray, index: Values) -> Values:
     return table[index]
 
 
+def levels_of(columns: Values) -> tuple[NDArray, Values]:
+    """Return the different rows of an array, in order, and the place of each row among them.
+
+    >>> levels_of(np.array([[3.0], [1.0], [3.0]]))
+    (array([[1.],
+           [3.]]), array([1, 0, 1]))
+    """
+    if hasattr(columns, "levels"):
+        return columns.levels()
+    if columns.shape[1] == 1:  # many times faster
+        levels, place = np.unique(columns, return_inverse=True)
+        return levels[:, None], place.reshape(-1)
+    levels, place = np.unique(columns, axis=0, return_inverse=True)
+    return levels, place.reshape(-1)
+
+
 def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.int64]:
     """Return the sum of the integers of each group's rows.
 

@@ -9,13 +9,15 @@ enough to learn from the data, before any map is drawn,
 - how often each feature should be drawn (its rate), in proportion to how much the
   learned function changes along it,
 - the depth of the ferns, and the share of stumps beside them,
-- the cost of errors.
+- the cost of errors,
+- for numbers, a straight line in all features that leaves less for the maps to learn.
 """
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +41,14 @@ _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
 _LARGEST_RESIDUAL = 3.0
 # Candidates are compared on so many rows of the sample; rates need more of them.
 _ROWS_OF_CANDIDATES = 500
-# Rates are learned again while the error falls by this share, at most so many times.
-_WORTH_REPEATING = 0.98
+# Rates are learned again while the error falls by this share, at most so many times; a line has
+# to bring as much.
+_WORTH_IT = 0.98
 _MOST_ROUNDS = 6
+# How much of a linear kernel is tried beside that of the maps, which is one.
+_LINE_SHARES = (1.0, 10.0)
+# Steps of a line may be off by this share of the error without one, or by this of the variance.
+_MOST_OFF, _LITTLE = 0.1, 0.005
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 2e7
@@ -60,6 +67,16 @@ _DIFFERENCES = 4e8
 
 
 @dataclass(frozen=True)
+class Slopes:
+    """A straight line in the features: what numbers rise by, in their own unit."""
+
+    values: Array  # (n_features, n_columns): for one unit of each feature
+    centre: Array  # (n_features,): missing values count as this
+    # Whether a kernel predicts rows of the sample better that has the line beside it.
+    suits_kernel: bool
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which maps to draw, and the cost to train with."""
 
@@ -71,6 +88,7 @@ class Choice:
     # others.
     error: float
     n_rows: int = 0  # number of different rows that the sample stands for
+    slopes: Slopes | None = None  # what the maps need not learn
 
 
 @dataclass(frozen=True)
@@ -99,10 +117,12 @@ def choose_kernel(
     n_rows: int,
     numbers: Numbers | None = None,
     n_levels: NDArray[np.int64] | None = None,
+    with_line: bool = False,
 ) -> Choice:
     """Learn rates, depth, share and cost on a sample that stands for `n_rows` rows.
 
     `numbers` is what y stands for, where it is no class; columns of numbers have 0 levels.
+    `with_line` says whether the model may have a straight line beside the maps.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 5))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -114,11 +134,28 @@ def choose_kernel(
         if numbers is None:
             learner = _SampleLearner(sample, n_classes, n_levels)
         else:
-            learner = _SampleOfNumbers(sample, numbers, n_levels)
+            learner = (_WithLine if with_line else _SampleOfNumbers)(sample, numbers, n_levels)
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
     return replace(choice, depth=min(choice.depth * growth, _DEEPEST), n_rows=n_rows)
+
+
+def choose_slopes(
+    sample: Sample, numbers: Numbers, n_levels: NDArray[np.int64] | None = None
+) -> Slopes:
+    """Learn the line alone; see `choose_kernel`.
+
+    >>> X = np.random.default_rng(0).normal(size=(300, 5))
+    >>> numbers, y = Numbers.of(3.0 * X[:, 0], np.ones(300), "squared_error")
+    >>> slopes = choose_slopes(Sample(X, y, np.ones(300)), numbers)
+    >>> (slopes.values * numbers.unit).ravel().round(1) + 0.0
+    array([3., 0., 0., 0., 0.])
+    """
+    with one_blas_thread():
+        learner = _WithLine(sample, numbers, n_levels)
+        *_, slopes = learner.start()
+    return slopes
 
 
 def rows_to_compare(n_features: int, wanted: int) -> int:
@@ -130,6 +167,8 @@ class _SampleLearner:
     """Ridge regressions on the labels of a sample."""
 
     largest_cost = _LARGEST_COST
+    least_ridge = 0  # its place among all
+    of_rows: tuple[str, ...] = ("ranks", "ranges", "labels", "weights", "copies")
 
     def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
         self._begin(sample, n_levels)
@@ -153,23 +192,30 @@ class _SampleLearner:
 
     def choose(self) -> Choice:
         """Choose on some of the rows, then learn rates and ridge on all of them."""
-        evidence = evidence_of_features(self.ranks, self.labels, self.weights)
-        best, rates = self.first(_ROWS_OF_CANDIDATES).best_start(evidence)
+        best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
         best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
             again = self.best_ridge(best, new_distance)
-            if again.error > _WORTH_REPEATING * best.error:
+            if again.error > _WORTH_IT * best.error:
                 break
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
-        return self._choice(best, rates, mean)
+        return replace(self._choice(best, rates, mean), slopes=slopes)
 
-    def first(self, n_rows: int) -> _SampleLearner:
+    def start(self) -> tuple[_Candidate, Array, Slopes | None]:
+        """Return what is best for some of the rows: a kernel, rates and, for numbers, a line.
+
+        A line that suits the kernel is taken from the labels.
+        """
+        evidence = evidence_of_features(self.ranks, self.labels, self.weights)
+        return *self.first(_ROWS_OF_CANDIDATES).best_start(evidence), None
+
+    def first(self, n_rows: int) -> Self:
         """Return the same of the first rows alone; their order is random."""
         few = copy(self)
-        for name in ("ranks", "ranges", "labels", "weights", "copies"):
+        for name in self.of_rows:
             setattr(few, name, getattr(self, name)[:n_rows])
         few.levels = self.levels[:, :n_rows]
         return few
@@ -221,17 +267,19 @@ class _SampleLearner:
 
     def best_ridge(self, candidate: _Candidate, distance: Array) -> _Candidate:
         """Walk along the ridges from the candidate's own while the error falls."""
-        kernel = candidate.kernel(distance)
+        return self._best_ridge(candidate, candidate.kernel(distance))
+
+    def _best_ridge(self, candidate: _Candidate, kernel: Array) -> _Candidate:
         errors: dict[int, float] = {}
 
         def error(position: int) -> float:
-            if not 0 <= position < len(_RIDGES):
+            if not self.least_ridge <= position < len(_RIDGES):
                 return np.inf
             if position not in errors:
                 errors[position] = self.error(kernel, _RIDGES[position])
             return errors[position]
 
-        place = int(np.argmin(np.abs(np.log(np.array(_RIDGES) / candidate.ridge))))
+        place = max(_place(candidate.ridge), self.least_ridge)
         for direction in (-1, 1):
             while error(place + direction) < error(place):
                 place += direction
@@ -305,10 +353,93 @@ class _SampleOfNumbers(_SampleLearner):
         share = self.weights / self.weights.sum()
         centred = values - share @ values
         deviation = np.sqrt(share @ centred**2)
-        self.labels = centred / np.where(deviation > 0, deviation, 1.0)
+        self.unit = np.where(deviation > 0, deviation, 1.0)
+        self.labels = centred / self.unit
 
     def losses(self, residuals: Array) -> Array:
         return np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL) ** 2
+
+
+class _WithLine(_SampleOfNumbers):
+    """The same with a straight line in the features beside the maps.
+
+    Features are standardised; missing values are at the mean, and categories have no slope.
+    """
+
+    of_rows = (*_SampleOfNumbers.of_rows, "inputs")
+
+    def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
+        super().__init__(sample, numbers, n_levels)
+        share, present = self.weights / self.weights.sum(), ~np.isnan(sample.X)
+        values = np.where(present, sample.X, 0.0).astype(np.float64)
+        mass = np.maximum(share @ present, 1e-300)
+        self.centre = share @ values / mass
+        self.inputs = np.where(present, values - self.centre, 0.0)
+        deviation = np.sqrt(share @ self.inputs**2 / mass)
+        varies = (deviation > 0) & ~self.is_category
+        self.scale = np.where(varies, deviation, np.inf)
+        self.inputs /= self.scale
+
+    def start(self) -> tuple[_Candidate, Array, Slopes]:
+        best, rates, _ = super().start()
+        few = self.first(_ROWS_OF_CANDIDATES)
+        distance, _ = few.distance(rates)
+        tried = [(few._with_line(best, distance, rates, share), share) for share in _LINE_SHARES]
+        found, share = min(tried, key=lambda each: each[0].error)
+        alone = few.best_ridge(best, distance)
+        suits_kernel = found.error < _WORTH_IT * alone.error
+        slopes = self._slopes(found, rates, share)
+        if self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE):
+            slopes, suits_kernel = np.zeros_like(slopes), False
+        if suits_kernel:
+            self.labels = self.labels - self.inputs @ slopes
+            # Rows have been seen by their line, and look better predicted than new ones, unless
+            # there are many more rows than those of the sample.
+            self.least_ridge = 0 if self.tolerance else _place(found.ridge)
+        slopes = slopes / self.scale[:, None] * self.unit
+        return best, rates, Slopes(slopes, self.centre, suits_kernel)
+
+    def _off_in_steps(self, slopes: Array) -> float:
+        """Return how far the line is off where values are the nearest ones of other rows, squared.
+
+        That is what a model knows of new rows. Steep slopes of features that are nearly the same
+        cancel each other only for values that are exact, and beyond the ends they do not.
+        """
+        old, new = self.inputs[::2], self.inputs[1::2]
+        off = np.empty_like(new)
+        for feature in range(self.n_features):
+            values = np.unique(old[:, feature])
+            between = (values[1:] + values[:-1]) / 2.0
+            off[:, feature] = values[np.searchsorted(between, new[:, feature])] - new[:, feature]
+        return float((off @ slopes).var(axis=0).mean())
+
+    def _with_line(
+        self, candidate: _Candidate, distance: Array, rates: Array, share: float
+    ) -> _Candidate:
+        """Return the candidate with the ridge that suits it beside a line."""
+        kernel = candidate.kernel(distance) + share * self._linear_kernel(rates)
+        return self._best_ridge(candidate, kernel)
+
+    def _slopes(self, candidate: _Candidate, rates: Array, share: float) -> Array:
+        """Return the slopes of standardised features.
+
+        They are learned beside the maps, as those of what maps do not explain better.
+        """
+        kernel = candidate.kernel(self.distance(rates)[0]) + share * self._linear_kernel(rates)
+        weights = self.inverse(kernel, candidate.ridge) @ self.labels
+        return share * np.nan_to_num(self._weighted(rates).T @ weights)
+
+    def _linear_kernel(self, rates: Array) -> Array:
+        return self._weighted(rates) @ self.inputs.T
+
+    def _weighted(self, rates: Array) -> Array:
+        """Return the features times their rates: the kernel of a row and itself is one or so."""
+        return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
+
+
+def _place(ridge: float) -> int:
+    """Return the place of a ridge among all."""
+    return int(np.argmin(np.abs(np.log(np.array(_RIDGES) / ridge))))
 
 
 def positions(sample: Sample) -> tuple[Array, Array]:

@@ -265,7 +265,10 @@ class Growth:
                 break
             if not self._n_held_out:
                 continue
-            needed = self._SMALLEST_PROGRESS * (self.losses[0] - self.losses[-1])
+            made = self.losses[0] - self.losses[-1]
+            # What is left may be little beside what was made, and still worth having.
+            made = min(made, self.losses[-1]) if self.objective.ends_at_zero else made
+            needed = self._SMALLEST_PROGRESS * made
             if self.losses[-1] < self.losses[last_progress] - needed:
                 last_progress = len(self.ferns)
             if len(self.ferns) - last_progress >= self.family.patience:

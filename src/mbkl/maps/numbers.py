@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import Values, exact_sum, group_totals, look_up, to_fixed_point
+from mbkl.engine.arrays import Values, exact_sum, group_totals, levels_of, look_up, to_fixed_point
 
 Array = NDArray[np.float64]
 
@@ -39,13 +39,7 @@ class Numbers:
         >>> numbers.values.ravel(), levels, numbers.shift, numbers.unit
         (array([-3.,  0.]), array([1, 0, 1]), array([3.]), array([0.66666667]))
         """
-        columns = y.reshape(len(y), -1).astype(np.float64)
-        if columns.shape[1] == 1:
-            levels, place = np.unique(columns, return_inverse=True)
-            levels = levels[:, None]
-        else:
-            levels, place = np.unique(columns, axis=0, return_inverse=True)
-        place = place.reshape(-1)
+        levels, place = levels_of(y.reshape(len(y), -1).astype(np.float64))
         return cls.of_levels(levels, place, weights, loss, quantile), place
 
     @classmethod
@@ -80,6 +74,19 @@ class Numbers:
         with np.errstate(under="ignore"):
             shift, unit = np.ldexp(shift, exponent), np.ldexp(unit, exponent)
         return Numbers(values, self.loss, self.quantile, shift, unit)
+
+    def without(self, scores: Values, y: Values, weights: Values) -> tuple[Numbers, Values]:
+        """Return what scores leave of the numbers, with the level of each row.
+
+        >>> numbers, y = Numbers.of(np.array([1.0, 3.0]), np.ones(2), "squared_error")
+        >>> left, y = numbers.without(np.array([[0.5], [0.5]]), y, np.ones(2))
+        >>> left.shift + left.unit * left.values.ravel()[y]
+        array([0.5, 2.5])
+        """
+        levels, place = levels_of(self.of_rows(y) - scores)
+        left = Numbers.of_levels(levels, place, weights, self.loss, self.quantile)
+        shift, unit = self.shift + self.unit * left.shift, self.unit * left.unit
+        return replace(left, shift=shift, unit=unit), place
 
     def of_rows(self, y: Values) -> Values:
         """Return the numbers of rows with these levels."""

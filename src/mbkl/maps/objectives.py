@@ -6,6 +6,7 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     is_numeric                whether y are levels of numbers, not classes
     usual_curvature           of a row and column where all classes are as likely
     usual_rate                share of a Newton step that suits it
+    ends_at_zero              whether progress is told by what is left of the loss, too
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column
     value(scores, y)          loss of each row
@@ -53,7 +54,7 @@ class _OfClasses:
 
     n_classes: int
 
-    is_numeric = False
+    is_numeric, ends_at_zero = False, False
 
     @property
     def n_columns(self) -> int:
@@ -179,7 +180,7 @@ class _OfNumbers:
 
     numbers: Numbers
 
-    is_numeric = True
+    is_numeric, ends_at_zero = True, False
     # Of a row at the best constant, about.
     usual_curvature, usual_rate = 1.0, SMALL_RATE
 
@@ -215,6 +216,7 @@ class SquaredErrorLoss(_OfNumbers):
     [-1.0, 1.0]
     """
 
+    ends_at_zero = True
     # Residuals are rounded to a share of the largest: a few far ones must not blur all others.
     _LARGEST = 30.0
 

@@ -1,0 +1,114 @@
+"""A straight line in the features as tables: what maps need not learn.
+
+A feature with a slope is a stump family with many thresholds, whose jumps are as large as the
+steps between the cells. So a line is what every other map is, wherever models go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mbkl.engine.codes import Codes
+from mbkl.engine.rows import Rows, without_duplicates
+from mbkl.maps.choose import Slopes
+from mbkl.maps.families import MapSet, Plan
+from mbkl.maps.stumps import StumpMaps, Stumps, rows_of_quantiles, values_of
+
+# Thresholds of a feature, half of them even in value: the codes are bytes.
+_THRESHOLDS, _MOST_STUMPS = 254, 200_000
+_FAMILY = Stumps(thresholds="mixed", draw="stratified")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line but for its height, in steps.
+
+    Parameters
+    ----------
+    maps : StumpMaps
+    jumps : ndarray of shape (n_maps, n_columns)
+        Weights of the stumps.
+    left : float
+        Share of the variance that it leaves, the mean of all columns.
+    """
+
+    maps: StumpMaps
+    jumps: NDArray[np.float64]
+    left: float = 1.0
+
+    @property
+    def tables(self) -> NDArray[np.float64]:
+        """What each cell adds, of shape (n_cells, n_columns)."""
+        (tables,) = MapSet((self.maps,)).tables(self.jumps)
+        return tables
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Kernel weights of the stumps: squares of their jumps, as of grown ferns; sum to one."""
+        squares = (self.jumps**2).sum(axis=1)
+        return squares / squares.sum()
+
+
+def plan_of_line(shape: tuple[int, int]) -> Plan:
+    """Return the stumps of a line on rows of that shape."""
+    return Plan(_FAMILY, min(_THRESHOLDS * shape[1], _MOST_STUMPS))
+
+
+def line_of(
+    rows: Rows, weights: Any, slopes: Slopes, seed: int, n_levels=None
+) -> tuple[Line, Codes]:
+    """Return the line as stumps on these rows, and the codes of the rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : ndarray of shape (n_rows,)
+    slopes : Slopes
+    seed : int
+    n_levels : ndarray of shape (n_features,) or None
+        Levels of each column, 0 for numbers: categories have no slope.
+    """
+    n_maps = plan_of_line(rows.shape).n_maps
+    maps, codes = _FAMILY.fit_codes(rows, weights, n_maps, seed, n_levels)
+    X, mass = rows_of_quantiles(rows, weights, n_maps, seed)
+    columns = without_duplicates(sparse.csc_array(X)) if sparse.issparse(X) else X
+    steps = [np.empty(0)]
+    for feature, start, stop in zip(maps.features, *_bounds(maps), strict=True):
+        values, _ = values_of(columns, feature, mass)
+        steps.append(_steps(maps.edges.thresholds[start:stop], values, slopes.centre[feature]))
+    # A table has its jump on the right side of a stump and takes it on the left.
+    halves = np.concatenate(steps) / 2.0
+    return Line(maps, halves[:, None] * slopes.values[maps.stump_features]), codes
+
+
+def _bounds(maps: StumpMaps) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return maps.edges.offsets[:-1], maps.edges.offsets[1:]
+
+
+def _steps(thresholds, values, centre: float) -> NDArray[np.float64]:
+    """Return how far neighbouring cells are apart: the middles of what their values are between.
+
+    Missing values have a cell of their own before all others, and count as the centre.
+
+    >>> _steps(np.array([-np.inf, 0.5, 3.0]), np.array([0.0, 1.0, 2.0, 5.0]), 2.0).tolist()
+    [-2.0, 1.5, 3.5]
+    """
+    finite = thresholds[np.isfinite(thresholds)]
+    distinct = np.unique(values.astype(np.float64))
+    if not distinct.size:
+        return np.zeros(thresholds.size)
+    inside = np.clip(finite, distinct[0], distinct[-1])
+    edges = np.concatenate([distinct[:1], inside, distinct[-1:]])
+    ends = np.searchsorted(distinct, np.append(finite, np.inf), side="right")
+    starts = np.append(0, ends[:-1])
+    # Cells that no value is in are between thresholds.
+    is_empty = starts == ends
+    first = np.where(is_empty, edges[:-1], distinct[np.minimum(starts, distinct.size - 1)])
+    last = np.where(is_empty, edges[1:], distinct[ends - 1])
+    middles = (first + last) / 2.0
+    return np.diff(middles if finite.size == thresholds.size else [centre, *middles])
