@@ -457,7 +457,7 @@ def test_more_wrong_classes_than_there_are(make, make_data):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_more_classes_than_a_byte_can_number(form):
     X = np.arange(300.0)[:, None]
-    model = form(MBKLClassifier, n_maps=2000, theta="ones", C=1e4, random_state=0)
+    model = form(MBKLClassifier, n_maps=300, theta="ones", C=1e4, random_state=0)
     model.fit(X, np.arange(300))
     assert model.classes_.size == 300
     assert model.coef_.shape[0] == 300

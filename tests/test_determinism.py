@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import mbkl.engine
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
 from mbkl.engine import limits
 from mbkl.engine.twins import TWINS
@@ -45,7 +44,7 @@ def test_float32_and_float64_rows_give_the_same_model(maps, make_data, all_bits)
 @pytest.fixture
 def threads_on_small_data(monkeypatch, make_compiled):
     """Make every fit use compiled loops on as many threads as it is told."""
-    monkeypatch.setattr(mbkl.engine, "SMALL", 0)
+    monkeypatch.setattr("mbkl.engine.twins.SMALL", 0)
     return make_compiled
 
 

@@ -172,7 +172,7 @@ def test_many_games_are_compiled_and_few_are_not(make_game, monkeypatch):
         monkeypatch.setattr(fern_games, name, lambda *_, name=name, **__: called.append(name))
     for small in (10**9, 1):
         monkeypatch.setattr(fern_games, "SMALL", small)
-        monkeypatch.setattr("mbkl.engine.SMALL", small)
+        monkeypatch.setattr("mbkl.engine.twins.SMALL", small)
         fern_games.fern_shares(*game)
     assert called == ["share_numpy", "share_compiled"]
 

@@ -60,6 +60,7 @@ _LARGEST_COST = 5.0
 # their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+_LARGEST = float(np.finfo(np.float32).max)
 # How often a random stump parts two different levels: it asks for a random half of them.
 PARTED_LEVELS = 0.5
 # Differences of two values: so many take about a second.
@@ -451,7 +452,8 @@ def positions(sample: Sample) -> tuple[Array, Array]:
     ranks, ranges = np.zeros(sample.X.shape), np.zeros(sample.X.shape)
     total = sample.weights.sum()
     for feature in range(sample.X.shape[1]):
-        column = sample.X[:, feature].astype(np.float64)
+        # Values beyond the range of float32 are at its ends.
+        column = sample.X[:, feature].astype(np.float64).clip(-_LARGEST, _LARGEST)
         present = ~np.isnan(column)
         missing = 1.0 - sample.weights[present].sum() / total
         values, place = np.unique(column[present], return_inverse=True)
