@@ -433,7 +433,8 @@ class Ladder(Cells):
         total = float(steps.sum())
         # Nested maps disagree between the places of two rows on a scale of weights.
         warped = self.warp(codes, steps)
-        return total / 2.0 - codes.loops.city_block(warped, warped)
+        distance = codes.loops.city_block(warped, warped)
+        return np.subtract(total / 2.0, distance, out=distance)
 
     def distance(self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array) -> Array:
         """Return the total weight of the maps on which two rows disagree."""

@@ -92,7 +92,8 @@ class Compiled(Twins):
         if has_one_weight(weights):
             ones = np.ones(weights.size, dtype=np.uint16)
             counts = self._compare(loops.agreement, values, others, ones)
-            return (weights[0] if weights.size else 0.0) * counts
+            counts *= weights[0] if weights.size else 0.0
+            return counts
         return self._compare(loops.agreement, values, others, weights)
 
     def city_block(

@@ -21,7 +21,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 from scipy.spatial.distance import cdist
 
 from mbkl.engine.arrays import one_blas_thread
@@ -288,11 +288,15 @@ class _SampleLearner:
 
     def error(self, kernel: Array, ridge: float) -> float:
         """Return the mean loss of rows predicted by all others."""
-        inverse = self.inverse(kernel, ridge)
-        if not np.isfinite(inverse).all():
+        factor = self.factor(kernel, ridge)
+        if factor is None:
             return np.inf
         others = (1.0 - 1.0 / self.copies) * self.weights / ridge
-        residuals = (inverse @ self.labels) / (others + np.diag(inverse) / self.copies)[:, None]
+        weights = self.solve(factor)
+        # The diagonal of the inverse: squares of the columns of the factor's own.
+        inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
+        diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        residuals = weights / (others + diagonal / self.copies)[:, None]
         losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
 
@@ -300,23 +304,24 @@ class _SampleLearner:
         """Return squared hinge losses: label * (label - prediction) = 1 - label * prediction."""
         return np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
 
-    def inverse(self, kernel: Array, ridge: float) -> Array:
-        """Return the inverse of the kernel plus a constant (the intercept) and the ridge."""
+    def factor(self, kernel: Array, ridge: float) -> Array | None:
+        """Return the Cholesky factor of the kernel plus the ridge and one, for the intercept."""
         matrix = kernel + 1.0
         matrix[np.diag_indices_from(matrix)] += ridge / self.weights
         # The transpose of a symmetric matrix is itself, in the order of LAPACK.
-        factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-        if failed:
-            return np.full_like(matrix, np.nan)
-        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-        return np.tril(inverse) + np.tril(inverse, -1).T
+        factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        return None if failed else factor
+
+    def solve(self, factor: Array) -> Array:
+        """Return the weights of the rows."""
+        return dpotrs(factor, self.labels, lower=1)[0]
 
     def learned_rates(self, candidate: _Candidate, distance: Array, rates: Array) -> Array:
         """Return rates in proportion to how much the learned function changes along each."""
-        inverse = self.inverse(candidate.kernel(distance), candidate.ridge)
-        if not np.isfinite(inverse).all():
+        factor = self.factor(candidate.kernel(distance), candidate.ridge)
+        if factor is None:
             return rates
-        weights = inverse @ self.labels
+        weights = self.solve(factor)
         n_rows = len(distance)
         n_looked_at = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
         rows = slice(0, min(n_rows, n_looked_at))
@@ -427,8 +432,9 @@ class _WithLine(_SampleOfNumbers):
         They are learned beside the maps, as those of what maps do not explain better.
         """
         kernel = candidate.kernel(self.distance(rates)[0]) + share * self._linear_kernel(rates)
-        weights = self.inverse(kernel, candidate.ridge) @ self.labels
-        return share * np.nan_to_num(self._weighted(rates).T @ weights)
+        factor = self.factor(kernel, candidate.ridge)
+        weights = np.zeros_like(self.labels) if factor is None else self.solve(factor)
+        return share * (self._weighted(rates).T @ weights)
 
     def _linear_kernel(self, rates: Array) -> Array:
         return self._weighted(rates) @ self.inputs.T
