@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import to_host
-from mbkl.learn.algorithm import one_vs_rest_labels
+from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.solvers.newton_cg import minimise
 from mbkl.solvers.problem import Margins, Problem, Solution, SquaredHinge
 

@@ -15,8 +15,9 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import first_by_hash, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
-from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, rounded_cells
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import N_FOLDS, HeldOut
+from mbkl.learn.classifier_weights import rounded_cells
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import CallbackSupportMixin, Progress
 from mbkl.maps.choose import Choice

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from mbkl.engine import limits
-from mbkl.learn.algorithm import learn_classifier_weights, one_vs_rest_labels
+from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
 from mbkl.solvers.problem import LOSSES
 
 COSTS = [0.03, 1.0, 30.0]

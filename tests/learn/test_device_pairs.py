@@ -8,7 +8,8 @@ from mbkl.engine.arrays import to_host
 from mbkl.engine.device import DeviceRows, device_of
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.device_pairs import DevicePairs
-from mbkl.learn.kernel_weights import KernelProblem, SignedMaps, class_shares, initial_signs
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import KernelProblem, SignedMaps
 from mbkl.maps import Ferns, Stumps
 
 pytest.importorskip("torch", reason="Torch is not installed.")

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from mbkl.learn.kernel_weights import (
-    KernelProblem,
-    Shares,
-    class_shares,
-    initial_signs,
-    signs_of_stumps,
-)
+from mbkl.learn.initial_guess import Shares, class_shares, initial_signs, signs_of_stumps
+from mbkl.learn.kernel_weights import KernelProblem
 
 
 def signs_of(rows, rule="balanced"):

@@ -9,7 +9,8 @@ from scipy.special import expit
 from sklearn.svm import LinearSVC
 
 from mbkl.engine import limits
-from mbkl.learn.kernel_weights import KernelProblem, class_shares, initial_signs, is_positive
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import KernelProblem, is_positive
 from mbkl.solvers import barrier
 from mbkl.solvers.problem import LOSSES
 

@@ -5,7 +5,8 @@ import pytest
 
 from mbkl.cells import Block, Operator
 from mbkl.engine.rows import ArrayRows
-from mbkl.learn.kernel_weights import SignedMaps, class_shares, initial_signs, pairs_of
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import SignedMaps, pairs_of
 from mbkl.maps import Ferns, Stumps
 
 FAMILIES = {

@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
-from mbkl.learn.algorithm import one_vs_rest_labels
+from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.maps import Ferns, Stumps
 from mbkl.maps.families import Plan, Targets, draw_all
 from mbkl.solvers import gram_newton, newton_cg

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mbkl.learn.kernel_weights import KernelProblem, class_shares, initial_signs
+from mbkl.learn.initial_guess import class_shares, initial_signs
+from mbkl.learn.kernel_weights import KernelProblem
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.solvers import barrier, primal_dual
 from mbkl.solvers.primal_dual import DenseMaps, Newton, assessed, balanced, longest, start_near
