@@ -466,3 +466,34 @@ def test_search_scores_growth(friedman):
     model = MBKLRegressorCV(maps=GrownFerns(n_ferns=60), cv=3, random_state=0).fit(X, y)
     assert (model.C_, model.grown_share_) == (0.0, 1.0)
     assert model.best_score_ == pytest.approx(model.score(X_test, y_test), abs=0.2)
+
+
+def test_intervals_know_that_their_line_has_seen_the_rows():
+    inside = []
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        slopes, X = generator.normal(size=30), generator.normal(size=(1100, 30))
+        y = X @ slopes + generator.normal(0.0, 2.0, 1100)
+        model = MBKLRegressor(random_state=0).fit(X[:100], y[:100])
+        lower, upper = model.predict_interval(X[100:], coverage=0.8).T
+        inside.append(((lower <= y[100:]) & (y[100:] <= upper)).mean())
+    assert 0.67 < np.mean(inside) < 0.93
+
+
+def test_scores_of_a_search_are_those_of_the_whole_target():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0] + generator.normal(0.0, 0.1, 300)
+    search = MBKLRegressorCV(scoring="loss", cv=2, random_state=0).fit(X, y)
+    assert -0.05 < search.best_score_ < 0
+    noise = generator.normal(size=300)
+    both = MBKLRegressorCV(cv=2, random_state=0).fit(X, np.column_stack([y, noise]))
+    assert 0.3 < both.best_score_ < 0.55
+
+
+def test_a_single_row_gives_one_clear_warning():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model = MBKLRegressor().fit([[1.0]], [2.0])
+    assert [each.category for each in found] == [UserWarning]
+    assert model.predict([[5.0]]) == 2.0

@@ -163,7 +163,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     def _grow(self, data: TrainingRows, progress: Progress):
         """Grow ferns: what they add up to is the model, the limit of small costs."""
         grown = self._grown(data, progress)
-        if not grown.n_maps:
+        if not grown.n_maps and data.line is None:
             warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
         elif reason := progress.reason_to_stop():
             message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
@@ -375,7 +375,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 class DistinctRows:
     """All rows, equal ones once, in an order of their own: what ferns are grown on in mixtures.
 
-    Rows that drawn maps do not tell apart may differ; they are held out together.
+    Rows that drawn maps do not tell apart may differ; where maps were drawn for them, they are
+    held out together. All are here, where they may be taken in any order.
     """
 
     data: TrainingRows

@@ -82,6 +82,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
+        if data is not None and data.line is not None:
+            away = away * data.line.fitted_away(rows.n_rows)
         self._set_residuals(spread, Residuals.of(away, found.weights))
         if data is not None:
             self._add_line(data)
@@ -138,7 +140,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         scores = codes.gather(line.tables)
         numbers, y = whole.numbers.without(scores, whole.y, whole.weights)
         jumps, _ = whole.numbers.given(line.jumps, np.zeros(numbers.n_columns))
-        left = float(np.mean((numbers.unit / whole.numbers.unit) ** 2))
+        left = (numbers.unit / whole.numbers.unit) ** 2
         line = replace(line, jumps=jumps, left=left)
         n_levels = len(numbers.values)
         whole = replace(whole, y=y, n_classes=n_levels, numbers=numbers, line=line)
@@ -147,7 +149,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _placed_for_line(self, data: TrainingRows) -> Rows:
         """Return the rows with their codes here or in files: a device would gain nothing."""
         plan = plan_of_line(data.rows.shape)
-        if self.device == "cpu":
+        if self.device == "cpu" or self.max_memory is not None or data.rows.in_files:
             return self._placed(data, [plan], 1)
         here, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
         return replace(here, X=to_float32(here.X), loops=choose_loops(n_codes, self.n_jobs))
@@ -158,7 +160,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         if line is None:
             return
         self._maps = MapSet((*self._maps.families, line.maps))
-        self.theta_ = np.concatenate([self.theta_, line.theta]) / 2.0
+        theta = np.concatenate([self.theta_, line.theta])
+        self.theta_ = theta / theta.sum()
         self.coef_ = np.hstack([self.coef_, line.jumps.T])
         self.n_maps_ = self._maps.n_maps
         self._set_predictor()

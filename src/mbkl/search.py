@@ -554,15 +554,17 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     def _scorer(self, data: TrainingRows) -> Scorer:
         numbers = data.numbers
         assert numbers is not None
+        # What a line has taken is explained already.
+        left = data.line.left if data.line else np.ones(numbers.n_columns)
+
+        def explained(y, scores, weights) -> float:
+            known = (numbers.values[y], self._linked(scores))
+            shares = r2_score(*known, sample_weight=weights, multioutput="raw_values")
+            return float(np.mean(1.0 - left * (1.0 - shares)))
+
         if self.scoring == "r2" or (self.scoring == "auto" and self.loss == "squared_error"):
-            # What a line has taken is explained already.
-            left = data.line.left if data.line else 1.0
-            return lambda y, scores, weights: (
-                1.0
-                - left
-                * (1.0 - r2_score(numbers.values[y], self._linked(scores), sample_weight=weights))
-            )
-        return lambda y, scores, weights: -mean_loss(numbers, y, scores, weights)
+            return explained
+        return lambda y, scores, weights: -left.mean() * mean_loss(numbers, y, scores, weights)
 
 
 def _check_costs(name: str, costs) -> list[float]:

@@ -78,3 +78,12 @@ def test_weighted_quantiles_are_those_of_repeated_rows():
     np.testing.assert_array_equal(
         found, np.quantile(repeated, levels, axis=0, method="inverted_cdf")
     )
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
+def test_a_weight_is_as_many_rows(loss):
+    y, counts = np.random.default_rng(0).random(40), np.random.default_rng(1).integers(1, 5, 40)
+    weighted, _ = Numbers.of(y, counts.astype(float), loss)
+    repeated, _ = Numbers.of(np.repeat(y, counts), np.ones(counts.sum()), loss)
+    for name in ("values", "shift", "unit"):
+        np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))

@@ -10,7 +10,7 @@ A score is a sum of table entries, so it is enough to share out each entry:
 All means are over the rows of a background, and what the features get sums to the score
 less the mean score of the background. For stumps and ferns the sum over all tables is the
 interventional Shapley value of the whole model (where no more than eight features of a fern
-differ between two rows, see `coalitions`).
+differ between two rows, see `fern_games`).
 """
 
 from __future__ import annotations

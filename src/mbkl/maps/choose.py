@@ -377,7 +377,7 @@ class _WithLine(_SampleOfNumbers):
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         super().__init__(sample, numbers, n_levels)
         share, present = self.weights / self.weights.sum(), ~np.isnan(sample.X)
-        values = np.where(present, sample.X, 0.0).astype(np.float64)
+        values = np.where(present, sample.X, 0.0).astype(np.float64).clip(-_LARGEST, _LARGEST)
         mass = np.maximum(share @ present, 1e-300)
         self.centre = share @ values / mass
         self.inputs = np.where(present, values - self.centre, 0.0)
@@ -412,6 +412,8 @@ class _WithLine(_SampleOfNumbers):
         cancel each other only for values that are exact, and beyond the ends they do not.
         """
         old, new = self.inputs[::2], self.inputs[1::2]
+        if not len(new):
+            return 0.0
         off = np.empty_like(new)
         for feature in range(self.n_features):
             values = np.unique(old[:, feature])

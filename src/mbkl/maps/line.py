@@ -33,13 +33,13 @@ class Line:
     maps : StumpMaps
     jumps : ndarray of shape (n_maps, n_columns)
         Weights of the stumps.
-    left : float
-        Share of the variance that it leaves, the mean of all columns.
+    left : ndarray of shape (n_columns,)
+        Share of the variance that it leaves.
     """
 
     maps: StumpMaps
     jumps: NDArray[np.float64]
-    left: float = 1.0
+    left: NDArray[np.float64]
 
     @property
     def tables(self) -> NDArray[np.float64]:
@@ -51,7 +51,15 @@ class Line:
     def theta(self) -> NDArray[np.float64]:
         """Kernel weights of the stumps: squares of their jumps, as of grown ferns; sum to one."""
         squares = (self.jumps**2).sum(axis=1)
-        return squares / squares.sum()
+        return squares / squares.sum() if squares.any() else squares
+
+    def fitted_away(self, n_rows: int) -> float:
+        """Return how much larger residuals of new rows are than those of rows the line has seen.
+
+        Each slope takes a degree of freedom from the residuals of the rows that it is learned on.
+        """
+        n_slopes = np.unique(self.maps.stump_features[self.jumps.any(axis=1)]).size
+        return float(np.sqrt(n_rows / max(n_rows - n_slopes, n_rows / 4)))
 
 
 def plan_of_line(shape: tuple[int, int]) -> Plan:
@@ -83,7 +91,8 @@ def line_of(
         steps.append(_steps(maps.edges.thresholds[start:stop], values, slopes.centre[feature]))
     # A table has its jump on the right side of a stump and takes it on the left.
     halves = np.concatenate(steps) / 2.0
-    return Line(maps, halves[:, None] * slopes.values[maps.stump_features]), codes
+    jumps = halves[:, None] * slopes.values[maps.stump_features]
+    return Line(maps, jumps, np.ones(jumps.shape[1])), codes
 
 
 def _bounds(maps: StumpMaps) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.arrays import Values, exact_sum, group_totals, levels_of, look_up, to_fixed_point
+from mbkl.engine.arrays import Values, group_totals, levels_of, look_up, to_fixed_point
 
 Array = NDArray[np.float64]
 
@@ -57,18 +57,20 @@ class Numbers:
         # Powers of two keep numbers of any size within range, and their bits.
         _, exponent = np.frexp(np.abs(self.values).max(axis=0))
         levels = np.ldexp(self.values, -exponent)
-        rows, total = look_up(levels, y), exact_sum(weights[:, None])
+        # By level: a weight of two is the same as two rows, to the bit.
+        integers, _ = to_fixed_point(weights[:, None])
+        mass = group_totals(integers[:, 0], y, len(levels)).astype(np.float64)
+        share = (mass / mass.sum())[:, None]
         is_constant = levels.min(axis=0) == levels.max(axis=0)
         if self.loss == "poisson":
-            mean = exact_sum(weights[:, None] * rows) / total
+            mean = (share * levels).sum(axis=0)
             shift, unit = np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
         elif self.loss == "squared_error":
-            shift = exact_sum(weights[:, None] * rows) / total
-            shift = np.where(is_constant, levels[0], shift)
-            unit = np.sqrt(exact_sum(weights[:, None] * (rows - shift) ** 2) / total)
+            shift = np.where(is_constant, levels[0], (share * levels).sum(axis=0))
+            unit = np.sqrt((share * (levels - shift) ** 2).sum(axis=0))
         else:
             shift = quantiles_of_levels(levels, y, weights, 0.5)
-            unit = exact_sum(weights[:, None] * abs(rows - shift)) / total
+            unit = (share * abs(levels - shift)).sum(axis=0)
         unit = np.where(unit > 0, unit, 1.0)
         values = (levels - shift) / unit
         with np.errstate(under="ignore"):
