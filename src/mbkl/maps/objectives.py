@@ -39,7 +39,7 @@ from mbkl.maps.numbers import Numbers
 Single = NDArray[np.float32]
 
 SMALL_RATE = 0.1
-# Columns up to which one after the other is faster (python -m benchmarks.suite --all-rows: covtype).
+# Columns up to which one after the other is faster (python -m benchmarks.suite --all-rows).
 _FEW_COLUMNS = 16
 
 
