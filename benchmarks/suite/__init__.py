@@ -4,4 +4,3 @@ import os
 
 # Threads of OpenMP that wait for each other shall sleep, not spin: on a machine that others use
 # too, spinning makes boosting take minutes for seconds. Must be set before the libraries load.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -230,7 +230,7 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     is fitted to the labels by ridge regressions, which predict each row from all
     others, to choose how often each feature is drawn, how deep the ferns are, the
     share of stumps, and C. From 2,000 rows on it grows ferns beside them, and mixes both models in
-    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 10,000 rows
+    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 5,000 rows
     grown ferns are the model: each asks
     what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
     and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is

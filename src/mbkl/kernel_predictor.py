@@ -243,7 +243,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     @property
     def _rows_to_draw_for(self) -> int:
         """Most rows that maps are drawn for, of those that ferns are grown on."""
-        return limits.ROWS_OF_GROWTH
+        return getattr(limits, self._LIMIT_OF_GROWTH)
 
     def _mix(self, data: TrainingRows | None, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.

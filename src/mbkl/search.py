@@ -488,6 +488,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
 
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
     _FEWEST_ROWS_TO_MIX: ClassVar[int] = KernelPredictor._FEWEST_ROWS_TO_MIX
+    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_AFTER_A_SEARCH"
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         measure = _SCORERS[self.scoring]

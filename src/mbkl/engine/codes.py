@@ -101,6 +101,10 @@ class Codes:
         """
         raise NotImplementedError
 
+    def in_one_thread(self) -> Codes | None:
+        """Return the same for one of several threads; None where a pass is for all of them."""
+        return None
+
     def coarsen(self, plan: Coarsening) -> Codes:
         """Return the codes after boundaries between cells are removed."""
         return self.renumbered(plan.groups, plan.new_codes.astype(plan.dtype), plan.offsets)
@@ -187,6 +191,9 @@ class DenseCodes(Codes):
     def renumbered(self, groups, numbers, offsets) -> DenseCodes:
         values = self.loops.renumber(self.values, self.offsets, groups, numbers)
         return replace(self, values=values, offsets=offsets)
+
+    def in_one_thread(self) -> DenseCodes:
+        return replace(self, loops=self.loops.alone)
 
     def keep_groups(self, groups) -> DenseCodes:
         return replace(self, values=self.values[groups], offsets=self.kept_offsets(groups))

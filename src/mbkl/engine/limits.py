@@ -48,13 +48,14 @@ CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
 # Step 2 with the squared hinge, up to so many rows and with more weights than rows: through the
 # kernel matrix of the rows, which serves all classes, costs and folds.
 # `python -m benchmarks.speed.growth`
-FEW_ROWS_GRAM = 4_000
+FEW_ROWS_GRAM = 5_000
 # The same for losses of numbers that take several steps, and whose cost is searched for.
 FEW_ROWS_OTHER_LOSSES = 1_500
 # That search looks at so many rows: its time grows with their third power.
 ROWS_OF_A_COST = 800
-# A search over maps and costs looks at so many rows: as many as the kernel matrix is fast for.
-ROWS_OF_A_SEARCH = FEW_ROWS_GRAM
+# A search over maps and costs looks at so many rows, and maps are drawn for so many rows with
+# numbers: each takes the kernel matrix several times.
+ROWS_OF_A_SEARCH = 4_000
 # Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
 # maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
 # that it pays for longer. `python -m benchmarks.speed.growth`
@@ -101,11 +102,15 @@ WORTH_LEAVING_OUT = 0.4
 
 # Growth (mbkl.maps.growth)
 
-# Rows above which maps="auto" grows ferns in place of random ones (python -m benchmarks.suite).
-ROWS_OF_GROWTH = 10_000
+# Rows above which maps="auto" grows ferns in place of random ones, and that in a search, which
+# finds better random ones (python -m benchmarks.suite).
+ROWS_OF_GROWTH, ROWS_OF_GROWTH_AFTER_A_SEARCH = FEW_ROWS_GRAM, 10_000
 # The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
 # say, and these are drawn for as many rows as the kernel matrix is fast for.
 ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 # Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
 # less.
 ROWS_OF_MIXTURES = 2_000
+# Growths that are averaged, at most, and how many rows all of them together see: on few rows one
+# takes little time, and differs from the next (python -m benchmarks.suite).
+MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 30_000

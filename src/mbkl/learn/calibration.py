@@ -204,10 +204,11 @@ def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
     for number, share in enumerate(_SHARES):
         mixed = replace(drawn, scores=(1.0 - share) * drawn.scores + share * unit * grown)
         losses[number] = log_losses(fit_rule(mixed, "auto"), mixed)
-    # Of what cannot be told apart, that with least of what is new.
+    # Of what cannot be told apart, that which leans on neither.
     worse = losses - losses[int(np.argmin(losses.sum(axis=1)))]
     errors = worse.std(axis=1) * np.sqrt(len(drawn.y))
-    return float(_SHARES[int(np.argmax(worse.sum(axis=1) <= errors))]), unit
+    alike = np.array(_SHARES)[worse.sum(axis=1) <= errors]
+    return float(min(alike, key=lambda share: abs(share - 0.5))), unit
 
 
 def log_losses(rule: Calibration, found: HeldOut) -> Array:

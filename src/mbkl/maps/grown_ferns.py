@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mbkl.engine.arrays import exact_total
-from mbkl.engine.limits import FEW_ROWS_OF_FERNS
+from mbkl.engine.limits import FEW_ROWS_OF_FERNS, MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
+from mbkl.engine.twins import TWINS
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
 from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
-from mbkl.maps.growth import GrownMaps, Growth
+from mbkl.maps.growth import GrownMaps, Growth, Path, averaged_maps
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import OBJECTIVES, objective_of
 from mbkl.maps.wide_categories import wide_categories
+from mbkl.solvers.problem import SharedProgress
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -56,6 +58,9 @@ class GrownFerns(BaseEstimator):
         Share of the rows that decide when growth ends (at most 50,000); then these count too.
     patience : int, default=40
         Ferns without progress on these rows after which growth ends.
+    n_growths : int or "auto", default="auto"
+        Ferns are grown so many times, each time from other samples of rows and features, and the
+        model is the mean. "auto" is 4 up to 7,500 rows, fewer for more, and 1 above 15,000.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class GrownFerns(BaseEstimator):
         objective="log_loss",
         validation_share=0.1,
         patience=40,
+        n_growths="auto",
     ):
         self.depth = depth
         self.n_ferns = n_ferns
@@ -89,6 +95,7 @@ class GrownFerns(BaseEstimator):
         self.objective = objective
         self.validation_share = validation_share
         self.patience = patience
+        self.n_growths = n_growths
 
     # See `Stumps`.
     copies_of_codes, cells_of_a_map = 2.0, 200
@@ -104,9 +111,15 @@ class GrownFerns(BaseEstimator):
             return int(self.n_ferns)
         return 500 if shape[0] < _MANY_ROWS else 300
 
+    def _growths_of(self, n_rows: int) -> int:
+        """Return how many growths are averaged."""
+        if self.n_growths != "auto":
+            return int(self.n_growths)
+        return int(np.clip(ROWS_OF_ALL_GROWTHS // max(n_rows, 1), 1, MOST_GROWTHS))
+
     def check(self) -> None:
         """Complain of parameters that make no sense."""
-        for name in ("depth", "n_ferns", "sample_rows", "patience"):
+        for name in ("depth", "n_ferns", "sample_rows", "patience", "n_growths"):
             value = getattr(self, name)
             if value != "auto" and not isinstance(value, Integral):
                 raise ValueError(f"{name} must be a whole number, got {value!r}.")
@@ -121,8 +134,10 @@ class GrownFerns(BaseEstimator):
             raise ValueError(
                 f"sample_rows must be 'auto' or from 2 to 150,000, got {self.sample_rows!r}."
             )
-        if self.n_ferns != "auto" and self.n_ferns < 1:
-            raise ValueError(f"n_ferns must be 'auto' or at least 1, got {self.n_ferns!r}.")
+        for name in ("n_ferns", "n_growths"):
+            value = getattr(self, name)
+            if value != "auto" and value < 1:
+                raise ValueError(f"{name} must be 'auto' or at least 1, got {value!r}.")
         if self.patience < 1:
             raise ValueError(f"patience must be at least 1, got {self.patience!r}.")
         if self.rate != "auto" and not 0 < self.rate <= 1:
@@ -175,9 +190,22 @@ class GrownFerns(BaseEstimator):
         keys = rows.keys_apart(y, weights, seed)
         objective = objective_of(self.objective, n_classes, numbers)
         mean = exact_total(weights) / len(weights)
-        growing = growing_rows(codes, objective, y, weights / mean, keys, seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
-        growth = Growth(self, growing, objective, seed, counts[stumps.features] > 0, held_out)
-        growth.watch(wide_categories(counts), rows)
-        growth.run(n_maps, progress)
-        return growth.maps(stumps, counts, rows.loops)
+        tell = SharedProgress(progress)
+        n_growths = self._growths_of(rows.shape[0])
+        few = codes.in_one_thread() if n_growths > 1 else None
+
+        def path(number: int) -> Path | None:
+            if number and tell.is_told_to_stop:
+                return None
+            growing = growing_rows(few or codes, objective, y, weights / mean, keys, seed)
+            is_category = counts[stumps.features] > 0
+            growth = Growth(self, growing, objective, seed, is_category, held_out, number)
+            growth.watch(wide_categories(counts), rows)
+            return growth.run(n_maps, tell)
+
+        each = TWINS.each if few is None else rows.loops.each
+        with tell:
+            begun = [found for found in each(path, range(n_growths)) if found is not None]
+        finished = [found for found in begun if found.is_finished]
+        return averaged_maps(finished or begun, stumps, counts, rows.loops)

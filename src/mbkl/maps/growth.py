@@ -100,6 +100,18 @@ class LevelStep:
     table: NDArray[np.float32]
 
 
+@dataclass
+class Path:
+    """What one growth came to."""
+
+    ferns: list[Fern]
+    levels: list[WideCategory]
+    intercept: NDArray[np.float64]
+    n_rounds: int
+    held_out: tuple[NDArray[np.float32], NDArray]  # scores and y
+    is_finished: bool  # or told to stop
+
+
 class HeldOutGains:
     """What each level of the ferns gained on rows that took no part, a fading sum.
 
@@ -169,8 +181,11 @@ class Growth:
         Which groups of codes are levels.
     held_out : ndarray of shape (n_rows,) or None
         Rows that decide when growth ends; None leaves it to chance.
+    number : int
+        Which of several growths that are averaged: each draws rows and features of its own.
     """
 
+    _FERNS_OF_A_GROWTH = 1_000_000
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
     _SAMPLE_BOUNDS = (16_000, 130_000)
     _MOST_VALIDATION_ROWS = 50_000
@@ -195,6 +210,7 @@ class Growth:
         seed: int,
         is_category: NDArray[np.bool_],
         held_out: NDArray[np.bool_] | None = None,
+        number: int = 0,
     ) -> None:
         self.family, self.objective = family, objective
         self._rows, self._seed, self._is_category = rows, seed, is_category
@@ -212,7 +228,7 @@ class Growth:
         self._wide: list[WideCategory] = []
         self.losses: list[float] = []
         self._waiting: list[Fern] = []
-        self._n_chosen = 0
+        self._n_chosen = number * self._FERNS_OF_A_GROWTH
         self._begin()
         self._ridge = family.ridge * objective.usual_curvature
 
@@ -249,9 +265,10 @@ class Growth:
         """Where growth stands, in words."""
         return f"loss of held-out rows {self.losses[-1]:.4f}"
 
-    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> None:
+    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> Path:
         """Grow ferns until the rows that took no part gain no more."""
         self._n_ferns = n_ferns
+        is_told_to_stop = False
         self.losses = [self._validation_loss()]
         best = last_progress = 0
         self._held_out = self._rows.held_out_scores()
@@ -261,7 +278,8 @@ class Growth:
             last = len(self.ferns)
             if not self._n_held_out or self.losses[last] < self.losses[best]:
                 best, self._held_out = last, self._rows.held_out_scores()
-            if progress(self):
+            is_told_to_stop = progress(self)
+            if is_told_to_stop:
                 break
             if not self._n_held_out:
                 continue
@@ -273,10 +291,14 @@ class Growth:
                 last_progress = len(self.ferns)
             if len(self.ferns) - last_progress >= self.family.patience:
                 break
-        self.n_rounds = len(self.ferns)
+        n_rounds = len(self.ferns)
         self.ferns = self.ferns[:best]
         if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
+        ferns = [fern for fern in self.ferns if isinstance(fern, Fern)]
+        intercept = self._intercept.astype(np.float64)
+        levels = self._tables_of_levels()
+        return Path(ferns, levels, intercept, n_rounds, self._held_out, not is_told_to_stop)
 
     def _refill(self) -> None:
         """Fill all tables again, now from all rows."""
@@ -305,49 +327,6 @@ class Growth:
         self._wide[number].table += step
         return LevelStep(number, step.astype(np.float32))
 
-    def maps(
-        self, stumps: StumpMaps, n_levels: NDArray[np.int64], loops: Twins = TWINS
-    ) -> GrownMaps:
-        """Return the ferns with thresholds in place of codes; equal cells share a number."""
-        first = stumps.edges.offsets
-        ferns = [fern for fern in self.ferns if isinstance(fern, Fern)]
-        features = [stumps.features[fern.features] for fern in ferns]
-        thresholds = [
-            np.where(
-                fern.cuts < 0, np.nan, stumps.edges.thresholds[first[fern.features] + fern.cuts]
-            )
-            for fern in ferns
-        ]
-        sets = [members for fern in ferns for members in _level_sets(fern, stumps, n_levels)]
-        cells = [to_host(fern.table) for fern in ferns]
-        for wide in self._tables_of_levels():
-            members, table = wide.fern()
-            features.append(np.full(len(members), wide.feature, dtype=np.intp))
-            thresholds.append(np.full(len(members), np.nan))
-            sets.extend(members)
-            cells.append(table.astype(np.float32))
-        merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
-        tables = [distinct.astype(np.float64) for distinct, _ in merged]
-        numbers = [number for _, number in merged]
-        n_columns = self.objective.n_columns
-        sizes = np.array([len(table) for table in tables], dtype=np.int64)
-        dtype = smallest_code_dtype(int(sizes.max(initial=1)))
-        nothing = np.empty(0)
-        return GrownMaps(
-            np.concatenate([nothing.astype(np.intp), *features]),
-            np.concatenate([nothing, *thresholds]),
-            offsets_of(np.array([own.size for own in features], dtype=np.int64)),
-            np.ones(len(cells), dtype=np.uint64),
-            np.array([number.size for number in numbers], dtype=np.int64),
-            np.concatenate([nothing.astype(dtype), *numbers]).astype(dtype),
-            offsets_of(sizes),
-            np.concatenate([np.empty((0, n_columns)), *tables]),
-            self._intercept.astype(np.float64),
-            self.n_rounds,
-            *self._held_out,
-            sets=_joined(sets, np.concatenate([nothing, *thresholds]), n_levels),
-        )
-
     def _tables_of_levels(self) -> list[WideCategory]:
         """Return the categories with tables of their own, as they were when growth was best."""
         for wide in self._wide:
@@ -355,7 +334,7 @@ class Growth:
         for step in self.ferns:
             if isinstance(step, LevelStep):
                 self._wide[step.number].table += step.table
-        return [wide for wide in self._wide if wide.table.any()]
+        return self._wide
 
     def _chosen(self) -> Fern:
         """Return the next fern, without its table.
@@ -459,6 +438,56 @@ class Growth:
         if not self._n_held_out:
             return np.nan
         return self._rows.held_out_loss() / self._n_held_out
+
+
+def averaged_maps(
+    paths: list[Path], stumps: StumpMaps, n_levels: NDArray[np.int64], loops: Twins = TWINS
+) -> GrownMaps:
+    """Return the ferns of all growths with thresholds in place of codes, and their mean.
+
+    Equal cells of a fern share a number.
+    """
+    first = stumps.edges.offsets
+    ferns = [fern for path in paths for fern in path.ferns]
+    features = [stumps.features[fern.features] for fern in ferns]
+    thresholds = [
+        np.where(fern.cuts < 0, np.nan, stumps.edges.thresholds[first[fern.features] + fern.cuts])
+        for fern in ferns
+    ]
+    sets = [members for fern in ferns for members in _level_sets(fern, stumps, n_levels)]
+    cells = [to_host(fern.table) for fern in ferns]
+    for same in zip(*(path.levels for path in paths), strict=True):
+        wide = same[0]
+        wide.table = np.sum([each.table for each in same], axis=0)
+        if wide.table.any():
+            members, table = wide.fern()
+            features.append(np.full(len(members), wide.feature, dtype=np.intp))
+            thresholds.append(np.full(len(members), np.nan))
+            sets.extend(members)
+            cells.append(table.astype(np.float32))
+    merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
+    tables = [distinct.astype(np.float64) for distinct, _ in merged]
+    numbers = [number for _, number in merged]
+    n_columns = paths[0].intercept.size
+    sizes = np.array([len(table) for table in tables], dtype=np.int64)
+    dtype = smallest_code_dtype(int(sizes.max(initial=1)))
+    nothing = np.empty(0)
+    scores, y = zip(*(path.held_out for path in paths), strict=True)
+    return GrownMaps(
+        np.concatenate([nothing.astype(np.intp), *features]),
+        np.concatenate([nothing, *thresholds]),
+        offsets_of(np.array([own.size for own in features], dtype=np.int64)),
+        np.ones(len(cells), dtype=np.uint64),
+        np.array([number.size for number in numbers], dtype=np.int64),
+        np.concatenate([nothing.astype(dtype), *numbers]).astype(dtype),
+        offsets_of(sizes),
+        np.concatenate([np.empty((0, n_columns)), *tables]) / len(paths),
+        np.mean([path.intercept for path in paths], axis=0),
+        sum(path.n_rounds for path in paths),
+        np.mean(scores, axis=0),
+        y[0],
+        sets=_joined(sets, np.concatenate([nothing, *thresholds]), n_levels),
+    )
 
 
 def _level_sets(fern: Fern, stumps: StumpMaps, n_levels) -> Iterator[NDArray[np.bool_]]:

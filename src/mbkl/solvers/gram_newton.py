@@ -18,7 +18,6 @@ that is exact, and rows that are right by more than the margin change nothing at
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -33,6 +32,7 @@ from mbkl.solvers.problem import (
     Margins,
     Problem,
     Progress,
+    SharedProgress,
     Solution,
     SquaredError,
     go_on,
@@ -65,7 +65,7 @@ def minimise(
     gram, margins, operator = problem.gram(), problem.margins, problem.operator
     copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
-    tell = _SharedProgress(progress)
+    tell = SharedProgress(progress)
     with one_blas_thread():
         begin = None if start is None else start.supports
         begin = _common_start(gram, margins) if begin is None else begin
@@ -78,27 +78,11 @@ def minimise(
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
         else:
-            with ThreadPoolExecutor(operator.n_threads) as pool:
-                try:
-                    solution = joined(list(pool.map(solve, range(n_columns))))
-                except BaseException:
-                    tell.interrupted = True  # an interrupt does not wait for the other columns
-                    raise
+            # An interrupt does not wait for the other columns.
+            with ThreadPoolExecutor(operator.n_threads) as pool, tell:
+                solution = joined(list(pool.map(solve, range(n_columns))))
     solution.weights = operator.adjoint(solution.supports) / problem.penalty[:, None]
     return solution
-
-
-class _SharedProgress:
-    """Progress of columns in several threads: one call at a time, and one interrupt for all."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.interrupted = False
-        self._progress = progress
-        self._lock = threading.Lock()
-
-    def __call__(self, solution: Solution) -> bool:
-        with self._lock:
-            return bool(self._progress(solution)) or self.interrupted
 
 
 def _common_start(gram: Array, margins: Margins) -> Array:
@@ -161,7 +145,7 @@ def _minimise_column(
     alpha: Array,
     tol: float,
     max_iter: int,
-    tell: _SharedProgress,
+    tell: SharedProgress,
     copies: Array | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet."""
@@ -172,7 +156,7 @@ def _minimise_column(
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
         solution = Solution(np.zeros((0, 1)), intercept, objective, gap, n_iter, alpha[:, None])
-        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.interrupted
+        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.is_told_to_stop
         if tell(solution) or done:
             break
         system = _NewtonSystem.of(gram, margins, shifted)

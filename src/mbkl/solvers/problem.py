@@ -23,6 +23,7 @@ the conjugate's slope is zero. A loss with a kink is smoothed over the widths of
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -524,3 +525,26 @@ Minimise = Callable[[Problem, Solution | None, float, int, Progress], Solution]
 def go_on(solution: Solution) -> bool:
     """Never stop: the progress of a solver that nobody watches."""
     return False
+
+
+class SharedProgress:
+    """Progress of solvers in several threads: one call at a time, and one end for all.
+
+    As a context it ends the others when one is interrupted.
+    """
+
+    def __init__(self, progress: Callable[[Any], bool]) -> None:
+        self.is_told_to_stop = False
+        self._progress = progress
+        self._lock = threading.Lock()
+
+    def __call__(self, state: Any) -> bool:
+        with self._lock:
+            self.is_told_to_stop |= bool(self._progress(state))
+            return self.is_told_to_stop
+
+    def __enter__(self) -> SharedProgress:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *rest) -> None:
+        self.is_told_to_stop |= error is not None
