@@ -80,14 +80,9 @@ def export_c(
 
 def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     common = {"name": name, "n_columns": model.intercept_.size}
-    is_of_classes = isinstance(model, KernelClassifier)
-    about = ABOUT_CLASSES if is_of_classes else ABOUT_NUMBERS
-    yield BEGINNING.substitute(
-        common,
-        version=mbkl.__version__,
-        n_features=model.n_features_in_,
-        about=about.substitute(common),
-    )
+    about = ABOUT_CLASSES if isinstance(model, KernelClassifier) else ABOUT_NUMBERS
+    sizes = {"n_features": model.n_features_in_, "version": mbkl.__version__}
+    yield BEGINNING.substitute(common, **sizes, about=about.substitute(common))
     calls = ""
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
@@ -98,12 +93,10 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield SCORES.substitute(common, calls=calls)
     if isinstance(model, KernelRegressor):
-        link = "expf" if model.loss == "poisson" else ""
-        many = model.is_multi_output_
-        predict = PREDICT_NUMBERS if many else PREDICT_NUMBER
-        yield predict.substitute(common, link=link)
+        predict = PREDICT_NUMBERS if model.is_multi_output_ else PREDICT_NUMBER
+        yield predict.substitute(common, link="expf" if model.loss == "poisson" else "")
     elif isinstance(model, KernelClassifier):
-        yield CLASSES.substitute(common, n_classes=model.classes_.size)
+        yield f"enum {{ {name}_n_classes = {model.classes_.size} }};\n"
         yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
         yield PREDICT.substitute(common)
         if hasattr(model, "predict_proba"):
@@ -167,10 +160,10 @@ def _inputs(maps: ProjectionMaps) -> str:
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
-    (temperature,) = _literals(_single(np.array([model.temperature_])))
+    rule = np.array([model.temperature_, model.offset_ or 0.0])
+    temperature, offset = _literals(_single(rule))
     odds, term = "", f"expf((scores[number] - highest) / {temperature})"
     if model.offset_ is not None:
-        (offset,) = _literals(_single(np.array([model.offset_])))
         odds = SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
         term = f"{name}_odds(scores[number])"
     elif model.classes_.size == 2:
@@ -183,36 +176,50 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
 # ---------------------------------------------------------------- columns of a frame
 
 
+# How columns of a kind are looked up among the levels of a category.
+_LOOK_UPS = {
+    "numbers": {
+        "array": "levels",
+        "type": "float",
+        "is_missing": "isnan(value)",
+        "is_other": "value != levels[place]",
+    },
+    "texts": {
+        "array": "categories",
+        "type": "const char *",
+        "is_missing": "value == NULL || value[0] == 0",
+        "is_other": "strcmp(value, levels[place]) != 0",
+    },
+}
+
+
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     """Yield the names of the columns, and the function that encodes a row of them."""
-    numbers = [pair for pair in enumerate(columns) if not pair[1].is_text]
-    texts = [pair for pair in enumerate(columns) if pair[1].is_text]
-    for kind, chosen in (("numbers", numbers), ("texts", texts)):
+    lines = ""
+    for kind, look_up in _LOOK_UPS.items():
+        chosen = [pair for pair in enumerate(columns) if pair[1].is_text == (kind == "texts")]
         if chosen:
             yield _texts(f"{name}_{kind}", [column.name for _, column in chosen])
-    lines = []
-    if texts:
-        yield FIND.substitute(name=name)
-    if any(column.levels is not None for _, column in numbers):
-        yield FIND_NUMBER.substitute(name=name)
-    for number, (feature, column) in enumerate(numbers):
-        value = f"numbers[{number}]"
-        if column.levels is not None:
-            own = f"{name}_levels_{number}"
-            yield _array(own, np.array(column.levels or [0], dtype=np.float32))
-            value = f"{name}_find_number({value}, {own}, {len(column.levels)})"
-        lines.append(f"x[{feature}] = {value};")
-    for number, (feature, column) in enumerate(texts):
-        levels = column.levels or ()
-        if any("\0" in level for level in levels):
-            raise ValueError(f"A category of {column.name!r} has a zero character.")
-        own, n = f"{name}_categories_{number}", len(levels)
-        yield _texts(own, levels or [""])
-        lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
-        lines.append(f"x[{feature}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
-    text = "".join(f"    {line}\n" for line in lines)
-    yield ENCODE.substitute(name=name, lines=text)
+        if any(column.levels is not None for _, column in chosen):
+            yield FIND.substitute(look_up, name=name, kind=kind)
+        for number, (feature, column) in enumerate(chosen):
+            value = f"{kind}[{number}]"
+            if column.levels is not None:
+                own = f"{name}_{look_up['array']}_{number}"
+                yield _levels(own, column)
+                value = f"{name}_find_{kind}({value}, {own}, {len(column.levels)})"
+            lines += f"    x[{feature}] = {value};\n"
+    yield ENCODE.substitute(name=name, lines=lines)
+
+
+def _levels(name: str, column: Column) -> str:
+    """Return the levels of a category as an array; one of C is not empty."""
+    levels = column.levels or ("",)
+    if not column.is_text:
+        return _array(name, np.array(levels, dtype=np.float32))
+    if any("\0" in level for level in levels):
+        raise ValueError(f"A category of {column.name!r} has a zero character.")
+    return _texts(name, levels)
 
 
 # ---------------------------------------------------------------- values
@@ -317,10 +324,6 @@ ABOUT_CLASSES = Template("""\
 
 ABOUT_NUMBERS = Template("""\
  * A regression. ${name}_predict gives ${name}_n_scores numbers.
-""")
-
-CLASSES = Template("""\
-enum { ${name}_n_classes = $n_classes };
 """)
 
 # Adds the table entries of stumps; $value is what the thresholds of a group divide.
@@ -490,23 +493,16 @@ static inline void ${name}_probabilities(const float *x, float *probabilities)
 }
 """)
 
+# The number of the level that a value is: NAN if it is missing, one beyond the last if it is new.
 FIND = Template("""\
-static inline int ${name}_find(const char *text, const char *const *categories, int n)
+static inline float ${name}_find_$kind($type value, $type const *levels, int n)
 {
-    for (int place = 0; text != NULL && place < n; place++)
-        if (strcmp(text, categories[place]) == 0)
-            return place;
-    return -1;
-}
-""")
-
-FIND_NUMBER = Template("""\
-static inline float ${name}_find_number(float value, const float *levels, int n)
-{
-    for (int place = 0; place < n; place++)
-        if (value == levels[place])
-            return (float)place;
-    return isnan(value) ? NAN : (float)n;
+    int place = 0;
+    if ($is_missing)
+        return NAN;
+    while (place < n && $is_other)
+        place++;
+    return (float)place;
 }
 """)
 
@@ -516,12 +512,8 @@ ENCODE = Template("""\
  * a date the days since 1970-01-01, a time or a duration its seconds. */
 static inline void ${name}_encode(const float *numbers, const char *const *texts, float *x)
 {
-    int place;
     (void)numbers;
     (void)texts;
-    for (place = 0; place < ${name}_n_features; place++)
-        x[place] = 0.0f;
 $lines\
-    (void)place;
 }
 """)

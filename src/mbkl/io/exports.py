@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mbkl.io.container import compact
+from mbkl.io.map_state import pack_ferns
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels
 from mbkl.maps.categories import CategoryMaps
@@ -40,15 +41,8 @@ def plain_arrays(maps: Any) -> dict[str, NDArray]:
 
 @plain_arrays.register
 def _(maps: FernMaps) -> dict[str, NDArray]:
-    arrays = {
-        "bits": np.log2(maps.n_raw).astype(np.uint8),
-        "depths": compact(np.diff(maps.offsets)),
-        "factors": maps.factors,
-        "features": compact(maps.features),
-        "n_cells": compact(np.diff(maps.cell_offsets)),
-        "numbers": maps.numbers,
-        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
-    }
+    arrays = pack_ferns(maps)
+    arrays |= {"n_cells": compact(np.diff(maps.cell_offsets)), "numbers": maps.numbers}
     if maps.sets is None:
         return arrays
     # Where the set of levels of each stump begins, from 1, and the members of all as bits.

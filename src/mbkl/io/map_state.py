@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from itertools import pairwise
 from typing import Any
@@ -55,22 +56,12 @@ def unpack_maps(headers: list, arrays: Arrays, n_levels: NDArray[np.int64]) -> M
 
 
 def _unpack_family(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> Maps:
-    family, n_features = header.take("family", str), n_levels.size
-    if family == "projections":
-        steps = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS)
-        header.done()
-        return _unpack_projections(steps, arrays, n_features)
+    family = header.take("family", str)
+    if family not in _UNPACK:
+        raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+    maps = _UNPACK[family](header, arrays, n_levels)
     header.done()
-    if family == "stumps":
-        return _unpack_stumps(arrays, n_features)
-    if family == "ferns":
-        return _unpack_ferns(arrays, n_levels)
-    if family == "categories":
-        features = _unpack_features(arrays, n_features)
-        if not n_levels[features].all():
-            arrays.complain("features", "columns that are no categories")
-        return CategoryMaps(features, n_levels[features])
-    raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+    return maps
 
 
 # ---------------------------------------------------------------- stumps
@@ -90,13 +81,13 @@ def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
     }
 
 
-def _unpack_stumps(arrays: Arrays, n_features: int) -> StumpMaps:
-    return _unpack_edges(arrays, _unpack_features(arrays, n_features))
+def _unpack_stumps(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> StumpMaps:
+    return _unpack_edges(arrays, _unpack_features(arrays, n_levels))
 
 
-def _unpack_features(arrays: Arrays, n_features: int) -> NDArray[np.intp]:
+def _unpack_features(arrays: Arrays, n_levels: NDArray[np.int64]) -> NDArray[np.intp]:
     """Return the features of groups, which increase."""
-    features = arrays.integers("features", None, high=n_features - 1)
+    features = arrays.integers("features", None, high=n_levels.size - 1)
     if not (features[1:] > features[:-1]).all():
         arrays.complain("features", "values that do not increase")
     return features.astype(np.intp)
@@ -106,6 +97,13 @@ def _unpack_features(arrays: Arrays, n_features: int) -> NDArray[np.intp]:
 def _(maps: CategoryMaps) -> Packed:
     """Pack the columns; how many levels they have follows from the header."""
     return {"family": "categories"}, {"features": compact(maps.features)}
+
+
+def _unpack_categories(header: Entries, arrays: Arrays, n_levels) -> CategoryMaps:
+    features = _unpack_features(arrays, n_levels)
+    if not n_levels[features].all():
+        arrays.complain("features", "columns that are no categories")
+    return CategoryMaps(features, n_levels[features])
 
 
 def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
@@ -138,23 +136,24 @@ def _(maps: FernMaps) -> Packed:
     has_cells = (np.diff(maps.cell_offsets) > 1).all()
     if has_cells and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
         cells = {"cells": np.packbits(own)}
-    return {"family": "ferns"}, {
+    arrays = pack_ferns(maps) | cells
+    if maps.sets is not None:
+        # The set of each stump, counted from 1, and the members of all sets as bits.
+        arrays["sets"] = compact(maps.sets.numbers + 1)
+        arrays["members"] = np.packbits(maps.sets.members)
+    return {"family": "ferns"}, arrays
+
+
+def pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
+    """Return what ferns are, without the sets of levels and the numbers of their cells."""
+    return {
         "bits": np.log2(maps.n_raw).astype(np.uint8),
-        **cells,
         "depths": compact(np.diff(maps.offsets)),
-        "factors": maps.factors.astype("<u8"),
+        "factors": maps.factors,
         "features": compact(maps.features),
         # Stumps with a set of levels have none.
-        "thresholds": np.nan_to_num(maps.thresholds, nan=0.0, neginf=-np.inf).astype("<f4"),
-        **_pack_sets(maps.sets),
+        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
     }
-
-
-def _pack_sets(sets: LevelSets | None) -> dict[str, NDArray]:
-    """Return the set of each stump, counted from 1, and the members of all sets as bits."""
-    if sets is None:
-        return {}
-    return {"sets": compact(sets.numbers + 1), "members": np.packbits(sets.members)}
 
 
 def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> LevelSets | None:
@@ -172,7 +171,7 @@ def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> Level
     return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
 
 
-def _unpack_ferns(arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
+def _unpack_ferns(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
     depths = arrays.integers("depths", None, low=1, high=DEEPEST)
     n_stumps = int(depths.sum())
     bits = arrays.integers("bits", depths.size, low=1, high=_MOST_BITS)
@@ -253,7 +252,8 @@ def _(maps: ProjectionMaps) -> Packed:
     return {"family": "projections", "chi2_steps": int(maps.chi2_steps)}, arrays
 
 
-def _unpack_projections(steps: int, arrays: Arrays, n_features: int) -> ProjectionMaps:
+def _unpack_projections(header: Entries, arrays: Arrays, n_levels) -> ProjectionMaps:
+    steps, n_features = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS), n_levels.size
     centre = arrays.reals("centre", (n_features,))
     scale = arrays.reals("scale", (n_features,))
     if not (scale > _SMALLEST_SCALE).all():
@@ -272,6 +272,14 @@ def _unpack_directions(arrays: Arrays, n_inputs: int) -> NDArray | sparse.csc_ar
     weights = arrays.reals("weights", (inputs.size,))
     shape = (n_inputs, lengths.size)
     return sparse.csc_array((weights, inputs, _offsets(lengths)), shape=shape)
+
+
+_UNPACK: dict[str, Callable[..., Maps]] = {
+    "stumps": _unpack_stumps,
+    "categories": _unpack_categories,
+    "ferns": _unpack_ferns,
+    "projections": _unpack_projections,
+}
 
 
 def _offsets(sizes: NDArray) -> NDArray[np.int64]:
