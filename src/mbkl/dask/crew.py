@@ -16,7 +16,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from mbkl.dask.store import Instruction, Reference, Store, itself, nothing
+from mbkl.dask.store import Order, Store, itself, nothing
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -43,24 +43,21 @@ class Node:
     def is_computed(self) -> bool:
         return self.function is None
 
-    def program(self) -> list[Instruction]:
-        """Return what computes this node; it and all it needs then count as computed."""
+    def order(self) -> Order:
+        """Return what the stores need to have this; it and all it needs then count as computed."""
         if self.is_computed:
-            return []
-        steps = [step for each in self.arguments for step in _program(each)]
-        own = tuple(map(_reference, self.arguments))
-        steps.append(Instruction(self.key, self.function, own, self.options))
+            return Order(self.key)
+        arguments = tuple(map(_ordered, self.arguments))
+        order = Order(self.key, self.function, arguments, self.options)
         # What nothing else refers to is forgotten from here on.
         self.function, self.arguments = None, ()
-        return steps
+        return order
 
 
-def _program(argument: Any) -> list[Instruction]:
-    return argument.program() if isinstance(argument, Node) else []
-
-
-def _reference(argument: Any) -> Any:
-    return Reference(argument.key) if isinstance(argument, Node) else argument
+def _ordered(argument: Any) -> Any:
+    """Return an argument as stores get it."""
+    node = getattr(argument, "node", argument)
+    return node.order() if isinstance(node, Node) else node
 
 
 class Crew:
@@ -100,8 +97,8 @@ class Crew:
     def keep_each(self, values: Sequence) -> Node:
         """Let every store keep a value of its own."""
         node = Node(self)
-        program = [[Instruction(node.key, itself, (own,), {})] for own in values]
-        self._run_all([(own, nothing, (), ()) for own in program])
+        orders = [Order(node.key, itself, (own,)) for own in values]
+        self._run_all([(nothing, (order,), ()) for order in orders])
         return node
 
     def exchange(
@@ -119,11 +116,10 @@ class Crew:
         return self.keep_each(kept), [result for _, result in merged]
 
     def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
-        """Return what a store is to run: what computes the arguments comes first."""
-        nodes = [getattr(each, "node", each) for each in arguments]
-        program = [step for each in nodes for step in _program(each)]
+        """Return what a store is to run, and to forget after that."""
+        ordered = tuple(map(_ordered, arguments))
         forget, self._garbage = self._garbage, []
-        return program, function, tuple(map(_reference, nodes)), forget
+        return function, ordered, forget
 
     def _run_all(self, calls: Sequence[tuple]) -> list:
         return [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
@@ -233,13 +229,10 @@ class DaskCrew(Crew):
                 self._check_workers()
 
     def _gather(self, futures: list) -> list:
-        self._wait(futures)
+        # Tasks of a worker that is gone would wait for it forever.
+        wait_for(futures, self._check_workers)
         with self._naming_lost_workers():
             return self._client.gather(futures)
-
-    def _wait(self, futures: list) -> None:
-        """Wait for tasks; those of a worker that is gone would wait for it forever."""
-        wait_for(futures, self._check_workers)
 
     @contextmanager
     def _naming_lost_workers(self) -> Iterator[None]:
@@ -293,7 +286,7 @@ def _run_store(store, call: tuple) -> Any:
 
 
 def _keep_answer(store, key: int, keep: Callable, answers: list) -> None:
-    store.run([Instruction(key, keep, (answers,), {})], nothing, (), ()).result()
+    store.run(nothing, (Order(key, keep, (answers,)),), ()).result()
 
 
 def _answer(merged: tuple, store: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partialmethod
+from functools import partialmethod, reduce
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -328,9 +328,8 @@ class RemoteMatrix(Rows):
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""
-        found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
-        low, high, missing = zip(*found, strict=True)
-        return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
+        low, high, missing = zip(*self.crew.work("ranges", "ranges"), strict=True)
+        return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
         keys = self.crew.keep("hash-rows", "hash_rows", y, seed)

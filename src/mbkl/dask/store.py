@@ -7,8 +7,8 @@ arrays of one store, and are sent to all of them by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,25 +17,29 @@ from numpy.typing import NDArray
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
 from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
-from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
+from mbkl.engine.rows import ArrayRows, Rows, blocks_of, to_float32, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
 
 
 @dataclass(frozen=True)
-class Reference:
-    """An array of all stores, by the name under which each has its part."""
+class Order:
+    """An array of all stores, by its name, with what computes it where it is not there yet."""
 
     key: int
+    function: Callable | str | None = None  # a string names a method of the store
+    arguments: tuple = ()  # orders, where they are arrays of the stores
+    options: dict = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """Compute an array from others, on every store."""
+class Partitions(Rows):
+    """The rows of several arrays, one after the other."""
 
-    key: int  # name of the result
-    function: Callable | str  # a string names a method of the store
-    arguments: tuple  # with a `Reference` for each array of the stores
-    options: dict
+    def __init__(self, pieces: Sequence[NDArray], n_features: int) -> None:
+        self.pieces, self.dtype = pieces, np.result_type(np.float32, *pieces)
+        self.shape = (sum(map(len, pieces)), n_features)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        yield from blocks_of(self.pieces, step)
 
 
 class Store:
@@ -61,28 +65,32 @@ class Store:
             self._labels.append(y)
             self._weights.append(weights)
 
-    def run(
-        self, program: Sequence[Instruction], function, arguments: tuple, forget: Sequence[int]
-    ) -> Any:
-        """Follow instructions, call a function, and forget what is needed no more."""
-        for step in program:
-            found = self._apply(step.function, step.arguments, step.options)
-            self._objects[step.key] = found
+    def run(self, function: Callable | str, arguments: tuple, forget: Sequence[int]) -> Any:
+        """Call a function, and forget what is needed no more."""
         result = self._apply(function, arguments, {})
         for key in forget:
             self._objects.pop(key, None)
         return result
 
     def _apply(self, function: Callable | str, arguments: tuple, options: dict) -> Any:
-        own = [
-            self._objects[each.key] if isinstance(each, Reference) else each for each in arguments
-        ]
+        own = [self._follow(each) if isinstance(each, Order) else each for each in arguments]
         call = getattr(self, function) if isinstance(function, str) else function
         return call(*own, **options)
 
+    def _follow(self, order: Order) -> Any:
+        if order.function is not None:
+            found = self._apply(order.function, order.arguments, order.options)
+            self._objects[order.key] = found
+        return self._objects[order.key]
+
+    @property
+    def _rows(self) -> Partitions:
+        return Partitions(self._X, self._n_features)
+
     def shape(self) -> tuple[int, int | None]:
         """Return the number of rows, and of features where there are any rows."""
-        return sum(map(len, self._X)), self._X[0].shape[1] if self._X else None
+        n_rows, n_features = self._rows.shape
+        return n_rows, n_features if n_rows else None
 
     def classes(self) -> list[NDArray]:
         """Return the labels that occur."""
@@ -107,7 +115,7 @@ class Store:
 
     def ranges(self) -> tuple:
         """Return smallest and largest values of the columns, and which ones have NaN."""
-        return ranges_of_blocks(self._X) if self._X else (None, None, None)
+        return self._rows.column_ranges()
 
     def release_rows(self) -> None:
         """Forget X: the codes are all that is needed from now on."""
@@ -115,12 +123,7 @@ class Store:
 
     def hash_rows(self, y: NDArray | None, seed: int) -> NDArray[np.uint64]:
         """Return a random number for each row, of its values and class."""
-        found, start = [np.empty(0, np.uint64)], 0
-        for X in self._X:
-            own = slice(start, start + len(X))
-            found.append(ArrayRows(X).keys(None if y is None else y[own], seed))
-            start += len(X)
-        return np.concatenate(found)
+        return self._rows.keys(y, seed)
 
     def rows_of_keys(self, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
         """Return which of the chosen rows are here, with values, class and weights."""
@@ -132,19 +135,8 @@ class Store:
         found, first = np.unique(place, return_index=True)
         rows = here[first]
         labels = np.zeros(rows.size, np.intp) if y is None else y[rows]
-        return found, self._rows_of_X(rows), labels, mass
-
-    def _rows_of_X(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return some rows as float32, which is how they are compared."""
-        if not self._X:
-            return np.empty((0, 0), dtype=np.float32)
-        bounds = np.cumsum([0] + [len(X) for X in self._X])
-        taken = np.empty((rows.size, self._X[0].shape[1]), dtype=np.float32)
-        with np.errstate(over="ignore"):
-            for X, start, stop in zip(self._X, bounds[:-1], bounds[1:], strict=True):
-                here = np.flatnonzero((rows >= start) & (rows < stop))
-                taken[here] = X[rows[here] - start]
-        return taken
+        # As float32, which is how they are compared.
+        return found, to_float32(self._rows.take(rows)), labels, mass
 
     def bin(self, features: NDArray, edges) -> DenseCodes:
         """Return the codes of some columns of X."""
@@ -156,8 +148,7 @@ class Store:
 
     def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
         """Return the codes of all partitions; one without rows where there are none."""
-        n_rows = sum(map(len, self._X))
-        loops = choose_loops(n_groups * n_rows, self._n_jobs)
+        loops = choose_loops(n_groups * self._rows.shape[0], self._n_jobs)
         X = self._X or [np.empty((0, self._n_features))]
         codes = [code(ArrayRows(each, loops)) for each in X]
         return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
