@@ -16,7 +16,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from mbkl.dask.store import Order, Store, itself, nothing
+from mbkl.dask.store import Order, Store, itself, join, keep_chosen, nothing
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -102,18 +102,23 @@ class Crew:
         return node
 
     def exchange(
-        self, name: str, split: Callable, arguments: tuple, merge: Callable, keep: Callable
-    ) -> tuple[Node, list]:
-        """Let the stores send each other parts, and keep what comes of them.
+        self, name: str, divide: Callable, arguments: tuple, choose: Callable
+    ) -> tuple[tuple[Node, Node], int]:
+        """Let rows of all stores with the same key meet, and some of them be chosen.
 
-        `split` returns a part for each store, `merge` turns the parts of all stores for one of
-        them into an answer for each and a result, and `keep` the answers to one store into what
-        it keeps. Returned are what is kept, and the results.
+        `divide` returns a part of a store's rows for each store, and `choose` which of all rows in
+        such parts to take, with a value each. Every store keeps the numbers of its rows that were
+        chosen, and their values; returned are these, and how many rows there are in all.
         """
-        parts = self.call(split, *arguments, self.n_stores)
-        merged = [merge(list(own)) for own in zip(*parts, strict=True)]
-        kept = [keep([answers[store] for answers, _ in merged]) for store in range(self.n_stores)]
-        return self.keep_each(kept), [result for _, result in merged]
+        parts = self.call(divide, *arguments, self.n_stores)
+        joined = [join(choose, own) for own in zip(*parts, strict=True)]
+        answers = zip(*(own for own, _ in joined), strict=True)
+        kept = self.keep_each([keep_chosen(own) for own in answers])
+        return self._both(kept), sum(count for _, count in joined)
+
+    def _both(self, pair: Node) -> tuple[Node, Node]:
+        rows, values = (Node(self, getitem, (pair, place)) for place in range(2))
+        return rows, values
 
     def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
         """Return what a store is to run, and to forget after that."""
@@ -179,21 +184,21 @@ class DaskCrew(Crew):
     def work(self, name: str, function: Callable | str, *arguments) -> list:
         return self._gather(self._tasks(name, self._prepared(function, arguments)))
 
-    def exchange(self, name, split, arguments, merge, keep) -> tuple[Node, list]:
-        node, call = Node(self), self._prepared(split, (*arguments, self.n_stores))
+    def exchange(self, name, divide, arguments, choose) -> tuple[tuple[Node, Node], int]:
+        node, call = Node(self), self._prepared(divide, (*arguments, self.n_stores))
         parts = self._tasks(f"{name}-split", call)
-        merged = []
+        joined = []
         for owner in range(self.n_stores):
             own = self._each(f"{name}-part", getitem, parts, owner)
-            merged.append(self._submit(f"{name}-merge", merge, own, place=owner))
+            joined.append(self._submit(f"{name}-merge", join, choose, own, place=owner))
         kept = []
         for place, store in enumerate(self._stores):
-            answers = self._each(f"{name}-answer", _answer, merged, place)
-            arguments = (store, node.key, keep, answers)
-            kept.append(self._submit(f"{name}-keep", _keep_answer, *arguments, place=place))
-        results = self._each(f"{name}-result", getitem, merged, 1)
+            answers = self._each(f"{name}-answer", _answer, joined, place)
+            keep = (store, node.key, answers)
+            kept.append(self._submit(f"{name}-keep", _keep_answers, *keep, place=place))
+        counts = self._each(f"{name}-result", getitem, joined, 1)
         self._gather(kept)
-        return node, self._gather(results)
+        return self._both(node), sum(self._gather(counts))
 
     def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
         """Return futures of a function of others, each where the other one is."""
@@ -285,9 +290,9 @@ def _run_store(store, call: tuple) -> Any:
     return store.run(*call).result()
 
 
-def _keep_answer(store, key: int, keep: Callable, answers: list) -> None:
-    store.run(nothing, (Order(key, keep, (answers,)),), ()).result()
+def _keep_answers(store, key: int, answers: list) -> None:
+    store.run(nothing, (Order(key, keep_chosen, (answers,)),), ()).result()
 
 
-def _answer(merged: tuple, store: int) -> Any:
-    return merged[0][store]
+def _answer(joined: tuple, store: int) -> Any:
+    return joined[0][store]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from operator import getitem
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Operator
-from mbkl.dask.crew import Crew, Node
+from mbkl.dask.crew import Crew
 from mbkl.dask.rows import RemoteRows, RowSet
 from mbkl.dask.store import (
+    divide_merged,
     first_hashes,
-    merge_stores,
-    merged_rows,
+    one_for_all,
     own_order,
     smallest_hashes,
     smallest_of_kinds,
-    split_rows,
 )
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
@@ -62,12 +60,10 @@ class RemoteLabelledRows:
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
         arrays = (sums, self.seed, self.y, integers)
-        keep = partial(merged_rows, unit=float(unit[0]))
-        found, counts = self.crew.exchange("merge-rows", split_rows, arrays, merge_stores, keep)
-        rows, weights = (Node(self.crew, getitem, (found, place)) for place in range(2))
-        kept = RowSet(rows, sum(counts))
-        own_weights = RemoteRows(self.crew, weights, np.empty(0), kept.size)
-        merged = replace(self, weights=own_weights, sums=sums)
+        found, n_rows = self.crew.exchange("merge-rows", divide_merged, arrays, one_for_all)
+        kept = RowSet(found[0], n_rows)
+        mass = RemoteRows(self.crew, found[1], np.empty(0, np.int64), n_rows)
+        merged = replace(self, weights=mass * unit[0], sums=sums)
         if kept.size < self.n_rows:
             merged.operator, merged.y = self.operator.take(kept), self.y[kept]
             merged.sums = sums[kept]

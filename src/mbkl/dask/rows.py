@@ -19,17 +19,15 @@ from mbkl.dask.crew import Crew, Node
 from mbkl.dask.store import (
     ask,
     bundle,
-    count_different,
     distinct,
+    divide_all,
+    divide_keys,
+    first_of_equal,
     itself,
-    keys_told_apart,
-    nothing,
     pick_codes,
     places,
     sample_of,
     smallest_keys,
-    split_equal,
-    split_keys,
     tell_apart,
     totals_below,
     totals_of_groups,
@@ -333,8 +331,8 @@ class RemoteMatrix(Rows):
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
         keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
-        arguments = (split_equal, (keys, weights), tell_apart, keys_told_apart)
-        told, _ = self.crew.exchange("tell-apart", *arguments)
+        arguments = (divide_all, (keys, weights), tell_apart)
+        (_, told), _ = self.crew.exchange("tell-apart", *arguments)
         return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
@@ -352,8 +350,7 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, counts = self.crew.exchange("count", split_keys, (keys,), count_different, nothing)
-            n_different = sum(counts)
+            _, n_different = self.crew.exchange("count", divide_keys, (keys,), first_of_equal)
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:

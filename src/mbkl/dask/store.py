@@ -231,76 +231,64 @@ def smallest_of_kinds(hashes: NDArray, kinds: NDArray, quota: int) -> NDArray[np
 # What stores send each other --------------------------------------------------------------------
 
 
-def split_keys(keys: NDArray[np.uint64], n_parts: int) -> list[NDArray[np.uint64]]:
-    """Return the different random numbers, divided by size."""
-    distinct = np.unique(keys)
-    return np.split(distinct, np.searchsorted(distinct, _bounds(n_parts)))
+# Rows with the same key meet at one store, which chooses some of them and tells their stores. The
+# last column of what is sent are the numbers of the rows, as their store has them.
 
 
-def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
-    """Return how many different numbers the stores have, and nothing for the stores."""
-    return [None] * len(parts), np.unique(np.concatenate(parts)).size
-
-
-def split_equal(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list:
-    """Return keys and weights of all rows, in order and divided by key."""
-    order = np.lexsort((weights, keys))
+def divide(keys: NDArray[np.uint64], columns: tuple[NDArray, ...], n_parts: int) -> list[tuple]:
+    """Return columns of rows, divided by key."""
+    order = np.argsort(keys, kind="stable")
     cuts = np.searchsorted(keys[order], _bounds(n_parts))
-    whole = (keys[order], weights[order], order)
-    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+    return list(zip(*(np.split(own[order], cuts) for own in columns), strict=True))
 
 
-def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
-    """Return keys that tell equal rows of several stores apart, for each store.
-
-    Each tells (keys, weights, rows).
-    """
-    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
-    ends = np.cumsum([own[2].size for own in parts])[:-1]
-    told = np.split(told_apart(keys, weights), ends)
-    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
+def divide_keys(keys: NDArray[np.uint64], n_parts: int) -> list[tuple]:
+    """Return the different random numbers."""
+    distinct, first = np.unique(keys, return_index=True)
+    return divide(distinct, (distinct, first), n_parts)
 
 
-def keys_told_apart(answers: Sequence[tuple]) -> NDArray[np.uint64]:
-    """Return the keys that `tell_apart` gave the rows of a store."""
-    order = np.concatenate([rows for rows, _ in answers])
-    told = np.empty(order.size, np.uint64)
-    told[order] = np.concatenate([keys for _, keys in answers])
-    return told
+def divide_all(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list[tuple]:
+    """Return keys and weights of all rows."""
+    return divide(keys, (keys, weights, np.arange(keys.size)), n_parts)
 
 
-def split_rows(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
-    """Merge the equal rows of a store; return what tells rows apart, divided by hash."""
+def divide_merged(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
+    """Merge the equal rows of a store; return hashes, classes and weights."""
     hashes = hashes_of(sums, seed)
     rows, merged, _ = merge_equal_rows(hashes, y, integers[:, 0])
-    cuts = np.searchsorted(hashes[rows, 1], _bounds(n_parts))
-    whole = (hashes[rows], y[rows], merged, rows)
-    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+    return divide(hashes[rows, 1], (hashes[rows], y[rows], merged, rows), n_parts)
 
 
-def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
-    """Merge equal rows of several stores, of which each tells (hashes, y, integers, rows).
-
-    Returned are for each store those of its rows that stand for all equal ones, with their
-    weights, and how many there are in all.
-    """
-    source = np.repeat(np.arange(len(found)), [len(own[1]) for own in found])
-    hashes, y, integers, rows = (
-        np.concatenate([own[position] for own in found]) for position in range(4)
-    )
-    chosen, merged, _ = merge_equal_rows(hashes, y, integers)
-    answers = [
-        (rows[chosen[source[chosen] == store]], merged[source[chosen] == store])
-        for store in range(len(found))
-    ]
-    return answers, chosen.size
+def join(choose: Callable, parts: Sequence[tuple]) -> tuple[list[tuple], int]:
+    """Return for each store which of its rows are chosen, with a value each; and how many are."""
+    store = np.repeat(np.arange(len(parts)), [own[-1].size for own in parts])
+    *columns, rows = (np.concatenate(own) for own in zip(*parts, strict=True))
+    chosen, values = choose(*columns)
+    own = [np.flatnonzero(store[chosen] == number) for number in range(len(parts))]
+    return [(rows[chosen[places]], values[places]) for places in own], chosen.size
 
 
-def merged_rows(answers: Sequence[tuple], unit: float) -> tuple[NDArray, NDArray]:
-    """Return which rows of a store stand for all equal ones, and their weights."""
-    chosen, integers = (np.concatenate(part) for part in zip(*answers, strict=True))
-    order = np.argsort(chosen)
-    return chosen[order], integers[order] * unit
+def first_of_equal(keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Choose one row of each key."""
+    return np.unique(keys, return_index=True)[::-1]
+
+
+def tell_apart(keys: NDArray, weights: NDArray) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Choose all rows, and give equal ones different keys."""
+    return np.arange(keys.size), told_apart(keys, weights)
+
+
+def one_for_all(hashes: NDArray, y: NDArray, integers: NDArray) -> tuple[NDArray, NDArray]:
+    """Choose one of each set of equal rows, with the weight of all of them."""
+    return merge_equal_rows(hashes, y, integers)[:2]
+
+
+def keep_chosen(answers: Sequence[tuple]) -> tuple[NDArray[np.intp], NDArray]:
+    """Return which rows of a store are chosen, in order, and the value of each."""
+    rows, values = (np.concatenate(own) for own in zip(*answers, strict=True))
+    order = np.argsort(rows)
+    return rows[order], values[order]
 
 
 def distinct(labels: NDArray) -> NDArray:
