@@ -86,7 +86,7 @@ class Crew:
 
     def work(self, name: str, function: Callable | str, *arguments) -> list:
         """Call what takes long, as tasks of a name that a person can read."""
-        return self.call(function, *arguments)
+        return self._gather(self._tasks(name, self._prepared(function, arguments)))
 
     def keep(self, name: str, function: Callable | str, *arguments) -> Node:
         """Let every store compute an array now, and keep it."""
@@ -110,15 +110,32 @@ class Crew:
         such parts to take, with a value each. Every store keeps the numbers of its rows that were
         chosen, and their values; returned are these, and how many rows there are in all.
         """
-        parts = self.call(divide, *arguments, self.n_stores)
-        joined = [join(choose, own) for own in zip(*parts, strict=True)]
-        answers = zip(*(own for own, _ in joined), strict=True)
-        kept = self.keep_each([keep_chosen(own) for own in answers])
-        return self._both(kept), sum(count for _, count in joined)
+        node, call = Node(self), self._prepared(divide, (*arguments, self.n_stores))
+        parts = self._tasks(f"{name}-split", call)
+        joined = []
+        for owner in range(self.n_stores):
+            own = self._each(f"{name}-part", getitem, parts, owner)
+            joined.append(self._submit(f"{name}-merge", join, choose, own, place=owner))
+        kept = []
+        for place, store in enumerate(self._stores):
+            answers = self._each(f"{name}-answer", _answer, joined, place)
+            keep = (store, node.key, answers)
+            kept.append(self._submit(f"{name}-keep", _keep_answers, *keep, place=place))
+        counts = self._each(f"{name}-result", getitem, joined, 1)
+        self._gather(kept)
+        rows, values = (Node(self, getitem, (node, place)) for place in range(2))
+        return (rows, values), sum(self._gather(counts))
 
-    def _both(self, pair: Node) -> tuple[Node, Node]:
-        rows, values = (Node(self, getitem, (pair, place)) for place in range(2))
-        return rows, values
+    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
+        """Return futures of a function of others, each where the other one is."""
+        return [
+            self._submit(name, function, future, argument, place=place)
+            for place, future in enumerate(futures)
+        ]
+
+    def _tasks(self, name: str, call: tuple) -> list:
+        """Return futures of the same call to each store."""
+        return self._each(name, _run_store, self._stores, call)
 
     def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
         """Return what a store is to run, and to forget after that."""
@@ -126,8 +143,16 @@ class Crew:
         forget, self._garbage = self._garbage, []
         return function, ordered, forget
 
+    # What is different on a cluster: here things are done at once.
+
     def _run_all(self, calls: Sequence[tuple]) -> list:
         return [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
+
+    def _submit(self, name: str, function: Callable, *arguments, place: int) -> Any:
+        return function(*arguments)
+
+    def _gather(self, futures: list) -> list:
+        return futures
 
 
 def local_crew(pieces: Sequence[tuple]) -> Crew:
@@ -180,36 +205,6 @@ class DaskCrew(Crew):
         self._client.cancel(self._futures)
         self._futures.clear()
         self._stores.clear()
-
-    def work(self, name: str, function: Callable | str, *arguments) -> list:
-        return self._gather(self._tasks(name, self._prepared(function, arguments)))
-
-    def exchange(self, name, divide, arguments, choose) -> tuple[tuple[Node, Node], int]:
-        node, call = Node(self), self._prepared(divide, (*arguments, self.n_stores))
-        parts = self._tasks(f"{name}-split", call)
-        joined = []
-        for owner in range(self.n_stores):
-            own = self._each(f"{name}-part", getitem, parts, owner)
-            joined.append(self._submit(f"{name}-merge", join, choose, own, place=owner))
-        kept = []
-        for place, store in enumerate(self._stores):
-            answers = self._each(f"{name}-answer", _answer, joined, place)
-            keep = (store, node.key, answers)
-            kept.append(self._submit(f"{name}-keep", _keep_answers, *keep, place=place))
-        counts = self._each(f"{name}-result", getitem, joined, 1)
-        self._gather(kept)
-        return self._both(node), sum(self._gather(counts))
-
-    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
-        """Return futures of a function of others, each where the other one is."""
-        return [
-            self._submit(name, function, future, argument, place=place)
-            for place, future in enumerate(futures)
-        ]
-
-    def _tasks(self, name: str, call: tuple) -> list:
-        """Return futures of the same call to each store."""
-        return self._each(name, _run_store, self._stores, call)
 
     def _submit(self, name: str, function: Callable, *arguments, place: int, actor: bool = False):
         return self._client.submit(
@@ -287,11 +282,12 @@ def _hold(store, piece: tuple) -> None:
 
 
 def _run_store(store, call: tuple) -> Any:
-    return store.run(*call).result()
+    found = store.run(*call)
+    return found if isinstance(store, Store) else found.result()
 
 
 def _keep_answers(store, key: int, answers: list) -> None:
-    store.run(nothing, (Order(key, keep_chosen, (answers,)),), ()).result()
+    _run_store(store, (nothing, (Order(key, keep_chosen, (answers,)),), ()))
 
 
 def _answer(joined: tuple, store: int) -> Any:
