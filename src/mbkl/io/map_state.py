@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.io.container import Arrays, Entries, ModelFileError, compact
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
@@ -109,7 +109,7 @@ def _unpack_categories(header: Entries, arrays: Arrays, n_levels) -> CategoryMap
 def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
     counts = arrays.integers("counts", features.size, low=1)
     thresholds = arrays.thresholds("thresholds", None)
-    offsets = _offsets(counts)
+    offsets = offsets_of(counts)
     if offsets[-1] != thresholds.size:
         arrays.complain("counts", "another sum than there are thresholds")
     group = np.repeat(np.arange(features.size), counts)
@@ -167,7 +167,7 @@ def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> Level
     sizes = n_levels[features[is_category]] + 2
     if used[-1] != used.size - 1 or not np.array_equal(sizes, sizes[first][place]):
         arrays.complain("sets", "gaps, or one set for two columns")
-    offsets = _offsets(sizes[first])
+    offsets = offsets_of(sizes[first])
     return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
 
 
@@ -187,11 +187,11 @@ def _unpack_ferns(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) 
     return FernMaps(
         features,
         np.where(n_levels[features] > 0, np.nan, thresholds),
-        _offsets(depths),
+        offsets_of(depths),
         factors,
         n_raw,
         numbers,
-        _offsets(n_cells),
+        offsets_of(n_cells),
         sets=_unpack_sets(arrays, features, n_levels),
     )
 
@@ -200,7 +200,7 @@ def _unpack_cells(arrays: Arrays, n_raw: NDArray) -> tuple[NDArray, NDArray[np.i
     """Return the number of each cell within its fern, and how many there are."""
     if "numbers" in arrays:
         numbers = arrays.integers("numbers", int(n_raw.sum()), high=int(n_raw.max(initial=1)) - 1)
-        starts = _offsets(n_raw)[:-1]
+        starts = offsets_of(n_raw)[:-1]
         n_cells = np.maximum.reduceat(numbers, starts).astype(np.int64) + 1
         if (n_cells > n_raw).any():
             arrays.complain("numbers", "more cells than a fern has")
@@ -225,7 +225,7 @@ def _number_cells(
     own: NDArray[np.bool_], n_raw: NDArray[np.int64]
 ) -> tuple[NDArray, NDArray[np.int64]]:
     """Return the number of each cell within its fern, and how many there are."""
-    starts = _offsets(n_raw)
+    starts = offsets_of(n_raw)
     n_own = np.add.reduceat(own, starts[:-1], dtype=np.int64)
     numbers = np.empty(own.size, smallest_code_dtype(int(n_own.max(initial=0)) + 1))
     # Fern by fern: a cell is one bit in the file and must not become many bytes here.
@@ -271,7 +271,7 @@ def _unpack_directions(arrays: Arrays, n_inputs: int) -> NDArray | sparse.csc_ar
     inputs = arrays.integers("inputs", int(lengths.sum()), high=n_inputs - 1)
     weights = arrays.reals("weights", (inputs.size,))
     shape = (n_inputs, lengths.size)
-    return sparse.csc_array((weights, inputs, _offsets(lengths)), shape=shape)
+    return sparse.csc_array((weights, inputs, offsets_of(lengths)), shape=shape)
 
 
 _UNPACK: dict[str, Callable[..., Maps]] = {
@@ -280,7 +280,3 @@ _UNPACK: dict[str, Callable[..., Maps]] = {
     "ferns": _unpack_ferns,
     "projections": _unpack_projections,
 }
-
-
-def _offsets(sizes: NDArray) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
