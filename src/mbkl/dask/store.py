@@ -34,12 +34,25 @@ class Order:
 class Partitions(Rows):
     """The rows of several arrays, one after the other."""
 
-    def __init__(self, pieces: Sequence[NDArray], n_features: int) -> None:
-        self.pieces, self.dtype = pieces, np.result_type(np.float32, *pieces)
+    def __init__(self, pieces: Sequence[NDArray], n_features: int, n_jobs: int | None) -> None:
+        self._pieces, self._n_jobs = pieces, n_jobs
+        self.dtype = np.result_type(np.float32, *pieces)
         self.shape = (sum(map(len, pieces)), n_features)
 
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        yield from blocks_of(self.pieces, step)
+        yield from blocks_of(self._pieces, step)
+
+    def bin(self, features: NDArray, edges) -> DenseCodes:
+        return self._coded(features.size, lambda rows: rows.bin(features, edges))
+
+    def bin_ferns(self, ferns) -> DenseCodes:
+        return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
+
+    def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
+        """Return the codes of all arrays; those of one without rows where there are none."""
+        loops = choose_loops(n_groups * self.shape[0], self._n_jobs)
+        codes = [code(ArrayRows(X, loops)) for X in self._pieces or [np.empty(self.shape)]]
+        return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
 
 
 class Store:
@@ -85,7 +98,11 @@ class Store:
 
     @property
     def _rows(self) -> Partitions:
-        return Partitions(self._X, self._n_features)
+        return Partitions(self._X, self._n_features, self._n_jobs)
+
+    def of_rows(self, method: str, *arguments) -> Any:
+        """Call a method of the rows of all partitions."""
+        return getattr(self._rows, method)(*arguments)
 
     def shape(self) -> tuple[int, int | None]:
         """Return the number of rows, and of features where there are any rows."""
@@ -113,17 +130,9 @@ class Store:
         weights, self._weights = self._weights, []
         return np.concatenate([np.empty(0), *weights])
 
-    def ranges(self) -> tuple:
-        """Return smallest and largest values of the columns, and which ones have NaN."""
-        return self._rows.column_ranges()
-
     def release_rows(self) -> None:
         """Forget X: the codes are all that is needed from now on."""
         self._X = []
-
-    def hash_rows(self, y: NDArray | None, seed: int) -> NDArray[np.uint64]:
-        """Return a random number for each row, of its values and class."""
-        return self._rows.keys(y, seed)
 
     def rows_of_keys(self, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
         """Return which of the chosen rows are here, with values, class and weights."""
@@ -137,21 +146,6 @@ class Store:
         labels = np.zeros(rows.size, np.intp) if y is None else y[rows]
         # As float32, which is how they are compared.
         return found, to_float32(self._rows.take(rows)), labels, mass
-
-    def bin(self, features: NDArray, edges) -> DenseCodes:
-        """Return the codes of some columns of X."""
-        return self._coded(features.size, lambda rows: rows.bin(features, edges))
-
-    def bin_ferns(self, ferns) -> DenseCodes:
-        """Return the cell of each row in each fern."""
-        return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
-
-    def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
-        """Return the codes of all partitions; one without rows where there are none."""
-        loops = choose_loops(n_groups * self._rows.shape[0], self._n_jobs)
-        X = self._X or [np.empty((0, self._n_features))]
-        codes = [code(ArrayRows(each, loops)) for each in X]
-        return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
 
 
 # What stores are asked of their arrays and codes ------------------------------------------------

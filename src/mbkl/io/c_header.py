@@ -286,18 +286,9 @@ def _literals(values: NDArray) -> list[str]:
         texts = [f"{value}{suffix}" for value in distinct.tolist()]
     else:
         suffix = "f" if values.itemsize == 4 else ""
-        texts = [_real(text, suffix) for text in distinct.astype(str).tolist()]
+        texts = [f"{text}{suffix}" for text in distinct.astype(str).tolist()]
+        texts = ["-INFINITY" if text.startswith("-inf") else text for text in texts]
     return np.array(texts, dtype=object)[place.ravel()].tolist()
-
-
-def _real(text: str, suffix: str) -> str:
-    """Return a real number of Python as one of C: -.25f of -0.25, 3.f of 3.0, 0 of 0.0."""
-    if text in ("0.0", "-inf"):
-        return "0" if text == "0.0" else "-INFINITY"
-    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
-    digits = digits.removeprefix("0") if digits.startswith("0.") else digits
-    digits = digits[:-1] if digits.endswith(".0") and len(digits) > 2 else digits
-    return f"{sign}{digits}{suffix}"
 
 
 def _quoted(text: str) -> str:
