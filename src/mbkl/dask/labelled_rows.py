@@ -67,11 +67,7 @@ class RemoteLabelledRows:
         if kept.size < self.n_rows:
             merged.operator, merged.y = self.operator.take(kept), self.y[kept]
             merged.sums = sums[kept]
-        return merged if kept.size > limits.FEW_ROWS_GRAM else merged.collected(merged.all_rows())
-
-    def all_rows(self) -> RowSet:
-        """Return all rows, to be collected in the order of their own."""
-        return self.first(self.n_rows)
+        return merged if n_rows > limits.FEW_ROWS_GRAM else merged.some_here(n_rows)
 
     def collected(self, rows: RowSet) -> LabelledRows:
         """Return some of the rows, here."""
@@ -119,16 +115,14 @@ class RemoteLabelledRows:
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair; here."""
         if self.n_rows <= n_rows:
-            return self.collected(self.all_rows())
-        kinds, n_kinds = self.y, self.n_classes
-        if self.numbers is not None:
-            kinds, n_kinds = self.y * 0, 1
-        own_class = (kinds[:, None] == np.arange(n_kinds)).astype(np.int64)
-        quota = equal_quota(own_class.sum(axis=0), n_rows)
-        found = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
-        answers = [answer[:3] for answer in found]
-        own_kinds = np.concatenate([answer[3] for answer in found])
-        chosen = smallest_of_kinds(_joined(answers)[0], own_kinds, quota)
+            return self.some_here(n_rows)
+        has_classes = self.numbers is None
+        kinds = self.y * has_classes
+        own_class = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
+        quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
+        answers = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
+        hashes, labels = _joined(answers)
+        chosen = smallest_of_kinds(hashes, labels * has_classes, quota)
         return self.collected(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:

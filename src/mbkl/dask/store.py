@@ -210,7 +210,7 @@ def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota:
     """Return the rows of each kind with the smallest hashes, as many as the quota."""
     hashes = hashes_of(sums, seed)
     rows = smallest_of_kinds(hashes, kinds, quota)
-    return hashes[rows], y[rows], rows, kinds[rows]
+    return hashes[rows], y[rows], rows
 
 
 def smallest_of_kinds(hashes: NDArray, kinds: NDArray, quota: int) -> NDArray[np.intp]:
