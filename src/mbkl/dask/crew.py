@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -218,15 +219,7 @@ class DaskCrew(Crew):
     def _run_all(self, calls: Sequence[tuple]) -> list:
         with self._naming_lost_workers():
             waiting = [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
-            return [self._result(future) for future in waiting]
-
-    def _result(self, future) -> Any:
-        """Return the answer of a store; look now and then whether all are still there."""
-        while True:
-            try:
-                return future.result(timeout=_PATIENCE)
-            except TimeoutError:
-                self._check_workers()
+            return [patiently(future.result, self._check_workers) for future in waiting]
 
     def _gather(self, futures: list) -> list:
         # Tasks of a worker that is gone would wait for it forever.
@@ -268,11 +261,14 @@ def workers_of(client: Client) -> dict:
 
 def wait_for(futures: list, check: Callable[[], None]) -> None:
     """Wait for tasks, and check now and then that there is something to wait for."""
-    wait = require("distributed", "dask").wait
+    patiently(partial(require("distributed", "dask").wait, futures), check)
+
+
+def patiently(wait: Callable, check: Callable[[], None]) -> Any:
+    """Return what is waited for; check now and then that there is something to wait for."""
     while True:
         try:
-            wait(futures, timeout=_PATIENCE)
-            return
+            return wait(timeout=_PATIENCE)
         except TimeoutError:
             check()
 

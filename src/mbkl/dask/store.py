@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
 from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
-from mbkl.engine.rows import ArrayRows, Rows, blocks_of, to_float32, told_apart
+from mbkl.engine.rows import ArrayRows, Rows, steps, to_float32, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
 
 
@@ -40,7 +40,11 @@ class Partitions(Rows):
         self.shape = (sum(map(len, pieces)), n_features)
 
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        yield from blocks_of(self._pieces, step)
+        start = 0  # partitions are not joined, which would copy them
+        for X in self._pieces:
+            for rows in steps(len(X), step):
+                yield slice(start + rows.start, start + rows.stop), X[rows]
+            start += len(X)
 
     def bin(self, features: NDArray, edges) -> DenseCodes:
         return self._coded(features.size, lambda rows: rows.bin(features, edges))

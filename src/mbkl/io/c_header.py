@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 import mbkl
 from mbkl.classifier import KernelClassifier
+from mbkl.explain.explanations import check_model
 from mbkl.io.container import compact, write_atomically
-from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
+from mbkl.io.exports import Column, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
@@ -68,7 +69,7 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_exportable(model)
+    check_model(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))

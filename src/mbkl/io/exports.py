@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from mbkl.explain.explanations import feature_names_of
 from mbkl.io.container import compact
 from mbkl.io.map_state import pack_ferns
 from mbkl.kernel_predictor import KernelPredictor
@@ -24,13 +24,6 @@ from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
 KINDS = ("number", "text")
-
-
-def check_exportable(model) -> None:
-    """Complain of anything but a fitted classifier or regressor."""
-    if not isinstance(model, KernelPredictor):
-        raise TypeError(f"Only classifiers and regressors can be exported; got {type(model)!r}.")
-    check_is_fitted(model)
 
 
 @singledispatch
@@ -87,8 +80,8 @@ def columns_of_model(
     if rules is None:
         if model.n_levels is None:
             return None
-        pairs = zip(_check_feature_names_in(model), model.levels_, strict=True)
-        rules = [{"name": str(n), "kind": "number" if own is None else "text"} for n, own in pairs]
+        pairs = zip(feature_names_of(model), model.levels_, strict=True)
+        rules = [{"name": n, "kind": "number" if own is None else "text"} for n, own in pairs]
     return columns_of(rules, model.levels_)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
+from mbkl.explain.explanations import check_model
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, check_exportable, columns_of_model
+from mbkl.io.exports import Column, columns_of_model
 from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Graph, Tensor, scores_of
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
@@ -60,7 +61,7 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     >>> bool((label == model.predict(X.astype(np.float32))).all())
     True
     """
-    check_exportable(model)
+    check_model(model)
     columns = columns_of_model(model, rules)
     if columns is None:
         X, inputs = Tensor(Graph(), _INPUT), {_INPUT: (np.float32, (None, model.n_features_in_))}
@@ -130,7 +131,7 @@ def register_onnx_converter() -> None:
 def _convert(scope, operator, container) -> None:
     """Add the operators of a model to a graph of skl2onnx."""
     model = operator.raw_operator
-    check_exportable(model)
+    check_model(model)
     if model.n_levels is not None:
         raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
     graph = Graph(scope.get_unique_variable_name("mbkl") + "_")
