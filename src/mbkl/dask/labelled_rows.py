@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 from mbkl.cells import Operator
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import RemoteRows, RowSet
-from mbkl.dask.store import (
-    divide_merged,
-    first_hashes,
-    one_for_all,
-    own_order,
-    smallest_hashes,
-    smallest_of_kinds,
-)
+from mbkl.dask.store import divide_merged, first_hashes, one_for_all, own_order, smallest_hashes
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.learn.labelled_rows import (
@@ -28,6 +21,7 @@ from mbkl.learn.labelled_rows import (
     cell_numbers,
     equal_quota,
     hashes_of,
+    smallest_of_kinds,
 )
 from mbkl.maps.numbers import Numbers
 
@@ -122,7 +116,7 @@ class RemoteLabelledRows:
         quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
         answers = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
         hashes, labels = _joined(answers)
-        chosen = smallest_of_kinds(hashes, labels * has_classes, quota)
+        chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
         return self.collected(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:

@@ -18,7 +18,7 @@ from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
 from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
 from mbkl.engine.rows import ArrayRows, Rows, steps, to_float32, told_apart
-from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
+from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows, smallest_of_kinds
 
 
 @dataclass(frozen=True)
@@ -213,17 +213,8 @@ def first_hashes(sums: NDArray, seed: int, y: NDArray, n_rows: int) -> tuple:
 def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota: int) -> tuple:
     """Return the rows of each kind with the smallest hashes, as many as the quota."""
     hashes = hashes_of(sums, seed)
-    rows = smallest_of_kinds(hashes, kinds, quota)
+    rows = smallest_of_kinds(hashes[:, 0], kinds, quota)
     return hashes[rows], y[rows], rows
-
-
-def smallest_of_kinds(hashes: NDArray, kinds: NDArray, quota: int) -> NDArray[np.intp]:
-    """Return the numbers of the rows of each kind with the smallest hashes."""
-    chosen = [
-        rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-        for rows in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds))
-    ]
-    return np.concatenate([np.empty(0, np.intp), *chosen])
 
 
 # What stores send each other --------------------------------------------------------------------
