@@ -16,6 +16,7 @@ from mbkl.engine.codes import DenseCodes
 from mbkl.estimator import POSITIVE, OfClasses, estimator, numbered, parameter
 from mbkl.learn.algorithm import Settings
 from mbkl.learn.progress import CallbackSupportMixin, with_callbacks
+from mbkl.maps.families import MapSet
 from mbkl.predictor import rows_to_predict
 
 
@@ -198,11 +199,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         """
         codes = self._codes(X)
         others = codes if Z is None else self._codes(Z)
-        distance = np.zeros((codes[0].n_rows, others[0].n_rows))
-        groups = zip(self._maps.families, codes, others, self._weights(), strict=True)
-        for maps, left, right, theta in groups:
-            distance += maps.cells.distance(left, right, _slots(maps, theta))
-        return distance
+        return distance_of(self._maps, codes, others, self.theta_)
 
     def warp(self, X):
         """Return psi(X): each used feature on the scale on which the kernel measures it.
@@ -235,6 +232,15 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
     def _weights(self) -> list[np.ndarray]:
         """Return the kernel weights of the maps of each family."""
         return self._maps.split(self.theta_)
+
+
+def distance_of(maps: MapSet, left: list, right: list, theta: np.ndarray) -> np.ndarray:
+    """Return the weight of the maps on which each two rows disagree, by the codes of families."""
+    distance = np.zeros((left[0].n_rows, right[0].n_rows))
+    groups = zip(maps.families, left, right, maps.split(theta), strict=True)
+    for own, here, there, weights in groups:
+        distance += own.cells.distance(here, there, _slots(own, weights))
+    return distance
 
 
 def _slots(maps, theta: np.ndarray) -> np.ndarray:

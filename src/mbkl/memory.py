@@ -85,20 +85,20 @@ def _estimate_problems(
     model: BinaryMapsEstimator, shape: tuple[int, int], n_problems: int
 ) -> MemoryEstimate:
     n_rows, n_features = shape
-    if model.grows((n_rows, n_features)):
+    n_threads = effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs)
+    if model.grows(shape):
         rest = n_rows * (_GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems)
-        at_once = min(effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs), n_features)
-        bytes_a_row = _THRESHOLD_BYTES * n_features + _SORTING_BYTES * at_once
+        bytes_a_row = _THRESHOLD_BYTES * n_features + _SORTING_BYTES * min(n_threads, n_features)
         rest += bytes_a_row * min(n_rows, rows_of_thresholds(n_features))
         return _estimate(n_rows * n_features, rest)
-    plans = model.plans((n_rows, n_features))
+    plans = model.plans(shape)
     codes = n_rows * sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)
     cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
     rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
     rest += cells * _CELL_BYTES * n_problems
     if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
-        at_once = min(effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs), n_problems)
-        rest += (_MATRICES + at_once) * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
+        n_matrices = _MATRICES + min(n_threads, n_problems)
+        rest += n_matrices * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
     return _estimate(codes, rest)
 
 

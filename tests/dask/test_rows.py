@@ -119,4 +119,4 @@ def test_a_chain_is_computed_once():
     assert not twice.node.is_computed
     exact_total(twice)
     assert twice.node.is_computed
-    assert twice.node.program() == []
+    assert twice.node.order().function is None

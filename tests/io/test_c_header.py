@@ -232,7 +232,7 @@ def test_names_that_are_no_names(fitted, tmp_path, name):
 
 
 def test_what_cannot_be_exported(fitted, tmp_path):
-    with pytest.raises(TypeError, match="Only classifiers and regressors"):
+    with pytest.raises(TypeError, match="must be an MBKLClassifier or MBKLRegressor"):
         export_c(fitted("kernel")[0], tmp_path / "a.h")
     with pytest.raises(NotFittedError):
         export_c(MBKLClassifier(), tmp_path / "a.h")

@@ -145,7 +145,7 @@ def test_a_link_stays_a_link(fitted, tmp_path):
 def test_a_failure_leaves_the_old_file_and_nothing_else(fitted, tmp_path, monkeypatch):
     path = tmp_path / "a.mbkl"
     path.write_bytes(b"old")
-    for module, name in ((container, "_body"), (os, "fsync"), (os, "replace")):
+    for module, name in ((container, "_compressed"), (os, "fsync"), (os, "replace")):
 
         def fail(*_):
             raise OSError("the disk is full")

@@ -216,9 +216,9 @@ def test_a_regressor_in_skl2onnx(fitted, name):
 
 
 def test_what_cannot_be_exported(fitted):
-    with pytest.raises(TypeError, match="Only classifiers and regressors"):
+    with pytest.raises(TypeError, match="must be an MBKLClassifier or MBKLRegressor"):
         to_onnx(fitted("kernel")[0])
-    with pytest.raises(TypeError, match="Only classifiers and regressors"):
+    with pytest.raises(TypeError, match="must be an MBKLClassifier or MBKLRegressor"):
         to_onnx(MBKernel())
     with pytest.raises(NotFittedError):
         to_onnx(MBKLClassifier())

@@ -11,12 +11,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from mbkl.dask.store import Instruction, Reference, Store, itself, nothing
+from mbkl.dask.store import Order, Store, itself, join, keep_chosen, nothing
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -43,24 +44,21 @@ class Node:
     def is_computed(self) -> bool:
         return self.function is None
 
-    def program(self) -> list[Instruction]:
-        """Return what computes this node; it and all it needs then count as computed."""
+    def order(self) -> Order:
+        """Return what the stores need to have this; it and all it needs then count as computed."""
         if self.is_computed:
-            return []
-        steps = [step for each in self.arguments for step in _program(each)]
-        own = tuple(map(_reference, self.arguments))
-        steps.append(Instruction(self.key, self.function, own, self.options))
+            return Order(self.key)
+        arguments = tuple(map(_ordered, self.arguments))
+        order = Order(self.key, self.function, arguments, self.options)
         # What nothing else refers to is forgotten from here on.
         self.function, self.arguments = None, ()
-        return steps
+        return order
 
 
-def _program(argument: Any) -> list[Instruction]:
-    return argument.program() if isinstance(argument, Node) else []
-
-
-def _reference(argument: Any) -> Any:
-    return Reference(argument.key) if isinstance(argument, Node) else argument
+def _ordered(argument: Any) -> Any:
+    """Return an argument as stores get it."""
+    node = getattr(argument, "node", argument)
+    return node.order() if isinstance(node, Node) else node
 
 
 class Crew:
@@ -89,7 +87,7 @@ class Crew:
 
     def work(self, name: str, function: Callable | str, *arguments) -> list:
         """Call what takes long, as tasks of a name that a person can read."""
-        return self.call(function, *arguments)
+        return self._gather(self._tasks(name, self._prepared(function, arguments)))
 
     def keep(self, name: str, function: Callable | str, *arguments) -> Node:
         """Let every store compute an array now, and keep it."""
@@ -100,33 +98,62 @@ class Crew:
     def keep_each(self, values: Sequence) -> Node:
         """Let every store keep a value of its own."""
         node = Node(self)
-        program = [[Instruction(node.key, itself, (own,), {})] for own in values]
-        self._run_all([(own, nothing, (), ()) for own in program])
+        orders = [Order(node.key, itself, (own,)) for own in values]
+        self._run_all([(nothing, (order,), ()) for order in orders])
         return node
 
     def exchange(
-        self, name: str, split: Callable, arguments: tuple, merge: Callable, keep: Callable
-    ) -> tuple[Node, list]:
-        """Let the stores send each other parts, and keep what comes of them.
+        self, name: str, divide: Callable, arguments: tuple, choose: Callable
+    ) -> tuple[tuple[Node, Node], int]:
+        """Let rows of all stores with the same key meet, and some of them be chosen.
 
-        `split` returns a part for each store, `merge` turns the parts of all stores for one of
-        them into an answer for each and a result, and `keep` the answers to one store into what
-        it keeps. Returned are what is kept, and the results.
+        `divide` returns a part of a store's rows for each store, and `choose` which of all rows in
+        such parts to take, with a value each. Every store keeps the numbers of its rows that were
+        chosen, and their values; returned are these, and how many rows there are in all.
         """
-        parts = self.call(split, *arguments, self.n_stores)
-        merged = [merge(list(own)) for own in zip(*parts, strict=True)]
-        kept = [keep([answers[store] for answers, _ in merged]) for store in range(self.n_stores)]
-        return self.keep_each(kept), [result for _, result in merged]
+        node, call = Node(self), self._prepared(divide, (*arguments, self.n_stores))
+        parts = self._tasks(f"{name}-split", call)
+        joined = []
+        for owner in range(self.n_stores):
+            own = self._each(f"{name}-part", getitem, parts, owner)
+            joined.append(self._submit(f"{name}-merge", join, choose, own, place=owner))
+        kept = []
+        for place, store in enumerate(self._stores):
+            answers = self._each(f"{name}-answer", _answer, joined, place)
+            keep = (store, node.key, answers)
+            kept.append(self._submit(f"{name}-keep", _keep_answers, *keep, place=place))
+        counts = self._each(f"{name}-result", getitem, joined, 1)
+        self._gather(kept)
+        rows, values = (Node(self, getitem, (node, place)) for place in range(2))
+        return (rows, values), sum(self._gather(counts))
+
+    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
+        """Return futures of a function of others, each where the other one is."""
+        return [
+            self._submit(name, function, future, argument, place=place)
+            for place, future in enumerate(futures)
+        ]
+
+    def _tasks(self, name: str, call: tuple) -> list:
+        """Return futures of the same call to each store."""
+        return self._each(name, _run_store, self._stores, call)
 
     def _prepared(self, function: Callable | str, arguments: tuple) -> tuple:
-        """Return what a store is to run: what computes the arguments comes first."""
-        nodes = [getattr(each, "node", each) for each in arguments]
-        program = [step for each in nodes for step in _program(each)]
+        """Return what a store is to run, and to forget after that."""
+        ordered = tuple(map(_ordered, arguments))
         forget, self._garbage = self._garbage, []
-        return program, function, tuple(map(_reference, nodes)), forget
+        return function, ordered, forget
+
+    # What is different on a cluster: here things are done at once.
 
     def _run_all(self, calls: Sequence[tuple]) -> list:
         return [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
+
+    def _submit(self, name: str, function: Callable, *arguments, place: int) -> Any:
+        return function(*arguments)
+
+    def _gather(self, futures: list) -> list:
+        return futures
 
 
 def local_crew(pieces: Sequence[tuple]) -> Crew:
@@ -180,36 +207,6 @@ class DaskCrew(Crew):
         self._futures.clear()
         self._stores.clear()
 
-    def work(self, name: str, function: Callable | str, *arguments) -> list:
-        return self._gather(self._tasks(name, self._prepared(function, arguments)))
-
-    def exchange(self, name, split, arguments, merge, keep) -> tuple[Node, list]:
-        node, call = Node(self), self._prepared(split, (*arguments, self.n_stores))
-        parts = self._tasks(f"{name}-split", call)
-        merged = []
-        for owner in range(self.n_stores):
-            own = self._each(f"{name}-part", getitem, parts, owner)
-            merged.append(self._submit(f"{name}-merge", merge, own, place=owner))
-        kept = []
-        for place, store in enumerate(self._stores):
-            answers = self._each(f"{name}-answer", _answer, merged, place)
-            arguments = (store, node.key, keep, answers)
-            kept.append(self._submit(f"{name}-keep", _keep_answer, *arguments, place=place))
-        results = self._each(f"{name}-result", getitem, merged, 1)
-        self._gather(kept)
-        return node, self._gather(results)
-
-    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
-        """Return futures of a function of others, each where the other one is."""
-        return [
-            self._submit(name, function, future, argument, place=place)
-            for place, future in enumerate(futures)
-        ]
-
-    def _tasks(self, name: str, call: tuple) -> list:
-        """Return futures of the same call to each store."""
-        return self._each(name, _run_store, self._stores, call)
-
     def _submit(self, name: str, function: Callable, *arguments, place: int, actor: bool = False):
         return self._client.submit(
             function,
@@ -222,24 +219,13 @@ class DaskCrew(Crew):
     def _run_all(self, calls: Sequence[tuple]) -> list:
         with self._naming_lost_workers():
             waiting = [store.run(*call) for store, call in zip(self._stores, calls, strict=True)]
-            return [self._result(future) for future in waiting]
-
-    def _result(self, future) -> Any:
-        """Return the answer of a store; look now and then whether all are still there."""
-        while True:
-            try:
-                return future.result(timeout=_PATIENCE)
-            except TimeoutError:
-                self._check_workers()
+            return [patiently(future.result, self._check_workers) for future in waiting]
 
     def _gather(self, futures: list) -> list:
-        self._wait(futures)
+        # Tasks of a worker that is gone would wait for it forever.
+        wait_for(futures, self._check_workers)
         with self._naming_lost_workers():
             return self._client.gather(futures)
-
-    def _wait(self, futures: list) -> None:
-        """Wait for tasks; those of a worker that is gone would wait for it forever."""
-        wait_for(futures, self._check_workers)
 
     @contextmanager
     def _naming_lost_workers(self) -> Iterator[None]:
@@ -275,11 +261,14 @@ def workers_of(client: Client) -> dict:
 
 def wait_for(futures: list, check: Callable[[], None]) -> None:
     """Wait for tasks, and check now and then that there is something to wait for."""
-    wait = require("distributed", "dask").wait
+    patiently(partial(require("distributed", "dask").wait, futures), check)
+
+
+def patiently(wait: Callable, check: Callable[[], None]) -> Any:
+    """Return what is waited for; check now and then that there is something to wait for."""
     while True:
         try:
-            wait(futures, timeout=_PATIENCE)
-            return
+            return wait(timeout=_PATIENCE)
         except TimeoutError:
             check()
 
@@ -289,12 +278,13 @@ def _hold(store, piece: tuple) -> None:
 
 
 def _run_store(store, call: tuple) -> Any:
-    return store.run(*call).result()
+    found = store.run(*call)
+    return found if isinstance(store, Store) else found.result()
 
 
-def _keep_answer(store, key: int, keep: Callable, answers: list) -> None:
-    store.run([Instruction(key, keep, (answers,), {})], nothing, (), ()).result()
+def _keep_answers(store, key: int, answers: list) -> None:
+    _run_store(store, (nothing, (Order(key, keep_chosen, (answers,)),), ()))
 
 
-def _answer(merged: tuple, store: int) -> Any:
-    return merged[0][store]
+def _answer(joined: tuple, store: int) -> Any:
+    return joined[0][store]

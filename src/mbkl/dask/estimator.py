@@ -143,6 +143,10 @@ class OnCluster(KernelPredictor):
         )
         return model
 
+    def predict(self, X):
+        """Return the class or number of each sample, lazily for an array or dataframe of Dask."""
+        return self._lazily("predict", X)
+
     def score(self, X, y, sample_weight=None) -> float:
         """Return the accuracy, or R2 of numbers.
 
@@ -156,11 +160,12 @@ class OnCluster(KernelPredictor):
         predicted, targets, weights = computed
         return float(self._MEASURE(targets, predicted, sample_weight=weights))
 
-    def _lazily(self, method: str, X, dtype, columns: tuple[int, ...] = (), **options):
-        """Apply a method, which returns so much for each row, to all partitions."""
+    def _lazily(self, method: str, X, **options):
+        """Apply a method to all partitions; one row tells what it returns for each."""
         model = self.local_
+        apply = partial(getattr(model, method), **options)
         if not hasattr(X, "to_delayed"):
-            return getattr(model, method)(X, **options)
+            return apply(X)
         _check_feature_names(model, _names_of(X), reset=False)
         if X.shape[1] != model.n_features_in_:
             raise ValueError(
@@ -168,15 +173,14 @@ class OnCluster(KernelPredictor):
             )
         # Names are checked once, here: blocks have none.
         model.__dict__.pop("feature_names_in_", None)
-        apply = partial(getattr(model, method), **options)
+        nothing = apply(np.zeros((1, X.shape[1])))[:0]
         values = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         shape: dict = {"drop_axis": 1}
-        if columns:
-            chunks = (values.chunks[0], *((size,) for size in columns))
-            shape = {"chunks": chunks, "new_axis": list(range(2, 1 + len(columns)))}
-        meta = np.empty((0,) * (1 + len(columns)), dtype)
+        if nothing.ndim > 1:
+            chunks = (values.chunks[0], *((size,) for size in nothing.shape[1:]))
+            shape = {"chunks": chunks, "new_axis": list(range(2, nothing.ndim))}
         return values.rechunk({1: -1}).map_blocks(
-            partial(_apply_to_block, apply), dtype=dtype, meta=meta, **shape
+            lambda block: apply(block) if len(block) else nothing, meta=nothing, **shape
         )
 
 
@@ -198,13 +202,6 @@ def _check_numbers(X) -> None:
                 f"Column {name!r} of X holds {kind}, no numbers; on a cluster use level numbers, "
                 f"such as X[{name!r}].cat.codes, and name the column in categorical_features."
             )
-
-
-def _apply_to_block(apply, block):
-    """Predict one partition, also one without rows."""
-    if not len(block):
-        return apply(np.zeros((1, block.shape[1])))[:0]
-    return apply(block)
 
 
 @estimator
@@ -273,18 +270,12 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
 
     def decision_function(self, X):
         """Return the scores of the classes, lazily for an array or dataframe of Dask."""
-        n_classes = self.local_.classes_.size
-        columns = () if n_classes == 2 else (n_classes,)
-        return self._lazily("decision_function", X, np.float64, columns)
-
-    def predict(self, X):
-        """Return the class of each sample, lazily for an array or dataframe of Dask."""
-        return self._lazily("predict", X, self.local_.classes_.dtype)
+        return self._lazily("decision_function", X)
 
     @available_if(has_probabilities)
     def predict_proba(self, X):
         """Return class probabilities, lazily for an array or dataframe of Dask."""
-        return self._lazily("predict_proba", X, np.float64, (self.local_.classes_.size,))
+        return self._lazily("predict_proba", X)
 
 
 @estimator
@@ -335,17 +326,6 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
         numbers = Numbers.of_levels(levels, y, weights, self.loss, self.quantile)
         return {"y": y, "weights": weights, "n_classes": len(levels), "numbers": numbers}
 
-    @property
-    def _columns(self) -> tuple[int, ...]:
-        return (self.n_outputs_,) if self.is_multi_output_ else ()
-
-    def predict(self, X):
-        """Return the number of each sample, lazily for an array or dataframe of Dask."""
-        check_is_fitted(self)
-        return self._lazily("predict", X, np.float64, self._columns)
-
     def predict_interval(self, X, coverage=0.9):
         """Return lower and upper bounds, lazily; see `mbkl.MBKLRegressor.predict_interval`."""
-        check_is_fitted(self)
-        columns = (*self._columns, 2)
-        return self._lazily("predict_interval", X, np.float64, columns, coverage=coverage)
+        return self._lazily("predict_interval", X, coverage=coverage)

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from operator import getitem
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Operator
-from mbkl.dask.crew import Crew, Node
+from mbkl.dask.crew import Crew
 from mbkl.dask.rows import RemoteRows, RowSet
-from mbkl.dask.store import (
-    first_hashes,
-    merge_stores,
-    merged_rows,
-    own_order,
-    smallest_hashes,
-    smallest_of_kinds,
-    split_rows,
-)
+from mbkl.dask.store import divide_merged, first_hashes, one_for_all, own_order, smallest_hashes
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.learn.labelled_rows import (
@@ -30,6 +21,7 @@ from mbkl.learn.labelled_rows import (
     cell_numbers,
     equal_quota,
     hashes_of,
+    smallest_of_kinds,
 )
 from mbkl.maps.numbers import Numbers
 
@@ -62,20 +54,14 @@ class RemoteLabelledRows:
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
         arrays = (sums, self.seed, self.y, integers)
-        keep = partial(merged_rows, unit=float(unit[0]))
-        found, counts = self.crew.exchange("merge-rows", split_rows, arrays, merge_stores, keep)
-        rows, weights = (Node(self.crew, getitem, (found, place)) for place in range(2))
-        kept = RowSet(rows, sum(counts))
-        own_weights = RemoteRows(self.crew, weights, np.empty(0), kept.size)
-        merged = replace(self, weights=own_weights, sums=sums)
+        found, n_rows = self.crew.exchange("merge-rows", divide_merged, arrays, one_for_all)
+        kept = RowSet(found[0], n_rows)
+        mass = RemoteRows(self.crew, found[1], np.empty(0, np.int64), n_rows)
+        merged = replace(self, weights=mass * unit[0], sums=sums)
         if kept.size < self.n_rows:
             merged.operator, merged.y = self.operator.take(kept), self.y[kept]
             merged.sums = sums[kept]
-        return merged if kept.size > limits.FEW_ROWS_GRAM else merged.collected(merged.all_rows())
-
-    def all_rows(self) -> RowSet:
-        """Return all rows, to be collected in the order of their own."""
-        return self.first(self.n_rows)
+        return merged if n_rows > limits.FEW_ROWS_GRAM else merged.some_here(n_rows)
 
     def collected(self, rows: RowSet) -> LabelledRows:
         """Return some of the rows, here."""
@@ -123,16 +109,14 @@ class RemoteLabelledRows:
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair; here."""
         if self.n_rows <= n_rows:
-            return self.collected(self.all_rows())
-        kinds, n_kinds = self.y, self.n_classes
-        if self.numbers is not None:
-            kinds, n_kinds = self.y * 0, 1
-        own_class = (kinds[:, None] == np.arange(n_kinds)).astype(np.int64)
-        quota = equal_quota(own_class.sum(axis=0), n_rows)
-        found = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
-        answers = [answer[:3] for answer in found]
-        own_kinds = np.concatenate([answer[3] for answer in found])
-        chosen = smallest_of_kinds(_joined(answers)[0], own_kinds, quota)
+            return self.some_here(n_rows)
+        has_classes = self.numbers is None
+        kinds = self.y * has_classes
+        own_class = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
+        quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
+        answers = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
+        hashes, labels = _joined(answers)
+        chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
         return self.collected(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partialmethod
+from functools import partialmethod, reduce
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -19,17 +19,15 @@ from mbkl.dask.crew import Crew, Node
 from mbkl.dask.store import (
     ask,
     bundle,
-    count_different,
     distinct,
+    divide_all,
+    divide_keys,
+    first_of_equal,
     itself,
-    keys_told_apart,
-    nothing,
     pick_codes,
     places,
     sample_of,
     smallest_keys,
-    split_equal,
-    split_keys,
     tell_apart,
     totals_below,
     totals_of_groups,
@@ -74,17 +72,9 @@ class RemoteRows(NDArrayOperatorsMixin):
     def shape(self) -> tuple[int, ...]:
         return (self.n_rows, *self._like.shape[1:])
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self._like.dtype
-
-    @property
-    def itemsize(self) -> int:
-        return self._like.itemsize
-
-    @property
-    def ndim(self) -> int:
-        return self._like.ndim
+    dtype = property(operator.attrgetter("_like.dtype"))
+    itemsize = property(operator.attrgetter("_like.itemsize"))
+    ndim = property(operator.attrgetter("_like.ndim"))
 
     @property
     def size(self) -> int:
@@ -328,18 +318,17 @@ class RemoteMatrix(Rows):
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""
-        found = [part for part in self.crew.work("ranges", "ranges") if part[0] is not None]
-        low, high, missing = zip(*found, strict=True)
-        return np.fmin.reduce(low), np.fmax.reduce(high), np.logical_or.reduce(missing)
+        low, high, missing = zip(*self.crew.work("ranges", "of_rows", "column_ranges"), strict=True)
+        return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
-        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
-        arguments = (split_equal, (keys, weights), tell_apart, keys_told_apart)
-        told, _ = self.crew.exchange("tell-apart", *arguments)
+        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
+        arguments = (divide_all, (keys, weights), tell_apart)
+        (_, told), _ = self.crew.exchange("tell-apart", *arguments)
         return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        keys = self.crew.keep("hash-rows", "hash_rows", y, seed)
+        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
         candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
         chosen = np.unique(candidates)[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
@@ -353,17 +342,17 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, counts = self.crew.exchange("count", split_keys, (keys,), count_different, nothing)
-            n_different = sum(counts)
+            _, n_different = self.crew.exchange("count", divide_keys, (keys,), first_of_equal)
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:
-        return self._codes(self.crew.keep("bin", "bin", features, edges), edges.cell_offsets)
+        return self._codes("bin", edges.cell_offsets, "bin", features, edges)
 
     def bin_ferns(self, ferns) -> RemoteCodes:
-        return self._codes(self.crew.keep("bin-ferns", "bin_ferns", ferns), ferns.cell_offsets)
+        return self._codes("bin-ferns", ferns.cell_offsets, "bin_ferns", ferns)
 
-    def _codes(self, node: Node, offsets: NDArray[np.int64]) -> RemoteCodes:
+    def _codes(self, name: str, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
+        node = self.crew.keep(name, "of_rows", *arguments)
         return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
     def release(self) -> None:

@@ -7,8 +7,8 @@ arrays of one store, and are sent to all of them by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,25 +17,46 @@ from numpy.typing import NDArray
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
 from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
-from mbkl.engine.rows import ArrayRows, ranges_of_blocks, told_apart
-from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows
+from mbkl.engine.rows import ArrayRows, Rows, steps, to_float32, told_apart
+from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows, smallest_of_kinds
 
 
 @dataclass(frozen=True)
-class Reference:
-    """An array of all stores, by the name under which each has its part."""
+class Order:
+    """An array of all stores, by its name, with what computes it where it is not there yet."""
 
     key: int
+    function: Callable | str | None = None  # a string names a method of the store
+    arguments: tuple = ()  # orders, where they are arrays of the stores
+    options: dict = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """Compute an array from others, on every store."""
+class Partitions(Rows):
+    """The rows of several arrays, one after the other."""
 
-    key: int  # name of the result
-    function: Callable | str  # a string names a method of the store
-    arguments: tuple  # with a `Reference` for each array of the stores
-    options: dict
+    def __init__(self, pieces: Sequence[NDArray], n_features: int, n_jobs: int | None) -> None:
+        self._pieces, self._n_jobs = pieces, n_jobs
+        self.dtype = np.result_type(np.float32, *pieces)
+        self.shape = (sum(map(len, pieces)), n_features)
+
+    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
+        start = 0  # partitions are not joined, which would copy them
+        for X in self._pieces:
+            for rows in steps(len(X), step):
+                yield slice(start + rows.start, start + rows.stop), X[rows]
+            start += len(X)
+
+    def bin(self, features: NDArray, edges) -> DenseCodes:
+        return self._coded(features.size, lambda rows: rows.bin(features, edges))
+
+    def bin_ferns(self, ferns) -> DenseCodes:
+        return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
+
+    def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
+        """Return the codes of all arrays; those of one without rows where there are none."""
+        loops = choose_loops(n_groups * self.shape[0], self._n_jobs)
+        codes = [code(ArrayRows(X, loops)) for X in self._pieces or [np.empty(self.shape)]]
+        return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
 
 
 class Store:
@@ -61,28 +82,36 @@ class Store:
             self._labels.append(y)
             self._weights.append(weights)
 
-    def run(
-        self, program: Sequence[Instruction], function, arguments: tuple, forget: Sequence[int]
-    ) -> Any:
-        """Follow instructions, call a function, and forget what is needed no more."""
-        for step in program:
-            found = self._apply(step.function, step.arguments, step.options)
-            self._objects[step.key] = found
+    def run(self, function: Callable | str, arguments: tuple, forget: Sequence[int]) -> Any:
+        """Call a function, and forget what is needed no more."""
         result = self._apply(function, arguments, {})
         for key in forget:
             self._objects.pop(key, None)
         return result
 
     def _apply(self, function: Callable | str, arguments: tuple, options: dict) -> Any:
-        own = [
-            self._objects[each.key] if isinstance(each, Reference) else each for each in arguments
-        ]
+        own = [self._follow(each) if isinstance(each, Order) else each for each in arguments]
         call = getattr(self, function) if isinstance(function, str) else function
         return call(*own, **options)
 
+    def _follow(self, order: Order) -> Any:
+        if order.function is not None:
+            found = self._apply(order.function, order.arguments, order.options)
+            self._objects[order.key] = found
+        return self._objects[order.key]
+
+    @property
+    def _rows(self) -> Partitions:
+        return Partitions(self._X, self._n_features, self._n_jobs)
+
+    def of_rows(self, method: str, *arguments) -> Any:
+        """Call a method of the rows of all partitions."""
+        return getattr(self._rows, method)(*arguments)
+
     def shape(self) -> tuple[int, int | None]:
         """Return the number of rows, and of features where there are any rows."""
-        return sum(map(len, self._X)), self._X[0].shape[1] if self._X else None
+        n_rows, n_features = self._rows.shape
+        return n_rows, n_features if n_rows else None
 
     def classes(self) -> list[NDArray]:
         """Return the labels that occur."""
@@ -105,22 +134,9 @@ class Store:
         weights, self._weights = self._weights, []
         return np.concatenate([np.empty(0), *weights])
 
-    def ranges(self) -> tuple:
-        """Return smallest and largest values of the columns, and which ones have NaN."""
-        return ranges_of_blocks(self._X) if self._X else (None, None, None)
-
     def release_rows(self) -> None:
         """Forget X: the codes are all that is needed from now on."""
         self._X = []
-
-    def hash_rows(self, y: NDArray | None, seed: int) -> NDArray[np.uint64]:
-        """Return a random number for each row, of its values and class."""
-        found, start = [np.empty(0, np.uint64)], 0
-        for X in self._X:
-            own = slice(start, start + len(X))
-            found.append(ArrayRows(X).keys(None if y is None else y[own], seed))
-            start += len(X)
-        return np.concatenate(found)
 
     def rows_of_keys(self, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
         """Return which of the chosen rows are here, with values, class and weights."""
@@ -132,35 +148,8 @@ class Store:
         found, first = np.unique(place, return_index=True)
         rows = here[first]
         labels = np.zeros(rows.size, np.intp) if y is None else y[rows]
-        return found, self._rows_of_X(rows), labels, mass
-
-    def _rows_of_X(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return some rows as float32, which is how they are compared."""
-        if not self._X:
-            return np.empty((0, 0), dtype=np.float32)
-        bounds = np.cumsum([0] + [len(X) for X in self._X])
-        taken = np.empty((rows.size, self._X[0].shape[1]), dtype=np.float32)
-        with np.errstate(over="ignore"):
-            for X, start, stop in zip(self._X, bounds[:-1], bounds[1:], strict=True):
-                here = np.flatnonzero((rows >= start) & (rows < stop))
-                taken[here] = X[rows[here] - start]
-        return taken
-
-    def bin(self, features: NDArray, edges) -> DenseCodes:
-        """Return the codes of some columns of X."""
-        return self._coded(features.size, lambda rows: rows.bin(features, edges))
-
-    def bin_ferns(self, ferns) -> DenseCodes:
-        """Return the cell of each row in each fern."""
-        return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
-
-    def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
-        """Return the codes of all partitions; one without rows where there are none."""
-        n_rows = sum(map(len, self._X))
-        loops = choose_loops(n_groups * n_rows, self._n_jobs)
-        X = self._X or [np.empty((0, self._n_features))]
-        codes = [code(ArrayRows(each, loops)) for each in X]
-        return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
+        # As float32, which is how they are compared.
+        return found, to_float32(self._rows.take(rows)), labels, mass
 
 
 # What stores are asked of their arrays and codes ------------------------------------------------
@@ -224,92 +213,71 @@ def first_hashes(sums: NDArray, seed: int, y: NDArray, n_rows: int) -> tuple:
 def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota: int) -> tuple:
     """Return the rows of each kind with the smallest hashes, as many as the quota."""
     hashes = hashes_of(sums, seed)
-    rows = smallest_of_kinds(hashes, kinds, quota)
-    return hashes[rows], y[rows], rows, kinds[rows]
-
-
-def smallest_of_kinds(hashes: NDArray, kinds: NDArray, quota: int) -> NDArray[np.intp]:
-    """Return the numbers of the rows of each kind with the smallest hashes."""
-    chosen = [
-        rows[np.argsort(hashes[rows, 0], kind="stable")[:quota]]
-        for rows in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds))
-    ]
-    return np.concatenate([np.empty(0, np.intp), *chosen])
+    rows = smallest_of_kinds(hashes[:, 0], kinds, quota)
+    return hashes[rows], y[rows], rows
 
 
 # What stores send each other --------------------------------------------------------------------
 
 
-def split_keys(keys: NDArray[np.uint64], n_parts: int) -> list[NDArray[np.uint64]]:
-    """Return the different random numbers, divided by size."""
-    distinct = np.unique(keys)
-    return np.split(distinct, np.searchsorted(distinct, _bounds(n_parts)))
+# Rows with the same key meet at one store, which chooses some of them and tells their stores. The
+# last column of what is sent are the numbers of the rows, as their store has them.
 
 
-def count_different(parts: Sequence[NDArray[np.uint64]]) -> tuple[list, int]:
-    """Return how many different numbers the stores have, and nothing for the stores."""
-    return [None] * len(parts), np.unique(np.concatenate(parts)).size
-
-
-def split_equal(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list:
-    """Return keys and weights of all rows, in order and divided by key."""
-    order = np.lexsort((weights, keys))
+def divide(keys: NDArray[np.uint64], columns: tuple[NDArray, ...], n_parts: int) -> list[tuple]:
+    """Return columns of rows, divided by key."""
+    order = np.argsort(keys, kind="stable")
     cuts = np.searchsorted(keys[order], _bounds(n_parts))
-    whole = (keys[order], weights[order], order)
-    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+    return list(zip(*(np.split(own[order], cuts) for own in columns), strict=True))
 
 
-def tell_apart(parts: Sequence[tuple]) -> tuple[list[tuple], None]:
-    """Return keys that tell equal rows of several stores apart, for each store.
-
-    Each tells (keys, weights, rows).
-    """
-    keys, weights = (np.concatenate([own[position] for own in parts]) for position in range(2))
-    ends = np.cumsum([own[2].size for own in parts])[:-1]
-    told = np.split(told_apart(keys, weights), ends)
-    return [(own[2], each) for own, each in zip(parts, told, strict=True)], None
+def divide_keys(keys: NDArray[np.uint64], n_parts: int) -> list[tuple]:
+    """Return the different random numbers."""
+    distinct, first = np.unique(keys, return_index=True)
+    return divide(distinct, (distinct, first), n_parts)
 
 
-def keys_told_apart(answers: Sequence[tuple]) -> NDArray[np.uint64]:
-    """Return the keys that `tell_apart` gave the rows of a store."""
-    order = np.concatenate([rows for rows, _ in answers])
-    told = np.empty(order.size, np.uint64)
-    told[order] = np.concatenate([keys for _, keys in answers])
-    return told
+def divide_all(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list[tuple]:
+    """Return keys and weights of all rows."""
+    return divide(keys, (keys, weights, np.arange(keys.size)), n_parts)
 
 
-def split_rows(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
-    """Merge the equal rows of a store; return what tells rows apart, divided by hash."""
+def divide_merged(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_parts: int) -> list:
+    """Merge the equal rows of a store; return hashes, classes and weights."""
     hashes = hashes_of(sums, seed)
     rows, merged, _ = merge_equal_rows(hashes, y, integers[:, 0])
-    cuts = np.searchsorted(hashes[rows, 1], _bounds(n_parts))
-    whole = (hashes[rows], y[rows], merged, rows)
-    return list(zip(*(np.split(part, cuts) for part in whole), strict=True))
+    return divide(hashes[rows, 1], (hashes[rows], y[rows], merged, rows), n_parts)
 
 
-def merge_stores(found: Sequence[tuple]) -> tuple[list[tuple], int]:
-    """Merge equal rows of several stores, of which each tells (hashes, y, integers, rows).
-
-    Returned are for each store those of its rows that stand for all equal ones, with their
-    weights, and how many there are in all.
-    """
-    source = np.repeat(np.arange(len(found)), [len(own[1]) for own in found])
-    hashes, y, integers, rows = (
-        np.concatenate([own[position] for own in found]) for position in range(4)
-    )
-    chosen, merged, _ = merge_equal_rows(hashes, y, integers)
-    answers = [
-        (rows[chosen[source[chosen] == store]], merged[source[chosen] == store])
-        for store in range(len(found))
-    ]
-    return answers, chosen.size
+def join(choose: Callable, parts: Sequence[tuple]) -> tuple[list[tuple], int]:
+    """Return for each store which of its rows are chosen, with a value each; and how many are."""
+    store = np.repeat(np.arange(len(parts)), [own[-1].size for own in parts])
+    *columns, rows = (np.concatenate(own) for own in zip(*parts, strict=True))
+    chosen, values = choose(*columns)
+    own = [np.flatnonzero(store[chosen] == number) for number in range(len(parts))]
+    return [(rows[chosen[places]], values[places]) for places in own], chosen.size
 
 
-def merged_rows(answers: Sequence[tuple], unit: float) -> tuple[NDArray, NDArray]:
-    """Return which rows of a store stand for all equal ones, and their weights."""
-    chosen, integers = (np.concatenate(part) for part in zip(*answers, strict=True))
-    order = np.argsort(chosen)
-    return chosen[order], integers[order] * unit
+def first_of_equal(keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Choose one row of each key."""
+    return np.unique(keys, return_index=True)[::-1]
+
+
+def tell_apart(keys: NDArray, weights: NDArray) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Choose all rows, and give equal ones different keys."""
+    return np.arange(keys.size), told_apart(keys, weights)
+
+
+def one_for_all(hashes: NDArray, y: NDArray, integers: NDArray) -> tuple[NDArray, NDArray]:
+    """Choose one of each set of equal rows, with the weight of all of them."""
+    return merge_equal_rows(hashes, y, integers)[:2]
+
+
+def keep_chosen(answers: Sequence[tuple]) -> tuple[NDArray[np.intp], NDArray]:
+    """Return which rows of a store are chosen, in order, and the value of each."""
+    rows, values = (np.concatenate(own) for own in zip(*answers, strict=True))
+    order = np.argsort(rows)
+    return rows[order], values[order]
 
 
 def distinct(labels: NDArray) -> NDArray:

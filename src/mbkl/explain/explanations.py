@@ -13,6 +13,7 @@ from mbkl.explain.attribution import contributions, pair_strengths, set_contribu
 from mbkl.explain.rows import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
+from mbkl.kernel_predictor import KernelPredictor
 from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
@@ -250,8 +251,6 @@ def _at_least(share: float, n_rows: int) -> int:
 
 def check_model(model) -> None:
     """Complain unless the model is a fitted classifier or regressor of this package."""
-    from mbkl.kernel_predictor import KernelPredictor
-
     if not isinstance(model, KernelPredictor):
         raise TypeError(
             f"model must be an MBKLClassifier or MBKLRegressor, got {type(model).__name__}."

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine import choose_loops
+from mbkl.engine.arrays import offsets_of
 from mbkl.engine.limits import SMALL
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import TWINS, as_float32, level_cells
@@ -76,14 +77,14 @@ class FernTables:
         """The steps of each piece."""
         sizes = np.where(self.n_cells > 0, 0, self.sizes + 1)
         categories = np.flatnonzero(self.n_cells)
-        first_cell = _from_zero(self.n_cells)
+        first_cell = offsets_of(self.n_cells)
         own_cells = np.repeat(categories, self.n_cells[categories])
         answers = self._level_answers(first_cell)
         # Levels that give the same digits are one step.
         order = np.lexsort((answers, own_cells))
         fresh = is_fresh(answers[order], own_cells)
         sizes += np.bincount(own_cells[fresh], minlength=sizes.size)
-        first = _from_zero(sizes)
+        first = offsets_of(sizes)
         is_of_category = np.repeat(self.n_cells > 0, sizes)
         number = np.cumsum(fresh) - 1
         cells = np.empty(order.size, np.intp)
@@ -217,10 +218,6 @@ class Steps:
     first: NDArray[np.int64]
     cells: NDArray[np.intp]
     first_cell: NDArray[np.int64]
-
-
-def _from_zero(sizes: NDArray) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def columns_of(X: NDArray) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import first_by_hash
 from mbkl.engine.twins import just_above
+from mbkl.kernel import distance_of
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
@@ -89,19 +90,12 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     dropped stay so.
     """
     check_is_fitted(model)
-    X = model._validate_new(X)
-    maps = model._maps
-    theta = model.theta_
+    X, maps, theta = model._validate_new(X), model._maps, model.theta_
     if equal_weights:
         drawn = np.concatenate([own.prior() for own in maps.families])
         theta = drawn / max(drawn.sum(), 1)
-    kernel = np.full((X.shape[0],) * 2, theta.sum())
-    for own, shares in zip(maps.families, maps.split(theta), strict=True):
-        weights = np.zeros(own.cells.n_slots)
-        weights[own.cells.is_map] = shares
-        codes = codes_of(own, X, model.n_jobs)
-        kernel -= own.cells.distance(codes, codes, weights)
-    return kernel
+    codes = [codes_of(own, X, model.n_jobs) for own in maps.families]
+    return theta.sum() - distance_of(maps, codes, codes, theta)
 
 
 def rows_by_class(X, y: NDArray, max_rows: int) -> NDArray[np.intp]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.twins import as_float32
-from mbkl.explain.fern_games import FernTables, columns_of, main_effects
+from mbkl.explain.fern_games import FernTables, columns_of, is_fresh, main_effects
 from mbkl.extras import require
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
@@ -135,12 +135,11 @@ def shapes_of(
     That of a feature is the sum of its stumps' tables and of the mean effects of the
     ferns that ask about it. The rows of X are counted.
     """
-    features, thresholds, jumps = _jumps(predictor, background)
+    own = [_jumps(maps, tables, background) for maps, tables in predictor.families]
+    features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
     order = np.lexsort((thresholds, features))
     features, thresholds, jumps = features[order], thresholds[order], jumps[order]
-    fresh = np.ones(features.size, dtype=bool)
-    fresh[1:] = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
-    starts = np.flatnonzero(fresh)
+    starts = np.flatnonzero(is_fresh(features, thresholds))
     if not starts.size:
         return []
     features, thresholds = features[starts], thresholds[starts]
@@ -173,23 +172,16 @@ def shapes_of(
     return shapes
 
 
-def _jumps(predictor: TablePredictor, background: NDArray) -> tuple[NDArray, Array, Array]:
-    """Return feature, threshold and jump of each stump, alone or in a fern, and of levels."""
-    own = [_jumps_of(maps, tables, background) for maps, tables in predictor.families]
-    features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
-    return features, thresholds, jumps
-
-
 @singledispatch
-def _jumps_of(maps: Any, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    """Return those of stumps or of categories: between all cells of a group."""
+def _jumps(maps: Any, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
+    """Return feature, threshold and jump of each stump, alone or in a fern, and between levels."""
     is_first = np.zeros(len(tables), dtype=bool)
     is_first[maps.cells.offsets[:-1]] = True
     features = np.repeat(maps.features, np.diff(maps.edges.offsets))
     return features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
 
 
-@_jumps_of.register
+@_jumps.register
 def _(maps: FernMaps | ProjectionMaps, tables: Array, background: NDArray):
     if isinstance(maps, FernMaps) and maps.n_maps:
         return main_effects(FernTables(maps, tables), columns_of(background))

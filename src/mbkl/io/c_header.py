@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import singledispatch
+from functools import cache, singledispatch
+from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 import mbkl
 from mbkl.classifier import KernelClassifier
+from mbkl.explain.explanations import check_model
 from mbkl.io.container import compact, write_atomically
-from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
+from mbkl.io.exports import Column, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps, chi2_map
@@ -67,7 +69,7 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_exportable(model)
+    check_model(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
@@ -78,16 +80,25 @@ def export_c(
     write_atomically(path, [text.encode("ascii")])
 
 
+def _c(piece: str, *names: Mapping[str, Any], **more: Any) -> str:
+    """Return a piece of C, with its names filled in."""
+    return _pieces_of_c()[piece].substitute(*names, **more)
+
+
+@cache
+def _pieces_of_c() -> dict[str, Template]:
+    text = files("mbkl.io").joinpath("pieces.c").read_text("ascii")
+    _, *parts = re.split(r"\n//// (\w+).*\n", text)
+    return {name: Template(f"{body.rstrip()}\n") for name, body in zip(parts[::2], parts[1::2])}
+
+
 def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     common = {"name": name, "n_columns": model.intercept_.size}
-    is_of_classes = isinstance(model, KernelClassifier)
-    about = ABOUT_CLASSES if is_of_classes else ABOUT_NUMBERS
-    yield BEGINNING.substitute(
-        common,
-        version=mbkl.__version__,
-        n_features=model.n_features_in_,
-        about=about.substitute(common),
-    )
+    about = f"A regression. {name}_predict gives {name}_n_scores numbers."
+    if isinstance(model, KernelClassifier):
+        about = f"A classifier. {name}_predict gives a number, that of a label in {name}_labels."
+    sizes = {"n_features": model.n_features_in_, "version": mbkl.__version__}
+    yield _c("beginning", common, **sizes, about=about)
     calls = ""
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
@@ -96,16 +107,13 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
             yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
             calls += f"    {own}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
-    yield SCORES.substitute(common, calls=calls)
+    yield _c("scores", common, calls=calls)
     if isinstance(model, KernelRegressor):
-        link = "expf" if model.loss == "poisson" else ""
-        many = model.is_multi_output_
-        predict = PREDICT_NUMBERS if many else PREDICT_NUMBER
-        yield predict.substitute(common, link=link)
+        predict = "predict_numbers" if model.is_multi_output_ else "predict_number"
+        yield _c(predict, common, link="expf" if model.loss == "poisson" else "")
     elif isinstance(model, KernelClassifier):
-        yield CLASSES.substitute(common, n_classes=model.classes_.size)
         yield _texts(f"{name}_labels", map(str, model.classes_.tolist()))
-        yield PREDICT.substitute(common)
+        yield _c("predict", common, n_classes=model.classes_.size)
         if hasattr(model, "predict_proba"):
             yield _probabilities(model, name)
 
@@ -113,7 +121,7 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 @singledispatch
 def _family(maps: Any, names: dict[str, Any]) -> Iterator[str]:
     """Yield the functions of a family of maps, and arrays that it alone has."""
-    yield STUMPS.substitute(names, value=f"x[{names['own']}_features[group]]", before="")
+    yield _c("stumps", names, value=f"x[{names['own']}_features[group]]", before="")
 
 
 @_family.register
@@ -121,9 +129,9 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
     own = names["own"]
     answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
     if maps.sets is not None:
-        yield IN_SET.substitute(names)
+        yield _c("in_set", names)
         answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
-    yield FERNS.substitute(names, answer=answer)
+    yield _c("ferns", names, answer=answer)
 
 
 @_family.register
@@ -144,9 +152,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
         term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
     sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
-    yield PROJECTIONS.substitute(names, **sizes, first=first, end=end, term=term)
+    yield _c("projections", names, **sizes, first=first, end=end, term=term)
     before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    yield STUMPS.substitute(names, value=f"{own}_project(inputs, group)", before=before)
+    yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
 
 
 def _inputs(maps: ProjectionMaps) -> str:
@@ -167,52 +175,66 @@ def _inputs(maps: ProjectionMaps) -> str:
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
-    (temperature,) = _literals(_single(np.array([model.temperature_])))
+    rule = np.array([model.temperature_, model.offset_ or 0.0])
+    temperature, offset = _literals(_single(rule))
     odds, term = "", f"expf((scores[number] - highest) / {temperature})"
     if model.offset_ is not None:
-        (offset,) = _literals(_single(np.array([model.offset_])))
-        odds = SOFTPLUS.substitute(name=name, temperature=temperature, offset=offset)
+        odds = _c("softplus", name=name, temperature=temperature, offset=offset) + "\n"
         term = f"{name}_odds(scores[number])"
     elif model.classes_.size == 2:
         term = f"1.0f / (1.0f + expf(-scores[number] / {temperature}))"
     elif model.probability_rule == "one-vs-rest":
         term = "1.0f / (1.0f + expf(-scores[number]))"
-    return odds + PROBABILITIES.substitute(name=name, term=term)
+    return odds + _c("probabilities", name=name, term=term)
 
 
 # ---------------------------------------------------------------- columns of a frame
 
 
+# How columns of a kind are looked up among the levels of a category.
+_LOOK_UPS = {
+    "numbers": {
+        "array": "levels",
+        "type": "float",
+        "is_missing": "isnan(value)",
+        "is_other": "value != levels[place]",
+    },
+    "texts": {
+        "array": "categories",
+        "type": "const char *",
+        "is_missing": "value == NULL || value[0] == 0",
+        "is_other": "strcmp(value, levels[place]) != 0",
+    },
+}
+
+
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:
     """Yield the names of the columns, and the function that encodes a row of them."""
-    numbers = [pair for pair in enumerate(columns) if not pair[1].is_text]
-    texts = [pair for pair in enumerate(columns) if pair[1].is_text]
-    for kind, chosen in (("numbers", numbers), ("texts", texts)):
+    lines = ""
+    for kind, look_up in _LOOK_UPS.items():
+        chosen = [pair for pair in enumerate(columns) if pair[1].is_text == (kind == "texts")]
         if chosen:
             yield _texts(f"{name}_{kind}", [column.name for _, column in chosen])
-    lines = []
-    if texts:
-        yield FIND.substitute(name=name)
-    if any(column.levels is not None for _, column in numbers):
-        yield FIND_NUMBER.substitute(name=name)
-    for number, (feature, column) in enumerate(numbers):
-        value = f"numbers[{number}]"
-        if column.levels is not None:
-            own = f"{name}_levels_{number}"
-            yield _array(own, np.array(column.levels or [0], dtype=np.float32))
-            value = f"{name}_find_number({value}, {own}, {len(column.levels)})"
-        lines.append(f"x[{feature}] = {value};")
-    for number, (feature, column) in enumerate(texts):
-        levels = column.levels or ()
-        if any("\0" in level for level in levels):
-            raise ValueError(f"A category of {column.name!r} has a zero character.")
-        own, n = f"{name}_categories_{number}", len(levels)
-        yield _texts(own, levels or [""])
-        lines.append(f"place = {name}_find(texts[{number}], {own}, {n});")
-        missing = f"texts[{number}] == NULL || texts[{number}][0] == 0"
-        lines.append(f"x[{feature}] = {missing} ? NAN : (float)(place < 0 ? {n} : place);")
-    text = "".join(f"    {line}\n" for line in lines)
-    yield ENCODE.substitute(name=name, lines=text)
+        if any(column.levels is not None for _, column in chosen):
+            yield _c("find", look_up, name=name, kind=kind)
+        for number, (feature, column) in enumerate(chosen):
+            value = f"{kind}[{number}]"
+            if column.levels is not None:
+                own = f"{name}_{look_up['array']}_{number}"
+                yield _levels(own, column)
+                value = f"{name}_find_{kind}({value}, {own}, {len(column.levels)})"
+            lines += f"    x[{feature}] = {value};\n"
+    yield _c("encode", name=name, lines=lines)
+
+
+def _levels(name: str, column: Column) -> str:
+    """Return the levels of a category as an array; one of C is not empty."""
+    levels = column.levels or ("",)
+    if not column.is_text:
+        return _array(name, np.array(levels, dtype=np.float32))
+    if any("\0" in level for level in levels):
+        raise ValueError(f"A category of {column.name!r} has a zero character.")
+    return _texts(name, levels)
 
 
 # ---------------------------------------------------------------- values
@@ -265,18 +287,9 @@ def _literals(values: NDArray) -> list[str]:
         texts = [f"{value}{suffix}" for value in distinct.tolist()]
     else:
         suffix = "f" if values.itemsize == 4 else ""
-        texts = [_real(text, suffix) for text in distinct.astype(str).tolist()]
+        texts = [f"{text}{suffix}" for text in distinct.astype(str).tolist()]
+        texts = ["-INFINITY" if text.startswith("-inf") else text for text in texts]
     return np.array(texts, dtype=object)[place.ravel()].tolist()
-
-
-def _real(text: str, suffix: str) -> str:
-    """Return a real number of Python as one of C: -.25f of -0.25, 3.f of 3.0, 0 of 0.0."""
-    if text in ("0.0", "-inf"):
-        return "0" if text == "0.0" else "-INFINITY"
-    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)
-    digits = digits.removeprefix("0") if digits.startswith("0.") else digits
-    digits = digits[:-1] if digits.endswith(".0") and len(digits) > 2 else digits
-    return f"{sign}{digits}{suffix}"
 
 
 def _quoted(text: str) -> str:
@@ -286,242 +299,3 @@ def _quoted(text: str) -> str:
     return (
         '"' + "".join(c.decode() if _PLAIN.match(c) else f"\\{c[0]:03o}" for c in characters) + '"'
     )
-
-
-# ---------------------------------------------------------------- pieces of C99, with $names
-
-BEGINNING = Template("""\
-/* Written by mbkl $version.
- *
-$about\
- * x has ${name}_n_features values, NAN where one is missing.
- * Include this file in one place: it holds the tables of the model.
- */
-#ifndef MBKL_${name}_INCLUDED
-#define MBKL_${name}_INCLUDED
-
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-enum {
-    ${name}_n_features = $n_features,
-    ${name}_n_scores = $n_columns
-};
-""")
-
-ABOUT_CLASSES = Template("""\
- * A classifier. ${name}_predict returns the number of a class, the label of which is
- * ${name}_labels[number].
-""")
-
-ABOUT_NUMBERS = Template("""\
- * A regression. ${name}_predict gives ${name}_n_scores numbers.
-""")
-
-CLASSES = Template("""\
-enum { ${name}_n_classes = $n_classes };
-""")
-
-# Adds the table entries of stumps; $value is what the thresholds of a group divide.
-STUMPS = Template("""\
-static inline void ${own}_add(const float *x, float *scores)
-{
-$before\
-    for (uint32_t group = 0; group < ${n_groups}u; group++) {
-        const float value = $value;
-        uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
-        while (low < high) {
-            const uint32_t middle = low + (high - low) / 2u;
-            if (value > ${own}_thresholds[middle])
-                low = middle + 1u;
-            else
-                high = middle;
-        }
-        const int32_t *entry = ${own}_tables + ${n_columns}u * (low + group);
-        for (uint32_t column = 0; column < ${n_columns}u; column++)
-            scores[column] += ${own}_units[column] * (float)entry[column];
-    }
-}
-""")
-
-# Whether the level of a category, which x holds the number of, is in the set of a stump.
-IN_SET = Template("""\
-static inline int ${own}_in_set(const float *x, uint32_t stump)
-{
-    const float value = x[${own}_features[stump]];
-    const uint32_t n_levels = ${own}_n_levels[${own}_features[stump]];
-    uint32_t cell = 0, place;
-    if (value >= (float)n_levels)
-        cell = n_levels + 1u;
-    else if (!isnan(value))
-        cell = value < 0.0f ? 1u : (uint32_t)value + 1u;
-    place = (uint32_t)${own}_sets[stump] - 1u + cell;
-    return (${own}_members[place >> 3] >> (place & 7u)) & 1;
-}
-""")
-
-# $answer is that of a row to a stump.
-FERNS = Template("""\
-static inline void ${own}_add(const float *x, float *scores)
-{
-    uint32_t stump = 0, raw = 0, cell = 0;
-    for (uint32_t fern = 0; fern < ${n_groups}u; fern++) {
-        const uint32_t depth = ${own}_depths[fern], bits = ${own}_bits[fern];
-        const uint32_t end = stump + depth;
-        uint64_t outcome = 0;
-        for (; stump < end; stump++)
-            outcome = (outcome << 1) | (uint64_t)($answer);
-        if (depth > bits)
-            outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
-        const uint32_t number = ${own}_numbers[raw + (uint32_t)outcome];
-        const int32_t *entry = ${own}_tables + ${n_columns}u * (cell + number);
-        for (uint32_t column = 0; column < ${n_columns}u; column++)
-            scores[column] += ${own}_units[column] * (float)entry[column];
-        raw += (uint32_t)1 << bits;
-        cell += ${own}_n_cells[fern];
-    }
-}
-""")
-
-# What projections add to before the stumps on them.
-PROJECTIONS = Template("""\
-static inline void ${own}_prepare(const float *x, double *inputs)
-{
-    for (uint32_t feature = 0; feature < ${n_features}u; feature++) {
-        double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
-        if (isnan(value))
-            value = 0.0;
-$set_inputs\
-    }
-}
-
-static inline float ${own}_project(const double *inputs, uint32_t group)
-{
-    double sum = 0.0;
-    for (uint32_t place = $first; place < $end; place++)
-        sum += $term;
-    return (float)sum;
-}
-""")
-
-SCORES = Template("""\
-/* Scores: one for each class, of two classes one which is positive for the second; or the
- * predicted numbers, of counts their logarithms. */
-static inline void ${name}_scores(const float *x, float *scores)
-{
-    (void)x;
-    for (uint32_t column = 0; column < ${n_columns}u; column++)
-        scores[column] = 0.0f;
-$calls\
-    for (uint32_t column = 0; column < ${n_columns}u; column++)
-        scores[column] += ${name}_intercept[column];
-}
-""")
-
-PREDICT = Template("""\
-/* Number of the predicted class. */
-static inline int ${name}_predict(const float *x)
-{
-    float scores[${name}_n_scores];
-    int best = 0;
-    ${name}_scores(x, scores);
-    if (${name}_n_scores == 1)
-        return scores[0] > 0.0f;
-    for (int number = 1; number < ${name}_n_scores; number++)
-        if (scores[number] > scores[best])
-            best = number;
-    return best;
-}
-""")
-
-# $link is a function, or nothing.
-PREDICT_NUMBER = Template("""\
-/* The predicted number. */
-static inline float ${name}_predict(const float *x)
-{
-    float score;
-    ${name}_scores(x, &score);
-    return $link(score);
-}
-""")
-
-PREDICT_NUMBERS = Template("""\
-/* The predicted number of each target. */
-static inline void ${name}_predict(const float *x, float *predictions)
-{
-    float scores[${name}_n_scores];
-    ${name}_scores(x, scores);
-    for (int number = 0; number < ${name}_n_scores; number++)
-        predictions[number] = $link(scores[number]);
-}
-""")
-
-SOFTPLUS = Template("""\
-/* What the probability of a class is in proportion to. */
-static inline float ${name}_odds(float score)
-{
-    float scaled = (score + $offset) / $temperature;
-    return (scaled > 0.0f ? scaled : 0.0f) + log1pf(expf(-fabsf(scaled)));
-}
-
-""")
-
-# $term is a function of scores[number], of which each class has one, and the highest score.
-PROBABILITIES = Template("""\
-/* Probabilities of the classes. */
-static inline void ${name}_probabilities(const float *x, float *probabilities)
-{
-    float scores[${name}_n_classes], highest = -INFINITY, sum = 0.0f;
-    ${name}_scores(x, scores);
-    if (${name}_n_classes == 2) {
-        scores[1] = scores[0];
-        scores[0] = -scores[0];
-    }
-    for (int number = 0; number < ${name}_n_classes; number++)
-        if (scores[number] > highest)
-            highest = scores[number];
-    for (int number = 0; number < ${name}_n_classes; number++) {
-        probabilities[number] = $term;
-        sum += probabilities[number];
-    }
-    for (int number = 0; number < ${name}_n_classes; number++)
-        probabilities[number] /= sum;
-}
-""")
-
-FIND = Template("""\
-static inline int ${name}_find(const char *text, const char *const *categories, int n)
-{
-    for (int place = 0; text != NULL && place < n; place++)
-        if (strcmp(text, categories[place]) == 0)
-            return place;
-    return -1;
-}
-""")
-
-FIND_NUMBER = Template("""\
-static inline float ${name}_find_number(float value, const float *levels, int n)
-{
-    for (int place = 0; place < n; place++)
-        if (value == levels[place])
-            return (float)place;
-    return isnan(value) ? NAN : (float)n;
-}
-""")
-
-ENCODE = Template("""\
-/* Features of a row of a table. numbers are the columns ${name}_numbers, NAN where one is
- * missing, and texts the columns ${name}_texts, NULL or "" where one is missing. True is 1,
- * a date the days since 1970-01-01, a time or a duration its seconds. */
-static inline void ${name}_encode(const float *numbers, const char *const *texts, float *x)
-{
-    int place;
-    (void)numbers;
-    (void)texts;
-    for (place = 0; place < ${name}_n_features; place++)
-        x[place] = 0.0f;
-$lines\
-    (void)place;
-}
-""")

@@ -25,6 +25,7 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -77,18 +78,11 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[b
             f"{_LONGEST_HEADER:,} that a model file can hold."
         )
     digest = hashlib.sha256()
-    for piece in _body(text, stored):
+    padded = chain.from_iterable((data, bytes(_padding(len(data)))) for data in stored)
+    for piece in (_PREFIX.pack(MAGIC, VERSION, len(text)), text, *padded):
         digest.update(piece)
         yield piece
     yield digest.digest()
-
-
-def _body(text: bytes, stored: list[bytes]) -> Iterator[bytes]:
-    yield _PREFIX.pack(MAGIC, VERSION, len(text))
-    yield text
-    for data in stored:
-        yield data
-        yield bytes(_padding(len(data)))
 
 
 def _compressed(data: bytes) -> bytes:
@@ -353,6 +347,17 @@ class Arrays:
         """Complain of arrays that nobody has taken."""
         if self._arrays:
             raise ModelFileError(f"The array {min(self._arrays)!r} is unknown.")
+
+
+def array_of(dtype: str, items: list, complaint: str) -> NDArray:
+    """Return an array of plain items, all of its type; texts for one of texts or objects."""
+    expected = {"b": bool, "i": int, "u": int, "f": float}.get(np.dtype(dtype).kind, str)
+    try:
+        if all(type(item) is expected for item in items):
+            return np.array(items, dtype=dtype)
+    except OverflowError:
+        pass
+    raise ModelFileError(complaint)
 
 
 def compact(values: NDArray) -> NDArray:

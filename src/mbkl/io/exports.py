@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from mbkl.explain.explanations import feature_names_of
 from mbkl.io.container import compact
+from mbkl.io.map_state import pack_ferns
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import Levels
 from mbkl.maps.categories import CategoryMaps
@@ -25,13 +26,6 @@ from mbkl.predictor import TablePredictor
 KINDS = ("number", "text")
 
 
-def check_exportable(model) -> None:
-    """Complain of anything but a fitted classifier or regressor."""
-    if not isinstance(model, KernelPredictor):
-        raise TypeError(f"Only classifiers and regressors can be exported; got {type(model)!r}.")
-    check_is_fitted(model)
-
-
 @singledispatch
 def plain_arrays(maps: Any) -> dict[str, NDArray]:
     """Return the arrays by which another program finds the cells of rows."""
@@ -40,15 +34,8 @@ def plain_arrays(maps: Any) -> dict[str, NDArray]:
 
 @plain_arrays.register
 def _(maps: FernMaps) -> dict[str, NDArray]:
-    arrays = {
-        "bits": np.log2(maps.n_raw).astype(np.uint8),
-        "depths": compact(np.diff(maps.offsets)),
-        "factors": maps.factors,
-        "features": compact(maps.features),
-        "n_cells": compact(np.diff(maps.cell_offsets)),
-        "numbers": maps.numbers,
-        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
-    }
+    arrays = pack_ferns(maps)
+    arrays |= {"n_cells": compact(np.diff(maps.cell_offsets)), "numbers": maps.numbers}
     if maps.sets is None:
         return arrays
     # Where the set of levels of each stump begins, from 1, and the members of all as bits.
@@ -93,8 +80,8 @@ def columns_of_model(
     if rules is None:
         if model.n_levels is None:
             return None
-        pairs = zip(_check_feature_names_in(model), model.levels_, strict=True)
-        rules = [{"name": str(n), "kind": "number" if own is None else "text"} for n, own in pairs]
+        pairs = zip(feature_names_of(model), model.levels_, strict=True)
+        rules = [{"name": n, "kind": "number" if own is None else "text"} for n, own in pairs]
     return columns_of(rules, model.levels_)
 
 

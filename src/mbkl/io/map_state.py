@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from itertools import pairwise
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import smallest_code_dtype
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.io.container import Arrays, Entries, ModelFileError, compact
 from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
@@ -55,22 +56,12 @@ def unpack_maps(headers: list, arrays: Arrays, n_levels: NDArray[np.int64]) -> M
 
 
 def _unpack_family(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> Maps:
-    family, n_features = header.take("family", str), n_levels.size
-    if family == "projections":
-        steps = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS)
-        header.done()
-        return _unpack_projections(steps, arrays, n_features)
+    family = header.take("family", str)
+    if family not in _UNPACK:
+        raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+    maps = _UNPACK[family](header, arrays, n_levels)
     header.done()
-    if family == "stumps":
-        return _unpack_stumps(arrays, n_features)
-    if family == "ferns":
-        return _unpack_ferns(arrays, n_levels)
-    if family == "categories":
-        features = _unpack_features(arrays, n_features)
-        if not n_levels[features].all():
-            arrays.complain("features", "columns that are no categories")
-        return CategoryMaps(features, n_levels[features])
-    raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+    return maps
 
 
 # ---------------------------------------------------------------- stumps
@@ -90,13 +81,13 @@ def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
     }
 
 
-def _unpack_stumps(arrays: Arrays, n_features: int) -> StumpMaps:
-    return _unpack_edges(arrays, _unpack_features(arrays, n_features))
+def _unpack_stumps(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> StumpMaps:
+    return _unpack_edges(arrays, _unpack_features(arrays, n_levels))
 
 
-def _unpack_features(arrays: Arrays, n_features: int) -> NDArray[np.intp]:
+def _unpack_features(arrays: Arrays, n_levels: NDArray[np.int64]) -> NDArray[np.intp]:
     """Return the features of groups, which increase."""
-    features = arrays.integers("features", None, high=n_features - 1)
+    features = arrays.integers("features", None, high=n_levels.size - 1)
     if not (features[1:] > features[:-1]).all():
         arrays.complain("features", "values that do not increase")
     return features.astype(np.intp)
@@ -108,10 +99,17 @@ def _(maps: CategoryMaps) -> Packed:
     return {"family": "categories"}, {"features": compact(maps.features)}
 
 
+def _unpack_categories(header: Entries, arrays: Arrays, n_levels) -> CategoryMaps:
+    features = _unpack_features(arrays, n_levels)
+    if not n_levels[features].all():
+        arrays.complain("features", "columns that are no categories")
+    return CategoryMaps(features, n_levels[features])
+
+
 def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
     counts = arrays.integers("counts", features.size, low=1)
     thresholds = arrays.thresholds("thresholds", None)
-    offsets = _offsets(counts)
+    offsets = offsets_of(counts)
     if offsets[-1] != thresholds.size:
         arrays.complain("counts", "another sum than there are thresholds")
     group = np.repeat(np.arange(features.size), counts)
@@ -138,23 +136,24 @@ def _(maps: FernMaps) -> Packed:
     has_cells = (np.diff(maps.cell_offsets) > 1).all()
     if has_cells and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
         cells = {"cells": np.packbits(own)}
-    return {"family": "ferns"}, {
+    arrays = pack_ferns(maps) | cells
+    if maps.sets is not None:
+        # The set of each stump, counted from 1, and the members of all sets as bits.
+        arrays["sets"] = compact(maps.sets.numbers + 1)
+        arrays["members"] = np.packbits(maps.sets.members)
+    return {"family": "ferns"}, arrays
+
+
+def pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
+    """Return what ferns are, without the sets of levels and the numbers of their cells."""
+    return {
         "bits": np.log2(maps.n_raw).astype(np.uint8),
-        **cells,
         "depths": compact(np.diff(maps.offsets)),
-        "factors": maps.factors.astype("<u8"),
+        "factors": maps.factors,
         "features": compact(maps.features),
         # Stumps with a set of levels have none.
-        "thresholds": np.nan_to_num(maps.thresholds, nan=0.0, neginf=-np.inf).astype("<f4"),
-        **_pack_sets(maps.sets),
+        "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
     }
-
-
-def _pack_sets(sets: LevelSets | None) -> dict[str, NDArray]:
-    """Return the set of each stump, counted from 1, and the members of all sets as bits."""
-    if sets is None:
-        return {}
-    return {"sets": compact(sets.numbers + 1), "members": np.packbits(sets.members)}
 
 
 def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> LevelSets | None:
@@ -168,11 +167,11 @@ def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> Level
     sizes = n_levels[features[is_category]] + 2
     if used[-1] != used.size - 1 or not np.array_equal(sizes, sizes[first][place]):
         arrays.complain("sets", "gaps, or one set for two columns")
-    offsets = _offsets(sizes[first])
+    offsets = offsets_of(sizes[first])
     return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
 
 
-def _unpack_ferns(arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
+def _unpack_ferns(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
     depths = arrays.integers("depths", None, low=1, high=DEEPEST)
     n_stumps = int(depths.sum())
     bits = arrays.integers("bits", depths.size, low=1, high=_MOST_BITS)
@@ -188,11 +187,11 @@ def _unpack_ferns(arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
     return FernMaps(
         features,
         np.where(n_levels[features] > 0, np.nan, thresholds),
-        _offsets(depths),
+        offsets_of(depths),
         factors,
         n_raw,
         numbers,
-        _offsets(n_cells),
+        offsets_of(n_cells),
         sets=_unpack_sets(arrays, features, n_levels),
     )
 
@@ -201,7 +200,7 @@ def _unpack_cells(arrays: Arrays, n_raw: NDArray) -> tuple[NDArray, NDArray[np.i
     """Return the number of each cell within its fern, and how many there are."""
     if "numbers" in arrays:
         numbers = arrays.integers("numbers", int(n_raw.sum()), high=int(n_raw.max(initial=1)) - 1)
-        starts = _offsets(n_raw)[:-1]
+        starts = offsets_of(n_raw)[:-1]
         n_cells = np.maximum.reduceat(numbers, starts).astype(np.int64) + 1
         if (n_cells > n_raw).any():
             arrays.complain("numbers", "more cells than a fern has")
@@ -226,7 +225,7 @@ def _number_cells(
     own: NDArray[np.bool_], n_raw: NDArray[np.int64]
 ) -> tuple[NDArray, NDArray[np.int64]]:
     """Return the number of each cell within its fern, and how many there are."""
-    starts = _offsets(n_raw)
+    starts = offsets_of(n_raw)
     n_own = np.add.reduceat(own, starts[:-1], dtype=np.int64)
     numbers = np.empty(own.size, smallest_code_dtype(int(n_own.max(initial=0)) + 1))
     # Fern by fern: a cell is one bit in the file and must not become many bytes here.
@@ -253,7 +252,8 @@ def _(maps: ProjectionMaps) -> Packed:
     return {"family": "projections", "chi2_steps": int(maps.chi2_steps)}, arrays
 
 
-def _unpack_projections(steps: int, arrays: Arrays, n_features: int) -> ProjectionMaps:
+def _unpack_projections(header: Entries, arrays: Arrays, n_levels) -> ProjectionMaps:
+    steps, n_features = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS), n_levels.size
     centre = arrays.reals("centre", (n_features,))
     scale = arrays.reals("scale", (n_features,))
     if not (scale > _SMALLEST_SCALE).all():
@@ -271,8 +271,12 @@ def _unpack_directions(arrays: Arrays, n_inputs: int) -> NDArray | sparse.csc_ar
     inputs = arrays.integers("inputs", int(lengths.sum()), high=n_inputs - 1)
     weights = arrays.reals("weights", (inputs.size,))
     shape = (n_inputs, lengths.size)
-    return sparse.csc_array((weights, inputs, _offsets(lengths)), shape=shape)
+    return sparse.csc_array((weights, inputs, offsets_of(lengths)), shape=shape)
 
 
-def _offsets(sizes: NDArray) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+_UNPACK: dict[str, Callable[..., Maps]] = {
+    "stumps": _unpack_stumps,
+    "categories": _unpack_categories,
+    "ferns": _unpack_ferns,
+    "projections": _unpack_projections,
+}

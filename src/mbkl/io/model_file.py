@@ -14,11 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 import mbkl
 from mbkl.estimator import default_target_names
-from mbkl.io.container import Arrays, Entries, ModelFileError, pack, unpack, write_atomically
+from mbkl.io.container import (
+    Arrays,
+    Entries,
+    ModelFileError,
+    array_of,
+    pack,
+    unpack,
+    write_atomically,
+)
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 from mbkl.levels import Levels, NoLevels
-from mbkl.maps.families import MapSet
 from mbkl.predictor import TablePredictor
 
 
@@ -146,7 +153,19 @@ def _checked_extra(extra: dict[str, Any]) -> dict[str, Any]:
 
 _CLASSIFIERS = ("MBKLClassifier", "MBKLClassifierCV")
 _REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
-_ESTIMATORS = (*_CLASSIFIERS, *_REGRESSORS, "MBKernel")
+_PREDICTORS = (*_CLASSIFIERS, *_REGRESSORS)
+_SEARCHES = ("MBKLClassifierCV", "MBKLRegressorCV")
+_ESTIMATORS = (*_PREDICTORS, "MBKernel")
+# Numbers that estimators learn; the attributes have an underscore more.
+_NUMBERS = {
+    "C": _PREDICTORS,
+    "grown_share": _PREDICTORS,
+    "temperature": _CLASSIFIERS,
+    "n_held_out": _REGRESSORS,
+    "C_kernel": _SEARCHES,
+    "theta_shrinkage": _SEARCHES,
+}
+_POSITIVE = ("temperature", "C_kernel")
 _MOST_FEATURES = 2**31
 # Frames with categories have far fewer columns.
 _MOST_COLUMNS = 1_000_000
@@ -162,7 +181,9 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     check_is_fitted(model)
     maps, arrays = pack_maps(model._maps)
     names = getattr(model, "feature_names_in_", None)
+    numbers = [name for name, kinds in _NUMBERS.items() if kind in kinds]
     learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
+    learned |= {name: float(getattr(model, f"{name}_")) for name in numbers}
     header: dict[str, Any] = {
         "estimator": kind,
         "parameters": pack_parameters(model),
@@ -179,33 +200,21 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     arrays["theta"] = model.theta_
     if model.feature_rates_ is not None:
         arrays["feature_rates"] = model.feature_rates_
-    if kind != "MBKernel":
-        learned.update(C=float(model.C_))
-        arrays.update(
-            coefficients=_single_where_exact(model.coef_.T),
-            intercept=model.intercept_,
-            objective=model.objective_,
-            gap=model.gap_,
-        )
-    if kind in _CLASSIFIERS:
-        learned["temperature"] = float(model.temperature_)
-        learned["grown_share"] = float(model.grown_share_)
-        if model.offset_ is not None:
-            learned["offset"] = float(model.offset_)
+    if kind in _PREDICTORS:
+        arrays |= {name: getattr(model, f"{name}_") for name in ("intercept", "objective", "gap")}
+        arrays["coefficients"] = _single_where_exact(model.coef_.T)
+    if kind in _CLASSIFIERS and model.offset_ is not None:
+        learned["offset"] = float(model.offset_)
     if kind in _REGRESSORS:
         learned["multi_output"] = bool(model.is_multi_output_)
         if model.target_names_ != default_target_names(model.n_outputs_):
             learned["targets"] = list(model.target_names_)
-        learned["grown_share"] = float(model.grown_share_)
-        learned["n_held_out"] = float(model.n_held_out_)
         arrays["residuals"] = model.residuals_
         if model.spread_coef_.size:
             arrays["spread_coefficients"] = model.spread_coef_.T
             arrays["spread_intercept"] = model.spread_intercept_
-    if kind.endswith("CV"):
-        learned["C_kernel"] = float(model.C_kernel_)
-        learned["theta_shrinkage"] = float(model.theta_shrinkage_)
-        arrays.update(_pack_search(model))
+    if kind in _SEARCHES:
+        arrays |= _pack_search(model)
     return header, arrays
 
 
@@ -216,7 +225,6 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     if kind not in _ESTIMATORS:
         raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
     model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
-    learned = Entries(entries.take("learned", dict), "The entry 'learned'")
     classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
     if classes is not None and kind not in _REGRESSORS:
         model.classes_ = _unpack_classes(Entries(classes, "The classes"))
@@ -231,40 +239,44 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     # However many numbers there are, they take no room.
     n_levels = np.broadcast_to(np.int64(0), model.n_features_in_)
     n_levels = n_levels if model.n_levels is None else model.n_levels
-    _set_maps(model, unpack_maps(entries.take("maps", list), stored, n_levels), stored)
-    model.n_iter_ = learned.integer("n_iter", 0, 2**31)
-    model.timings_ = {}
-    if kind in _CLASSIFIERS:
-        model.temperature_ = learned.real("temperature", is_positive=True)
-        model.offset_ = learned.take("offset", float) if "offset" in learned else None
-        n_columns = 1 if model.classes_.size == 2 else model.classes_.size
-        _set_predictor(model, n_columns, learned, stored)
-        # Files of before have no mixtures.
-        has_share = "grown_share" in learned
-        share = learned.real("grown_share") if has_share else model.C_ == 0
-        model.grown_share_ = float(share)
-    if kind in _REGRESSORS:
-        _set_regressor(model, learned, stored)
-    if kind.endswith("CV"):
-        model.C_kernel_ = learned.real("C_kernel", is_positive=True)
-        model.theta_shrinkage_ = _old_shrinkage(model)
-        if "theta_shrinkage" in learned:
-            model.theta_shrinkage_ = learned.real("theta_shrinkage")
-        _set_search(model, stored)
-    for taken in (learned, entries, stored):
+    model._maps = unpack_maps(entries.take("maps", list), stored, n_levels)
+    learned = entries.take("learned", dict)
+    own = {name: _of_before(model, name, learned) for name in _NUMBERS if kind in _NUMBERS[name]}
+    known = {name: value for name, value in own.items() if value is not None}
+    numbers = Entries({**known, **learned}, "The entry 'learned'")
+    for name in own:
+        setattr(model, f"{name}_", numbers.real(name, is_positive=name in _POSITIVE))
+    _set_learned(model, kind, numbers, stored)
+    for taken in (numbers, entries, stored):
         taken.done()
     return model
 
 
-def _set_maps(model, maps: MapSet, arrays: Arrays) -> None:
-    model._maps = maps
-    model.n_maps_ = maps.n_maps
-    model.theta_ = arrays.reals("theta", (maps.n_maps,))
+def _of_before(model, name: str, learned: dict[str, Any]) -> float | None:
+    """Return the number that files have which do not know it; None if all do."""
+    if name == "theta_shrinkage":
+        return float(model.theta == "ones")
+    return float(learned.get("C") == 0.0) if name == "grown_share" else None
+
+
+def _set_learned(model, kind: str, learned: Entries, arrays: Arrays) -> None:
+    """Set what is no single number."""
+    model.n_iter_ = learned.integer("n_iter", 0, 2**31)
+    model.timings_ = {}
+    model.n_maps_ = model._maps.n_maps
+    model.theta_ = arrays.reals("theta", (model.n_maps_,))
     if not (model.theta_ >= 0).all():
         arrays.complain("theta", "negative values")
-    model.feature_rates_ = None
-    if "feature_rates" in arrays:
-        model.feature_rates_ = arrays.reals("feature_rates", (model.n_features_in_,))
+    has_rates = "feature_rates" in arrays
+    n_features = model.n_features_in_
+    model.feature_rates_ = arrays.reals("feature_rates", (n_features,)) if has_rates else None
+    if kind in _CLASSIFIERS:
+        model.offset_ = learned.take("offset", float) if "offset" in learned else None
+        _set_predictor(model, 1 if model.classes_.size == 2 else model.classes_.size, arrays)
+    if kind in _REGRESSORS:
+        _set_regressor(model, learned, arrays)
+    if kind in _SEARCHES:
+        _set_search(model, arrays)
 
 
 def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
@@ -279,30 +291,21 @@ def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
     if "targets" in learned:
         names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
         model.target_names_ = names.tolist()
-    model.grown_share_ = learned.real("grown_share")
-    model.n_held_out_ = learned.real("n_held_out")
-    _set_predictor(model, model.n_outputs_, learned, arrays)
-    model.spread_coef_ = np.zeros((model.n_outputs_, 0))
-    model.spread_intercept_ = np.zeros(model.n_outputs_)
+    _set_predictor(model, model.n_outputs_, arrays)
+    weights, intercept = np.zeros((0, model.n_outputs_)), np.zeros(model.n_outputs_)
     if "spread_coefficients" in arrays:
-        _set_spread(model, arrays)
+        weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
+        if model._maps.first(len(weights)).n_weights != len(weights):
+            arrays.complain("spread_coefficients", "a number of weights that no maps have")
+        intercept = arrays.reals("spread_intercept", (model.n_outputs_,))
+    model.spread_coef_, model.spread_intercept_ = weights.T, intercept
 
 
-def _set_spread(model, arrays: Arrays) -> None:
-    weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
-    if model._maps.first(len(weights)).n_weights != len(weights):
-        arrays.complain("spread_coefficients", "a number of weights that no maps have")
-    model.spread_coef_ = weights.T
-    model.spread_intercept_ = arrays.reals("spread_intercept", (model.n_outputs_,))
-
-
-def _set_predictor(model, n_columns: int, learned: Entries, arrays: Arrays) -> None:
+def _set_predictor(model, n_columns: int, arrays: Arrays) -> None:
     weights = arrays.reals("coefficients", (model._maps.n_weights, n_columns))
     model.coef_ = weights.T
     model.intercept_ = arrays.reals("intercept", (n_columns,))
-    model.objective_ = arrays.take("objective", "f", (2,))
-    model.gap_ = arrays.take("gap", "f", (2,))
-    model.C_ = learned.real("C")
+    model.objective_, model.gap_ = (arrays.take(name, "f", (2,)) for name in ("objective", "gap"))
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
     if not all(np.isfinite(table).all() for table in tables):
@@ -359,18 +362,9 @@ def _pack_classes(classes: NDArray) -> dict[str, Any]:
 def _unpack_classes(entries: Entries) -> NDArray:
     dtype, values = entries.take("type", str), entries.take("values", list)
     entries.done()
-    if dtype in ("str", "object"):
-        expected: type = str
-    elif _NUMERIC_LABELS.fullmatch(dtype):
-        expected = {"b": bool, "i": int, "u": int, "f": float}[np.dtype(dtype).kind]
-    else:
+    if dtype not in ("str", "object") and not _NUMERIC_LABELS.fullmatch(dtype):
         raise ModelFileError("The type of the class labels is unknown.")
-    if any(type(value) is not expected for value in values):
-        raise ModelFileError(f"The class labels are not all of type {dtype}.")
-    try:
-        classes = np.array(values, dtype=dtype)
-    except OverflowError:
-        raise ModelFileError(f"The class labels are not all of type {dtype}.") from None
+    classes = array_of(dtype, values, f"The class labels are not all of type {dtype}.")
     if classes.size < 2 or not (classes[1:] > classes[:-1]).all():
         raise ModelFileError("The class labels are fewer than two or do not increase.")
     return classes
@@ -384,17 +378,7 @@ def _unpack_names(names: list, count: int, of: str = "features") -> NDArray:
 
 # ---------------------------------------------------------------- cross-validation
 
-_SEARCH_COLUMNS = {
-    "C": "param_C",
-    "C_kernel": "param_C_kernel",
-    "theta_shrinkage": "param_theta_shrinkage",
-    "depth": "param_depth",
-}
-
-
-def _old_shrinkage(model) -> float:
-    """Return the shrinkage of a file from before there was any."""
-    return 1.0 if model.theta == "ones" else 0.0
+_OF_CANDIDATES = ("C", "C_kernel", "theta_shrinkage", "depth")
 
 
 def _pack_search(model) -> dict[str, NDArray]:
@@ -402,9 +386,8 @@ def _pack_search(model) -> dict[str, NDArray]:
     results = model.cv_results_
     n_folds = sum(name.startswith("split") for name in results)
     scores = [results[f"split{fold}_test_score"] for fold in range(n_folds)]
-    columns = {f"search/{name}": results[key] for name, key in _SEARCH_COLUMNS.items()}
     return {
-        **columns,
+        **{f"search/{name}": results[f"param_{name}"] for name in _OF_CANDIDATES},
         "search/best_score": np.array([model.best_score_]),
         "search/n_maps": results["mean_n_maps"],
         "search/scores": np.array(scores),
@@ -422,14 +405,14 @@ def _set_search(model, arrays: Arrays) -> None:
     if np.isinf(scores).any() or np.isnan(scores[0]).any():
         own.complain("scores", "values that are not finite")
     n_candidates = scores.shape[1]
-    C, C_kernel = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel"))
-    shrinkage = np.full(n_candidates, _old_shrinkage(model))
+    C, C_kernel, n_maps = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel", "n_maps"))
+    # All of a file from before there was any have the same shrinkage.
+    shrinkage = np.full(n_candidates, model.theta_shrinkage_)
     if "theta_shrinkage" in own:
         shrinkage = own.reals("theta_shrinkage", (n_candidates,))
-    candidates = [Candidate(*map(float, each)) for each in zip(C_kernel, shrinkage, C)]
     depth = own.take("depth", "f", (n_candidates,))
-    n_maps = own.reals("n_maps", (n_candidates,))
     model.best_score_ = float(own.reals("best_score", (1,))[0])
+    candidates = [Candidate(*map(float, each)) for each in zip(C_kernel, shrinkage, C)]
     entries = [
         Entry(candidate, float(depth[n]), scores[:, n], n_maps[[n]])
         for n, candidate in enumerate(candidates)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
+from mbkl.explain.explanations import check_model
 from mbkl.extras import require
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Builder, add_scores, tensor_type
+from mbkl.io.exports import Column, columns_of_model
+from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Graph, Tensor, scores_of
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
 from mbkl.regressor import KernelRegressor, MBKLRegressor
@@ -60,21 +61,19 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     >>> bool((label == model.predict(X.astype(np.float32))).all())
     True
     """
-    check_exportable(model)
+    check_model(model)
     columns = columns_of_model(model, rules)
     if columns is None:
-        builder = Builder()
-        X, inputs = _INPUT, {_INPUT: (np.float32, (None, model.n_features_in_))}
+        X, inputs = Tensor(Graph(), _INPUT), {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        builder = Builder(_prefix_unlike(columns))
-        X, inputs = _add_columns(builder, columns)
-    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
-    outputs = _outputs(model)
-    for name, own in zip(outputs, inside, strict=True):
+        X, inputs = _features(Graph(_prefix_unlike(columns)), columns)
+    outputs = {}
+    for name, (tensor, dtype, shape) in _outputs(scores_of(X, model.predictor_), model).items():
         if name in inputs:
             raise ValueError(f"A column has the name {name!r}, that of an output; rename it.")
-        builder.rename(own, name)
-    return builder.model(inputs, outputs)
+        X.graph.rename(tensor, name)
+        outputs[name] = dtype, shape
+    return X.graph.model(inputs, outputs)
 
 
 def export_onnx(
@@ -132,26 +131,21 @@ def register_onnx_converter() -> None:
 def _convert(scope, operator, container) -> None:
     """Add the operators of a model to a graph of skl2onnx."""
     model = operator.raw_operator
-    check_exportable(model)
+    check_model(model)
     if model.n_levels is not None:
         raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
-    builder = Builder(scope.get_unique_variable_name("mbkl") + "_")
-    X = builder.cast(operator.inputs[0].full_name, np.float32)
-    inside = _add_outputs(builder, add_scores(builder, X, model.predictor_), model)
+    graph = Graph(scope.get_unique_variable_name("mbkl") + "_")
+    X = Tensor(graph, operator.inputs[0].full_name).cast(np.float32)
+    inside = [tensor for tensor, *_ in _outputs(scores_of(X, model.predictor_), model).values()]
     if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
-        inside = (builder.reshape(inside[0], -1, model.n_outputs_),)
+        inside = [inside[0].reshape(-1, model.n_outputs_)]
     elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
-        inside = builder.cast(inside[0], np.int64), inside[1]
-    for own, variable in zip(inside, operator.outputs, strict=True):
-        builder.rename(own, variable.full_name)
-    for name, constant in builder.constants.items():
-        content = constant.ravel().tolist()
-        container.add_initializer(name, tensor_type(constant.dtype), constant.shape, content)
-    for one in builder.operators:
-        container.add_node(
-            one.kind, one.inputs, [one.output], one.domain, name=one.output, **one.attributes
-        )
-    # skl2onnx looks for the versions that it has to name at the outermost operators alone.
+        inside[0] = inside[0].cast(np.int64)
+    for tensor, variable in zip(inside, operator.outputs, strict=True):
+        graph.rename(tensor, variable.full_name)
+    container.initializers.extend(graph.constants)
+    container.nodes.extend(graph.nodes)
+    # Of operators that are added as they are, skl2onnx does not look for the versions.
     container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
 
 
@@ -162,16 +156,26 @@ def _set_output_shape(operator) -> None:
     operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
 
 
-def _outputs(model: KernelPredictor) -> dict[str, tuple]:
-    """Return the outputs, by name."""
+def _outputs(scores: Tensor, model: KernelPredictor) -> dict[str, tuple[Tensor, Any, tuple]]:
+    """Return the outputs by name, each with its type and shape."""
     if isinstance(model, KernelRegressor):
         shape = (None, model.n_outputs_) if model.is_multi_output_ else (None,)
-        return {"prediction": (np.float32, shape)}
+        scores = np.exp(scores) if model.loss == "poisson" else scores
+        predictions = scores if model.is_multi_output_ else scores.reshape(-1)
+        return {"prediction": (predictions.cast(np.float32), np.float32, shape)}
     assert isinstance(model, KernelClassifier)
-    second = "probabilities" if hasattr(model, "predict_proba") else "scores"
+    if model.classes_.size == 2:
+        best = (scores > 0.0).cast(np.int64).reshape(-1)
+        scores = (-scores).apply("Concat", scores, axis=1)
+    else:
+        best = scores.apply("ArgMax", axis=1, keepdims=0)
+    second = "scores"
+    if hasattr(model, "predict_proba"):
+        second, scores = "probabilities", _probabilities(scores, model)
+    labels = _labels(model)
     return {
-        "label": (_labels(model).dtype, (None,)),
-        second: (np.float32, (None, model.classes_.size)),
+        "label": (scores.graph.add("Gather", labels, best, axis=0), labels.dtype, (None,)),
+        second: (scores.cast(np.float32), np.float32, (None, model.classes_.size)),
     }
 
 
@@ -183,64 +187,24 @@ def _labels(model: KernelClassifier) -> NDArray:
     return classes if classes.dtype == bool else classes.astype(np.int64)
 
 
-def _add_outputs(builder: Builder, scores: str, model: KernelPredictor) -> tuple[str, ...]:
-    """Add what `_outputs` names."""
-    if isinstance(model, KernelRegressor):
-        return (_add_prediction(builder, scores, model),)
-    assert isinstance(model, KernelClassifier)
-    return _add_label_and_values(builder, scores, model)
-
-
-def _add_prediction(builder: Builder, scores: str, model: KernelRegressor) -> str:
-    """Add what `predict` returns, as float32."""
-    if model.loss == "poisson":
-        scores = builder.add("Exp", scores)
-    if not model.is_multi_output_:
-        scores = builder.reshape(scores, -1)
-    return builder.cast(scores, np.float32)
-
-
-def _add_label_and_values(
-    builder: Builder, scores: str, model: KernelClassifier
-) -> tuple[str, str]:
-    """Add labels, and probabilities or scores of all classes as float32."""
-    if model.classes_.size == 2:
-        second = builder.add("Greater", scores, builder.constant(np.float64(0.0)))
-        best = builder.reshape(builder.cast(second, np.int64), -1)
-        scores = builder.add("Concat", builder.add("Neg", scores), scores, axis=1)
-    else:
-        best = builder.add("ArgMax", scores, axis=1, keepdims=0)
-    label = builder.add("Gather", builder.constant(_labels(model)), best, axis=0)
-    if hasattr(model, "predict_proba"):
-        scores = _add_probabilities(builder, scores, model)
-    return label, builder.cast(scores, np.float32)
-
-
-def _add_probabilities(builder: Builder, scores: str, model: KernelClassifier) -> str:
-    """Add what `predict_proba` returns; `scores` has a column for each class."""
-    if model.offset_ is not None:
-        scores = builder.add("Add", scores, builder.constant(np.float64(model.offset_)))
-    scaled = builder.add("Div", scores, builder.constant(np.float64(model.temperature_)))
+def _probabilities(scores: Tensor, model: KernelClassifier) -> Tensor:
+    """Return what `predict_proba` returns; scores have a column for each class."""
+    scaled = (scores + (model.offset_ or 0.0)) / model.temperature_
     if model.probability_rule == "softplus":
-        separate = _add_softplus(builder, scaled)
-    elif model.classes_.size == 2:
-        return builder.add("Sigmoid", scaled)
-    elif model.probability_rule == "softmax":
-        return builder.add("Softmax", scaled, axis=1)
+        separate = _softplus(scaled)
+    elif model.probability_rule == "softmax" and model.classes_.size > 2:
+        return scaled.apply("Softmax", axis=1)
     else:
-        separate = builder.add("Sigmoid", scaled)
-    total = builder.add("ReduceSum", separate, builder.constant(np.array([1])), keepdims=1)
-    return builder.add("Div", separate, total)
+        separate = scaled.apply("Sigmoid")
+    return separate / separate.apply("ReduceSum", [1], keepdims=1)
 
 
-def _add_softplus(builder: Builder, values: str) -> str:
-    """Add log(1 + exp(value)), which ONNX Runtime does not have in double precision."""
-    tail = builder.add("Exp", builder.add("Neg", builder.add("Abs", values)))
-    one_more = builder.add("Add", tail, builder.constant(np.float64(1.0)))
-    whole = builder.add("Add", builder.add("Relu", values), builder.add("Log", one_more))
+def _softplus(values: Tensor) -> Tensor:
+    """Return log(1 + exp(value)), which ONNX Runtime does not have in double precision."""
+    tail = np.exp(-np.abs(values))
+    whole = values.apply("Relu") + np.log(tail + 1.0)
     # Where the tail is lost beside the one, it is the result.
-    is_low = builder.add("Less", values, builder.constant(np.float64(-15.0)))
-    return builder.add("Where", is_low, tail, whole)
+    return (values < -15.0).apply("Where", tail, whole)
 
 
 def _prefix_unlike(columns: list[Column]) -> str:
@@ -251,18 +215,18 @@ def _prefix_unlike(columns: list[Column]) -> str:
     return prefix
 
 
-def _add_columns(builder: Builder, columns: list[Column]) -> tuple[str, dict[str, tuple]]:
-    """Add the encoding of a frame; return the features and the inputs."""
+def _features(graph: Graph, columns: list[Column]) -> tuple[Tensor, dict[str, tuple]]:
+    """Return the features that the columns of a frame are encoded to, and these as inputs."""
     features, inputs = [], {}
     for column in columns:
-        inputs[column.name] = (np.dtype(object if column.is_text else np.float32), (None, 1))
-        is_number = column.levels is None
-        features.append(column.name if is_number else _add_level_numbers(builder, column))
-    return builder.add("Concat", *features, axis=1), inputs
+        inputs[column.name] = (object if column.is_text else np.float32, (None, 1))
+        values = Tensor(graph, column.name)
+        features.append(values if column.levels is None else _level_numbers(values, column))
+    return graph.add("Concat", *features, axis=1), inputs
 
 
-def _add_level_numbers(builder: Builder, column: Column) -> str:
-    """Add the number of each level: NaN where it is missing, one beyond the last where new."""
+def _level_numbers(values: Tensor, column: Column) -> Tensor:
+    """Return the number of each level: NaN where it is missing, one beyond the last where new."""
     levels = column.levels or ()
     numbers = [float(place) for place in range(len(levels))]
     if column.is_text:
@@ -272,12 +236,9 @@ def _add_level_numbers(builder: Builder, column: Column) -> str:
         if len(set(keys)) < len(keys):
             raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
         known = {"keys_floats": keys, "values_floats": numbers}
-    new = float(len(numbers))
-    attributes: dict[str, Any] = {**known, "default_float": new}
-    found = builder.add("LabelEncoder", column.name, domain=ML_DOMAIN, **attributes)
-    if column.is_text:
-        return found
-    return builder.add("Where", builder.add("IsNaN", column.name), column.name, found)
+    attributes: dict[str, Any] = {**known, "default_float": float(len(numbers))}
+    found = values.apply("LabelEncoder", domain=ML_DOMAIN, **attributes)
+    return found if column.is_text else np.isnan(values).apply("Where", values, found)
 
 
 def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:

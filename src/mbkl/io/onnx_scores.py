@@ -9,11 +9,11 @@ so many leaves would be large and slow (measured). Tables are float32, added in 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from mbkl.extras import require
@@ -34,93 +34,112 @@ _DEPTH_STEP = 8
 # Bits of the four pieces in which products of 64 bits are added as float32, exactly:
 # 64 numbers of 18 bits have a sum of 24 bits.
 _PIECES = (10, 18, 18, 18)
+# What trees list of each node, and of each leaf.
+_OF_NODES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+_OF_LEAVES = ("treeids", "nodeids", "ids", "weights")
+# Operators that are not called as in NumPy.
+_KINDS = {
+    "absolute": "Abs",
+    "divide": "Div",
+    "floor_divide": "Div",
+    "isnan": "IsNaN",
+    "matmul": "MatMul",
+    "maximum": "Max",
+    "minimum": "Min",
+    "multiply": "Mul",
+    "negative": "Neg",
+    "subtract": "Sub",
+}
 
 
-@dataclass
-class Operator:
-    """A node of the graph."""
-
-    kind: str
-    inputs: list[str]
-    output: str
-    domain: str
-    attributes: dict[str, Any]
-
-
-@dataclass
-class Builder:
+class Graph:
     """Operators and constants, in order; all names begin with the prefix."""
 
-    prefix: str = "mbkl_"
-    operators: list[Operator] = field(default_factory=list)
-    constants: dict[str, NDArray] = field(default_factory=dict)
-    _names: dict[tuple, str] = field(default_factory=dict)
+    def __init__(self, prefix: str = "mbkl_") -> None:
+        self.prefix = prefix
+        self.nodes: list = []
+        self._constants: dict[tuple, Any] = {}
 
-    def add(self, kind: str, *inputs: str, domain: str = "", **attributes) -> str:
-        """Add an operator with one output; return the name of that."""
+    def add(self, kind: str, *inputs, domain: str = "", **attributes) -> Tensor:
+        """Add an operator on tensors, and arrays that are constants; return its one output."""
+        make_node = require("onnx", "onnx").helper.make_node
+        names = [own.name if isinstance(own, Tensor) else self._constant(own) for own in inputs]
         output = self._name(kind)
-        self.operators.append(Operator(kind, list(inputs), output, domain, attributes))
-        return output
+        self.nodes.append(make_node(kind, names, [output], output, domain=domain, **attributes))
+        return Tensor(self, output)
 
-    def constant(self, values) -> str:
-        """Add a constant, once; return its name."""
+    def _constant(self, values) -> str:
+        """Return the name of a constant, of which there is one for equal values."""
         values = np.asarray(values, order="C")
         key = values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).digest()
-        name = self._names.get(key)
-        if name is None:
-            self._names[key] = name = self._name("constant")
-            self.constants[name] = values
-        return name
-
-    def cast(self, name: str, dtype) -> str:
-        """Convert a tensor to the type of a NumPy array."""
-        return self.add("Cast", name, to=tensor_type(dtype))
-
-    def reshape(self, name: str, *shape: int) -> str:
-        """Change the shape; one length may be -1."""
-        return self.add("Reshape", name, self.constant(np.array(shape, np.int64)))
-
-    def rename(self, output: str, name: str) -> None:
-        """Give the output of an operator, which no other uses, another name."""
-        (operator,) = (one for one in self.operators if one.output == output)
-        operator.output = name
+        if key not in self._constants:
+            make = require("onnx", "onnx").numpy_helper.from_array
+            self._constants[key] = make(values, self._name("constant"))
+        return self._constants[key].name
 
     def _name(self, kind: str) -> str:
-        return f"{self.prefix}{len(self.operators) + len(self.constants)}_{kind}"
+        return f"{self.prefix}{len(self.nodes) + len(self._constants)}_{kind}"
 
-    def graph(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
+    @property
+    def constants(self) -> list:
+        """The constants, as ONNX has them."""
+        return list(self._constants.values())
+
+    def rename(self, output: Tensor, name: str) -> None:
+        """Give the output of an operator, which no other uses, another name."""
+        (node,) = (one for one in self.nodes if one.output[0] == output.name)
+        node.output[0] = name
+
+    def proto(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
         """Return the graph; inputs and outputs are (dtype, shape) by name, None any length."""
-        onnx = require("onnx", "onnx")
-        nodes = [
-            onnx.helper.make_node(
-                one.kind, one.inputs, [one.output], one.output, domain=one.domain, **one.attributes
-            )
-            for one in self.operators
-        ]
+        helper = require("onnx", "onnx").helper
         ends = [
             [
-                onnx.helper.make_tensor_value_info(name, tensor_type(dtype), list(shape))
+                helper.make_tensor_value_info(name, tensor_type(dtype), list(shape))
                 for name, (dtype, shape) in side.items()
             ]
             for side in (inputs, outputs)
         ]
-        constants = [
-            onnx.numpy_helper.from_array(values, name) for name, values in self.constants.items()
-        ]
-        return onnx.helper.make_graph(nodes, "mbkl", *ends, constants)
+        return helper.make_graph(self.nodes, "mbkl", *ends, self.constants)
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
-        """Return the graph as a model; see `graph`."""
-        onnx = require("onnx", "onnx")
-        versions = [
-            onnx.helper.make_opsetid("", OPSET),
-            onnx.helper.make_opsetid(ML_DOMAIN, ML_OPSET),
-        ]
-        model = onnx.helper.make_model(
-            self.graph(inputs, outputs), opset_imports=versions, producer_name="mbkl"
+        """Return the graph as a model; see `proto`."""
+        helper = require("onnx", "onnx").helper
+        versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML_DOMAIN, ML_OPSET)]
+        model = helper.make_model(
+            self.proto(inputs, outputs), opset_imports=versions, producer_name="mbkl"
         )
         model.ir_version = _IR_VERSION
         return model
+
+
+class Tensor(NDArrayOperatorsMixin):
+    """An array of a graph: what NumPy is to compute of it becomes an operator there.
+
+    Numbers beside a tensor must be of its type: those of Python are float64 and int64.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __array_ufunc__(self, ufunc, method, *inputs):
+        return self.graph.add(_KINDS.get(ufunc.__name__, ufunc.__name__.capitalize()), *inputs)
+
+    def apply(self, kind: str, *inputs, **attributes) -> Tensor:
+        """Return the output of an operator whose first input this is."""
+        return self.graph.add(kind, self, *inputs, **attributes)
+
+    def cast(self, dtype) -> Tensor:
+        """Return the same numbers in the type of a NumPy array."""
+        return self.apply("Cast", to=tensor_type(dtype))
+
+    def reshape(self, *shape: int) -> Tensor:
+        """Return another shape; one length may be -1."""
+        return self.apply("Reshape", shape)
+
+    def looked_up(self, table: NDArray) -> Tensor:
+        """Return single numbers of a table, flat; Gather copies so many slowly (measured)."""
+        return self.graph.add("GatherElements", table, self.reshape(-1))
 
 
 def tensor_type(dtype) -> int:
@@ -128,79 +147,54 @@ def tensor_type(dtype) -> int:
     return require("onnx", "onnx").helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def add_scores(builder: Builder, X: str, predictor: TablePredictor) -> str:
-    """Add the scores of all rows of X, the name of a float32 tensor (n_rows, n_features).
-
-    Return the name of the (n_rows, n_columns) tensor.
-    """
-    body = Builder(f"{builder.prefix}rows_")
-    rows = f"{body.prefix}X"
-    scores = _add_block(body, rows, predictor)
-    n_columns = predictor.intercept.size
-    graph = body.graph(
-        {rows: (np.float32, (None, None))}, {scores: (np.float64, (None, n_columns))}
-    )
-    blocks, n_rows = _add_blocks(builder, X)
-    by_block = builder.add("Scan", blocks, body=graph, num_scan_inputs=1)
-    start = builder.constant(np.array([0]))
-    return builder.add("Slice", builder.reshape(by_block, -1, n_columns), start, n_rows, start)
-
-
-def _add_blocks(builder: Builder, X: str) -> tuple[str, str]:
-    """Divide the rows, filled up with zeros, into equal blocks; return these and n_rows."""
-    zero, one = builder.constant(np.array([0])), builder.constant(np.array([1]))
-    shape = builder.add("Shape", X)
-    n_rows, width = builder.add("Gather", shape, zero), builder.add("Gather", shape, one)
-    most = builder.constant(np.array([_ROWS_AT_A_TIME]))
-    size = builder.add("Max", builder.add("Min", n_rows, most), one)
+def scores_of(X: Tensor, predictor: TablePredictor) -> Tensor:
+    """Return the (n_rows, n_columns) scores of X, float32 of shape (n_rows, n_features)."""
+    body, n_columns = Graph(f"{X.graph.prefix}rows_"), predictor.intercept.size
+    rows = Tensor(body, f"{body.prefix}X")
+    scores = _scores_of_block(rows, predictor)
+    ends = {rows.name: (np.float32, (None, None))}, {scores.name: (np.float64, (None, n_columns))}
+    shape: Any = X.apply("Shape")
+    n_rows, width = shape.apply("Gather", [0]), shape.apply("Gather", [1])
+    size = np.maximum(np.minimum(n_rows, [_ROWS_AT_A_TIME]), [1])
     # Rounded up, but one block at least: an empty one would have no shape.
-    last = builder.add("Sub", builder.add("Max", n_rows, one), one)
-    n_blocks = builder.add("Add", builder.add("Div", last, size), one)
-    n_added = builder.add("Sub", builder.add("Mul", n_blocks, size), n_rows)
-    pads = builder.add("Concat", zero, zero, n_added, zero, axis=0)
-    shape = builder.add("Concat", n_blocks, size, width, axis=0)
-    return builder.add("Reshape", builder.add("Pad", X, pads), shape), n_rows
+    n_blocks = (np.maximum(n_rows, [1]) - [1]) // size + [1]
+    pads = X.graph.add("Concat", [0], [0], n_blocks * size - n_rows, [0], axis=0)
+    blocks = X.apply("Pad", pads).apply("Reshape", n_blocks.apply("Concat", size, width, axis=0))
+    by_block = blocks.apply("Scan", body=body.proto(*ends), num_scan_inputs=1)
+    return by_block.reshape(-1, n_columns).apply("Slice", [0], n_rows, [0])
 
 
-def _add_block(builder: Builder, X: str, predictor: TablePredictor) -> str:
-    intercept = builder.constant(predictor.intercept[None, :])
+def _scores_of_block(X: Tensor, predictor: TablePredictor) -> Tensor:
     cells, tables, n_before = [], [], 0
     for maps, table in predictor.families:
         if maps.n_groups:
-            codes = _add_codes(maps, builder, X)
-            first = n_before + maps.cells.offsets[:-1]
-            cells.append(builder.add("Add", codes, builder.constant(first)))
+            cells.append(_codes(maps, X) + (n_before + maps.cells.offsets[:-1]))
             tables.append(table)
             n_before += len(table)
+    intercept = predictor.intercept[None, :]
     if not cells:
-        n_rows = builder.add("Gather", builder.add("Shape", X), builder.constant(np.array([0])))
-        shape = builder.add("Concat", n_rows, builder.constant(np.array([1])), axis=0)
-        return builder.add("Expand", intercept, shape)
-    sums = _add_table_sums(builder, np.concatenate(tables), builder.add("Concat", *cells, axis=1))
-    return builder.add("Add", sums, intercept)
+        shape = X.apply("Shape").apply("Gather", [0]).apply("Concat", [1], axis=0)
+        return X.graph.add("Expand", intercept, shape)
+    return _table_sums(np.concatenate(tables), X.graph.add("Concat", *cells, axis=1)) + intercept
 
 
-def _add_table_sums(builder: Builder, tables: NDArray, cells: str) -> str:
-    """Add up the entries of the cells of each row; they are stored as float32 where they can."""
-    n_columns = tables.shape[1]
+def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
+    """Return the sums of each row's entries, which are stored as float32 where they can."""
     with np.errstate(over="ignore"):
         single = tables.astype(np.float32)
     tables = single if np.isfinite(single).all() else tables
-    axis = builder.constant(np.array([1]))
-    if n_columns > 1:
-        entries = builder.add("Gather", builder.constant(tables), cells, axis=0)
-        return builder.add("ReduceSum", builder.cast(entries, np.float64), axis, keepdims=0)
-    flat = builder.cast(_add_look_up(builder, tables[:, 0], cells), np.float64)
-    entries = builder.add("Reshape", flat, builder.add("Shape", cells))
-    return builder.add("ReduceSum", entries, axis, keepdims=1)
+    if tables.shape[1] > 1:
+        entries = cells.graph.add("Gather", tables, cells, axis=0).cast(np.float64)
+        return entries.apply("ReduceSum", [1], keepdims=0)
+    entries = cells.looked_up(tables[:, 0]).cast(np.float64).apply("Reshape", cells.apply("Shape"))
+    return entries.apply("ReduceSum", [1], keepdims=1)
 
 
 @singledispatch
-def _add_codes(maps: Any, builder: Builder, X: str) -> str:
-    """Add the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
+def _codes(maps: Any, X: Tensor) -> Tensor:
+    """Return the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
     attributes = {"n_targets": maps.n_groups, **_trees(maps)}
-    codes = builder.add("TreeEnsembleRegressor", X, domain=ML_DOMAIN, **attributes)
-    return builder.cast(codes, np.int64)
+    return X.apply("TreeEnsembleRegressor", domain=ML_DOMAIN, **attributes).cast(np.int64)
 
 
 def _trees(maps: Any) -> dict[str, list]:
@@ -226,69 +220,32 @@ def _trees(maps: Any) -> dict[str, list]:
 
     for group, n_thresholds in enumerate(np.diff(maps.edges.offsets).tolist()):
         grow(group, len(nodes), 0, n_thresholds)
-    of_nodes = (
-        "treeids",
-        "nodeids",
-        "featureids",
-        "modes",
-        "values",
-        "truenodeids",
-        "falsenodeids",
-    )
-    of_leaves = ["treeids", "nodeids", "ids", "weights"]
-    attributes = {f"nodes_{key}": list(own) for key, own in zip(of_nodes, zip(*nodes))}
-    attributes |= {f"target_{key}": list(own) for key, own in zip(of_leaves, zip(*leaves))}
+    attributes = {f"nodes_{key}": list(own) for key, own in zip(_OF_NODES, zip(*nodes))}
+    attributes |= {f"target_{key}": list(own) for key, own in zip(_OF_LEAVES, zip(*leaves))}
     return {**attributes, "nodes_missing_value_tracks_true": [1] * len(nodes)}
 
 
 # ---------------------------------------------------------------- ferns
 
 
-@_add_codes.register
-def _(maps: FernMaps, builder: Builder, X: str) -> str:
-    """Add comparisons, the hash of their outcomes, and the numbers of the cells."""
-    columns = builder.add("Transpose", X, perm=[1, 0])
-    levels = None if maps.sets is None else _add_level_cells(builder, columns, maps.sets)
-    depths = np.diff(maps.offsets)
-    width = -(-depths // _DEPTH_STEP) * _DEPTH_STEP
+@_codes.register
+def _(maps: FernMaps, X: Tensor) -> Tensor:
+    """Compare, hash the outcomes, and look up the numbers of the cells."""
+    columns = X.apply("Transpose", perm=[1, 0])
+    width = -(-np.diff(maps.offsets) // _DEPTH_STEP) * _DEPTH_STEP
     order = np.argsort(width, kind="stable")
-    runs = _runs(order, width[order])
-    pieces = [_add_sums(builder, columns, levels, maps, ferns) for ferns in runs]
-    sums = builder.add("Concat", *pieces, axis=0) if len(pieces) > 1 else pieces[0]
-    raw = _add_top_bits(builder, sums, np.log2(maps.n_raw[order]))
-    first = builder.constant(maps.raw_offsets[order][:, None])
-    cells = builder.add("Add", builder.cast(raw, np.int64), first)
-    flat = _add_look_up(builder, maps.numbers, cells)
-    numbers = builder.reshape(builder.cast(flat, np.int64), maps.n_maps, -1)
-    back = builder.constant(np.argsort(order))
-    return builder.add("Transpose", builder.add("Gather", numbers, back, axis=0), perm=[1, 0])
+    alike = np.split(order, np.flatnonzero(np.diff(width[order])) + 1)
+    pieces = [_sums(columns, maps, ferns, int(width[ferns[0]])) for ferns in alike]
+    sums = X.graph.add("Concat", *pieces, axis=0) if len(pieces) > 1 else pieces[0]
+    raw = _top_bits(sums, np.log2(maps.n_raw[order])).cast(np.int64)
+    flat = (raw + maps.raw_offsets[order][:, None]).looked_up(maps.numbers)
+    numbers = flat.cast(np.int64).reshape(maps.n_maps, -1)
+    return numbers.apply("Gather", np.argsort(order), axis=0).apply("Transpose", perm=[1, 0])
 
 
-def _add_look_up(builder: Builder, table: NDArray, places: str) -> str:
-    """Look up many single numbers; the result is flat. Gather copies them slowly (measured)."""
-    return builder.add("GatherElements", builder.constant(table), builder.reshape(places, -1))
-
-
-def _runs(values: NDArray, keys: NDArray) -> list[NDArray]:
-    """Divide values where their keys change."""
-    return np.split(values, np.flatnonzero(np.diff(keys)) + 1)
-
-
-def _add_level_cells(builder: Builder, columns: str, sets: LevelSets) -> str:
-    """Add the cells of level numbers, of shape (n_features, n_rows): 0 where one is missing."""
-    before = builder.constant(np.float32(-1.0))
-    number = builder.add("Where", builder.add("IsNaN", columns), before, columns)
-    most = builder.constant(sets.n_levels.astype(np.float32)[:, None])
-    within = builder.add("Min", builder.add("Max", number, before), most)
-    return builder.add("Add", builder.cast(within, np.int64), builder.constant(np.int64(1)))
-
-
-def _add_sums(
-    builder: Builder, columns: str, levels: str | None, maps: FernMaps, ferns: NDArray
-) -> str:
-    """Add the pieces of outcome times factor, of shape (n_ferns, 4, n_rows)."""
+def _sums(columns: Tensor, maps: FernMaps, ferns: NDArray, width: int) -> Tensor:
+    """Return the pieces of outcome times factor, of shape (n_ferns, 4, n_rows)."""
     depths = np.diff(maps.offsets)[ferns]
-    width = int(-(-depths.max() // _DEPTH_STEP) * _DEPTH_STEP)
     place = np.arange(width)
     is_stump = place < depths[:, None]
     stumps = np.where(is_stump, maps.offsets[ferns][:, None] + place, 0)
@@ -302,92 +259,76 @@ def _add_sums(
     for piece, size in enumerate(_PIECES):
         weights[:, piece] = products & np.uint64(2**size - 1)
         products = products >> np.uint64(size)
-    yes = _add_answers(builder, columns, levels, maps, stumps.ravel())
-    answers = builder.reshape(yes, ferns.size, width, -1)
-    return builder.add("MatMul", builder.constant(weights), answers)
+    return weights @ _answers(columns, maps, stumps.ravel()).reshape(ferns.size, width, -1)
 
 
-def _add_answers(
-    builder: Builder, columns: str, levels: str | None, maps: FernMaps, stumps: NDArray
-) -> str:
-    """Add the answers to stumps as float32, of shape (n_stumps, n_rows)."""
+def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
+    """Return the answers to stumps as float32, of shape (n_stumps, n_rows)."""
     has_set = np.isnan(maps.thresholds[stumps])
-    asked, compared = stumps[has_set], stumps[~has_set]
+    order = np.argsort(has_set, kind="stable")
+    compared, asked = np.split(stumps[order], [np.count_nonzero(~has_set)])
     answers = []
     if compared.size:
-        features = builder.constant(maps.features[compared].astype(np.int32))
-        thresholds = builder.constant(maps.thresholds[compared, None].astype(np.float32))
-        yes = builder.add("Greater", builder.add("Gather", columns, features, axis=0), thresholds)
-        answers.append(builder.cast(yes, np.float32))
-    if asked.size and levels is not None and maps.sets is not None:
-        features = builder.constant(maps.features[asked].astype(np.int32))
-        starts = builder.constant(maps.sets.starts[asked, None])
-        cells = builder.add("Add", builder.add("Gather", levels, features, axis=0), starts)
-        is_member = _add_look_up(builder, maps.sets.members.astype(np.uint8), cells)
-        answers.append(builder.reshape(builder.cast(is_member, np.float32), asked.size, -1))
+        values = columns.apply("Gather", maps.features[compared].astype(np.int32), axis=0)
+        yes = values > maps.thresholds[compared, None].astype(np.float32)
+        answers.append(yes.cast(np.float32))
+    if asked.size and maps.sets is not None:
+        features = maps.features[asked].astype(np.int32)
+        levels = _level_cells(columns, maps.sets).apply("Gather", features, axis=0)
+        cells = levels + maps.sets.starts[asked, None]
+        is_member = cells.looked_up(maps.sets.members.astype(np.uint8))
+        answers.append(is_member.cast(np.float32).reshape(asked.size, -1))
     if len(answers) == 1:
         return answers[0]
-    place = np.empty(stumps.size, dtype=np.int64)
-    place[np.concatenate([np.flatnonzero(~has_set), np.flatnonzero(has_set)])] = np.arange(
-        stumps.size
-    )
-    together = builder.add("Concat", *answers, axis=0)
-    return builder.add("Gather", together, builder.constant(place), axis=0)
+    together = columns.graph.add("Concat", *answers, axis=0)
+    return together.apply("Gather", np.argsort(order), axis=0)
 
 
-def _add_top_bits(builder: Builder, sums: str, n_bits: NDArray) -> str:
-    """Add the first bits of the sum of all pieces, of shape (n_ferns, n_rows)."""
-    axis = builder.constant(np.array([1]))
-    places = [builder.constant(np.array([place])) for place in range(len(_PIECES) + 1)]
-    carry = builder.constant(np.float32(0.0))
+def _level_cells(columns: Tensor, sets: LevelSets) -> Tensor:
+    """Return the cells of level numbers, of shape (n_features, n_rows): 0 where one is missing."""
+    before = np.float32(-1.0)
+    number = np.isnan(columns).apply("Where", before, columns)
+    within = np.minimum(np.maximum(number, before), sets.n_levels.astype(np.float32)[:, None])
+    return within.cast(np.int64) + 1
+
+
+def _top_bits(sums: Tensor, n_bits: NDArray) -> Tensor:
+    """Return the first bits of the sum of all pieces, of shape (n_ferns, n_rows)."""
+    carry: Any = np.float32(0.0)
     for piece, size in enumerate(_PIECES):
-        own = builder.add("Slice", sums, places[piece], places[piece + 1], axis)
-        total = builder.add("Add", builder.reshape(own, -1), carry)
-        unit = builder.constant(np.float32(2.0**-size))
-        carry = builder.add("Floor", builder.add("Mul", total, unit))
-    whole = builder.constant(np.float32(2.0 ** _PIECES[-1]))
-    rest = builder.add("Sub", total, builder.add("Mul", carry, whole))
-    units = builder.constant((2.0 ** (n_bits - _PIECES[-1])).astype(np.float32)[:, None])
-    by_fern = builder.reshape(rest, n_bits.size, -1)
-    return builder.add("Floor", builder.add("Mul", by_fern, units))
+        total = sums.apply("Slice", [piece], [piece + 1], [1]).reshape(-1) + carry
+        carry = np.floor(total * np.float32(2.0**-size))
+    rest = (total - carry * np.float32(2.0 ** _PIECES[-1])).reshape(n_bits.size, -1)
+    return np.floor(rest * (2.0 ** (n_bits - _PIECES[-1])).astype(np.float32)[:, None])
 
 
 # ---------------------------------------------------------------- projections
 
 
-@_add_codes.register
-def _(maps: ProjectionMaps, builder: Builder, X: str) -> str:
-    return _add_codes(maps.stumps, builder, _add_projections(builder, X, maps))
-
-
-def _add_projections(builder: Builder, X: str, maps: ProjectionMaps) -> str:
-    """Add the projections as float32, of shape (n_rows, n_projections)."""
-    centre, scale = (builder.constant(values) for values in (maps.centre, maps.scale))
-    centred = builder.add("Sub", builder.cast(X, np.float64), centre)
-    scaled = builder.add("Div", centred, scale)
-    zero = builder.constant(np.float64(0.0))
+@_codes.register
+def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
+    """Project, and compare the projections as float32."""
+    scaled = (X.cast(np.float64) - maps.centre) / maps.scale
     # Missing values count as the centre.
-    inputs = builder.add("Where", builder.add("IsNaN", scaled), zero, scaled)
+    inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
     if maps.chi2_steps:
-        inputs = _add_chi2_map(builder, inputs, maps.chi2_steps)
+        inputs = _chi2_map(inputs, maps.chi2_steps)
     directions = maps.directions
     dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
-    return builder.cast(builder.add("MatMul", inputs, builder.constant(dense)), np.float32)
+    return _codes(maps.stumps, (inputs @ dense).cast(np.float32))
 
 
-def _add_chi2_map(builder: Builder, values: str, steps: int) -> str:
-    """Add what `chi2_map` computes: roots, and roots times waves of the logarithm."""
-    zero, one = builder.constant(np.float64(0.0)), builder.constant(np.float64(1.0))
-    positive = builder.add("Greater", values, zero)
+def _chi2_map(values: Tensor, steps: int) -> Tensor:
+    """Return what `chi2_map` computes: roots, and roots times waves of the logarithm."""
+    positive = values > 0.0
     # New rows may have values below zero; the map has none for them.
-    safe = builder.add("Where", positive, values, one)
-    root, logarithm = builder.add("Sqrt", safe), builder.add("Log", safe)
+    safe = positive.apply("Where", values, 1.0)
+    root, logarithm = np.sqrt(safe), np.log(safe)
     # At one the logarithm is zero, and only the factors remain.
     factors = chi2_map(np.ones((1, 1)), steps)[0]
-    columns = [builder.add("Mul", root, builder.constant(factors[0]))]
+    columns = [root * factors[0]]
     for step in range(1, steps):
-        scaled = builder.add("Mul", root, builder.constant(factors[2 * step - 1]))
-        angle = builder.add("Mul", logarithm, builder.constant(step * factors[0] ** 2))
-        columns += [builder.add("Mul", scaled, builder.add(wave, angle)) for wave in ("Cos", "Sin")]
-    chosen = [builder.add("Where", positive, column, zero) for column in columns]
-    return builder.add("Concat", *chosen, axis=1)
+        scaled, angle = root * factors[2 * step - 1], logarithm * (step * factors[0] ** 2)
+        columns += [scaled * np.cos(angle), scaled * np.sin(angle)]
+    chosen = [positive.apply("Where", column, 0.0) for column in columns]
+    return values.graph.add("Concat", *chosen, axis=1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from mbkl.io.container import ModelFileError
+from mbkl.io.container import ModelFileError, array_of
 from mbkl.maps.families import FAMILIES, families_of
 
 # Paths are no part of a model, and one from a foreign file could name anything.
@@ -117,7 +117,8 @@ def decode(value: Any, depth: int = _DEEPEST) -> Any:
         case {"dict": list(pairs), **rest} if not rest:
             return dict(_decode_pair(pair, depth) for pair in pairs)
         case {"array": [str(dtype), list(items)], **rest} if not rest and dtype in _ARRAY_TYPES:
-            return _decode_array(dtype, [decode(item, 0) for item in items])
+            plain = [decode(item, 0) for item in items]
+            return array_of(dtype, plain, f"A parameter is no array of {dtype}.")
     if len(value) == 1 and (name := next(iter(value))) in _FAMILIES:
         return _construct(_FAMILIES[name], value[name], set(), depth - 1)
     raise ModelFileError("A parameter is of an unknown kind.")
@@ -128,13 +129,3 @@ def _decode_pair(pair: Any, depth: int) -> tuple:
         case [str() | int() | float() as key, item]:
             return key, decode(item, depth - 1)
     raise ModelFileError("A parameter has an entry that is no pair of key and value.")
-
-
-def _decode_array(dtype: str, items: list) -> np.ndarray:
-    expected = {"b": (bool,), "i": (int,), "f": (float,)}[np.dtype(dtype).kind]
-    if any(type(item) not in expected for item in items):
-        raise ModelFileError(f"A parameter is no array of {dtype}.")
-    try:
-        return np.array(items, dtype=dtype)
-    except OverflowError:
-        raise ModelFileError(f"A parameter is no array of {dtype}.") from None

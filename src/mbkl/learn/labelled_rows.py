@@ -202,11 +202,16 @@ def merge_equal_rows(
 def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
     """Return about `n_rows` rows, as many of each class as there are or is fair."""
     quota = equal_quota(np.bincount(y, minlength=n_classes), n_rows)
-    chosen = []
-    for label in range(n_classes):
-        rows = np.flatnonzero(y == label)
-        chosen.append(rows[np.argsort(hashes[rows], kind="stable")][:quota])
-    return np.sort(np.concatenate(chosen))
+    return np.sort(smallest_of_kinds(hashes, y, quota))
+
+
+def smallest_of_kinds(hashes, kinds: NDArray[np.intp], quota: int) -> NDArray[np.intp]:
+    """Return the numbers of the rows of each kind with the smallest hashes."""
+    chosen = [np.empty(0, np.intp)]
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        chosen.append(rows[np.argsort(hashes[rows], kind="stable")[:quota]])
+    return np.concatenate(chosen)
 
 
 def equal_quota(counts: NDArray[np.intp], budget: int) -> int:

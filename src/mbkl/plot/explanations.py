@@ -247,14 +247,19 @@ class ShapeFunctionDisplay(Display):
         return self
 
     def _draw(self, ax, shape: FeatureShape) -> list:
-        if shape.levels is not None:
-            return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
+        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
+        ax.set_xlabel(shorten(shape.name, 40))
+        quieten(ax)
+        if shape.levels is None:
+            return self._draw_steps(ax, shape)
+        return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
+
+    def _draw_steps(self, ax, shape: FeatureShape) -> list:
         low, high = _range(shape)
         cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
         edges = np.concatenate([[low], cuts, [high]])
         steps = shape.at(just_above(edges))
         has_missing = np.isneginf(shape.thresholds[0])
-        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
         lines = []
         for colour, column in zip(COLOURS, self.classes):
             label = str(shape.classes[column])
@@ -272,8 +277,6 @@ class ShapeFunctionDisplay(Display):
             strip = {"color": QUIET, "alpha": 0.35, "zorder": 0}
             ax.stairs(heights, shape.bins, fill=True, transform=ax.get_xaxis_transform(), **strip)
         ax.set_xlim(low, high)
-        ax.set_xlabel(shorten(shape.name, 40))
-        quieten(ax)
         return lines
 
     def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
@@ -285,7 +288,6 @@ class ShapeFunctionDisplay(Display):
             matter[[0, -1]] = 0.0
         cells = np.sort(np.argsort(-matter, kind="stable")[:_LEVELS])
         cells = cells[matter[cells] > 0]
-        ax.axhline(0.0, color=FAINT, linewidth=0.8, zorder=0)
         width = 0.8 / len(self.classes)
         bars = [
             ax.bar(
@@ -300,9 +302,8 @@ class ShapeFunctionDisplay(Display):
         labels = [shorten(names[cell], 14) for cell in cells]
         ax.set_xticks(np.arange(cells.size), labels, rotation=40, ha="right", fontsize=8)
         left_out = len(names) - 2 - np.isin(cells, np.arange(1, len(names) - 1)).sum()
-        more = f" ({left_out} more levels)" if left_out > 0 and cells.size == _LEVELS else ""
-        ax.set_xlabel(shorten(shape.name, 40) + more)
-        quieten(ax)
+        if left_out > 0 and cells.size == _LEVELS:
+            ax.set_xlabel(f"{ax.get_xlabel()} ({left_out} more levels)")
         return bars
 
 
@@ -401,10 +402,7 @@ class WaterfallDisplay(Display):
 
         `names` are what to write beside the steps in place of the features' names.
         """
-        if label is None:
-            column = int(explanation.scores[row].argmax()) if explanation.unit == "score" else 0
-        else:
-            column = number_of(explanation.classes, label)
+        column = number_of(explanation.classes, label, explanation.scores[row], explanation.unit)
         added = explanation.contributions[row, :, column]
         order = np.argsort(-np.abs(added), kind="stable")
         shown, others = order[:max_features], order[max_features:]
@@ -413,14 +411,8 @@ class WaterfallDisplay(Display):
         if others.size:
             texts.append(f"{others.size} other features")
             steps = np.append(steps, added[others].sum())
-        display = cls(
-            texts,
-            steps,
-            baseline=float(explanation.baseline[column]),
-            label=str(explanation.classes[column]),
-            unit=explanation.unit,
-        )
-        return display.plot(ax=ax)
+        of = {"label": str(explanation.classes[column]), "unit": explanation.unit}
+        return cls(texts, steps, baseline=float(explanation.baseline[column]), **of).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into an axes, or into a new figure; return the display."""
@@ -537,19 +529,11 @@ class InteractionDisplay(Display):
         scores = estimator.predictor_.scores(mixed).reshape(resolution, resolution, len(rows), -1)
         means = scores.mean(axis=2)
         unit = unit_of(estimator)
-        if label is not None:
-            column = number_of(classes, label)
-        else:
-            column = int(np.ptp(means, axis=(0, 1)).argmax()) if unit == "score" else 0
+        column = number_of(classes, label, np.ptp(means, axis=(0, 1)), unit)
         values = means[:, :, column] - estimator.predictor_.scores(rows)[:, column].mean()
-        display = cls(
-            grids,
-            values,
-            names=[names[feature] for feature in pair],
-            label=str(classes[column]),
-            unit=unit,
-        )
-        return display.plot(ax=ax)
+        shown = [names[feature] for feature in pair]
+        label = str(classes[column])
+        return cls(grids, values, names=shown, label=label, unit=unit).plot(ax=ax)
 
     def plot(self, ax=None, *, cmap="RdBu", colorbar: bool = True):
         """Draw into an axes, or into a new figure; return the display."""

@@ -285,13 +285,9 @@ class PathDisplay(Display):
         """
         if not hasattr(estimator, "cv_results_"):
             raise TypeError("estimator must be a fitted MBKLClassifierCV, which has a path.")
-        display = cls(
-            estimator.cv_results_,
-            C=estimator.C_,
-            C_kernel=estimator.C_kernel_,
-            score_name=estimator.scoring.replace("_", " "),
-        )
-        return display.plot(ax=ax)
+        chosen = {"C": estimator.C_, "C_kernel": estimator.C_kernel_}
+        name = estimator.scoring.replace("_", " ")
+        return cls(estimator.cv_results_, **chosen, score_name=name).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into two axes, or into a new figure; return the display."""

@@ -83,8 +83,10 @@ def added_words(unit: str, name: str = "", length: int = 24) -> str:
     return f"added to {article}{score_words(unit, name, length)}"
 
 
-def number_of(classes: tuple, label) -> int:
-    """Return which of the scores is that of a class."""
+def number_of(classes: tuple, label, strengths=None, unit: str = "score") -> int:
+    """Return which of the scores is that of a class; None is the strongest, or the first target."""
+    if label is None and strengths is not None:
+        return int(np.argmax(strengths)) if unit == "score" else 0
     if label not in classes:
         raise ValueError(f"classes names {label!r}, but the scores are of {list(classes)}.")
     return classes.index(label)
