@@ -38,7 +38,8 @@ def grow(X, y, n_maps=20, seed=0, weights=None, loops=TWINS, n_classes=None, **p
     rows = replace(as_rows(X), loops=loops)
     progress = parameters.pop("progress", lambda state: False)
     n_classes = int(y.max()) + 1 if n_classes is None else n_classes
-    return GrownFerns(**parameters).grow(rows, y, n_classes, weights, n_maps, seed, progress)
+    family = GrownFerns(**{"n_growths": 1, **parameters})
+    return family.grow(rows, y, n_classes, weights, n_maps, seed, progress)
 
 
 def scores_of(maps, X):
@@ -491,3 +492,86 @@ def test_parameters_survive_a_clone():
     family = GrownFerns(depth=3, rate=0.3, patience=5)
     assert clone(family).get_params() == family.get_params()
     assert repr(family) == "GrownFerns(depth=3, patience=5, rate=0.3)"
+
+
+# ------------------------------------------------------------- several growths
+
+
+def test_several_growths_are_averaged_and_differ():
+    X, y = sample(400)
+    one, two = (grow(X, y, n_growths=count) for count in (1, 2))
+    n_first = one.n_maps
+    np.testing.assert_array_equal(two.thresholds[: one.thresholds.size], one.thresholds)
+    np.testing.assert_array_equal(two.path[: len(one.path)], one.path / 2)
+    assert two.n_maps > n_first
+    assert two.n_rounds > one.n_rounds
+    second = two.path[len(one.path) :]
+    assert len(second) != len(one.path) or not np.array_equal(second, one.path / 2)
+
+
+def test_the_mean_of_growths_is_better_on_new_rows():
+    X, y = sample(4000, seed=1)
+    noisy = np.where(np.random.default_rng(2).random(4000) < 0.2, 1 - y, y)
+    means = [
+        np.mean(
+            [
+                accuracy(grow(X[:500], noisy[:500], 60, seed, n_growths=count), X[500:], y[500:])
+                for seed in range(3)
+            ]
+        )
+        for count in (1, 4)
+    ]
+    assert means[1] > means[0]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_growths_side_by_side_are_those_in_turn(n_threads):
+    from mbkl.engine.compiled import Compiled
+
+    X, y = sample(600, n_classes=3, missing=0.1)
+    expected = grow(X, y, n_growths=3)
+    found = grow(X, y, n_growths=3, loops=Compiled(n_threads))
+    for each in fields(GrownMaps):
+        if each.name != "sets":
+            np.testing.assert_array_equal(getattr(found, each.name), getattr(expected, each.name))
+
+
+def test_no_growth_begins_after_the_end_and_unfinished_ones_do_not_count():
+    X, y = sample(500)
+    complete = grow(X, y, n_growths=1)
+    told = iter(range(10**6))
+
+    def stop_in_the_second(state):
+        return next(told) >= complete.n_rounds + 3
+
+    found = grow(X, y, n_growths=4, progress=stop_in_the_second)
+    np.testing.assert_array_equal(found.path, complete.path)
+    first = grow(X, y, n_growths=4, progress=lambda state: True)
+    assert first.n_rounds == 1
+
+
+def test_an_error_in_one_growth_ends_the_others(compiled):
+    X, y = sample(500)
+    told = []
+
+    def fail(state):
+        told.append(state)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grow(X, y, n_growths=2, progress=fail, loops=compiled)
+    assert len(told) <= 2
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"), [(100, 4), (7_500, 4), (10_000, 3), (15_000, 2), (15_001, 1), (0, 4)]
+)
+def test_few_rows_are_grown_on_several_times(n_rows, expected):
+    assert GrownFerns()._growths_of(n_rows) == expected
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "many", None])
+def test_n_growths_has_to_be_a_positive_number(value):
+    X, y = sample(50)
+    with pytest.raises(ValueError, match="n_growths"):
+        grow(X, y, n_growths=value)
