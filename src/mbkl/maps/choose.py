@@ -73,8 +73,6 @@ class Slopes:
 
     values: Array  # (n_features, n_columns): for one unit of each feature
     centre: Array  # (n_features,): missing values count as this
-    # Whether a kernel predicts rows of the sample better that has the line beside it.
-    suits_kernel: bool
 
 
 @dataclass(frozen=True)
@@ -142,23 +140,6 @@ def choose_kernel(
     return replace(choice, depth=min(choice.depth * growth, _DEEPEST), n_rows=n_rows)
 
 
-def choose_slopes(
-    sample: Sample, numbers: Numbers, n_levels: NDArray[np.int64] | None = None
-) -> Slopes:
-    """Learn the line alone; see `choose_kernel`.
-
-    >>> X = np.random.default_rng(0).normal(size=(300, 5))
-    >>> numbers, y = Numbers.of(3.0 * X[:, 0], np.ones(300), "squared_error")
-    >>> slopes = choose_slopes(Sample(X, y, np.ones(300)), numbers)
-    >>> (slopes.values * numbers.unit).ravel().round(1) + 0.0
-    array([3., 0., 0., 0., 0.])
-    """
-    with one_blas_thread():
-        learner = _WithLine(sample, numbers, n_levels)
-        *_, slopes = learner.start()
-    return slopes
-
-
 def rows_to_compare(n_features: int, wanted: int) -> int:
     """Return how many rows may be compared with each other, feature by feature."""
     return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
@@ -208,7 +189,7 @@ class _SampleLearner:
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         """Return what is best for some of the rows: a kernel, rates and, for numbers, a line.
 
-        A line that suits the kernel is taken from the labels.
+        A line is there, and taken from the labels, where it suits the kernel.
         """
         evidence = evidence_of_features(self.ranks, self.labels, self.weights)
         return *self.first(_ROWS_OF_CANDIDATES).best_start(evidence), None
@@ -367,43 +348,31 @@ class _SampleOfNumbers(_SampleLearner):
 
 
 class _WithLine(_SampleOfNumbers):
-    """The same with a straight line in the features beside the maps.
-
-    Features are standardised; missing values are at the mean, and categories have no slope.
-    """
+    """The same with a straight line in the features beside the maps."""
 
     of_rows = (*_SampleOfNumbers.of_rows, "inputs")
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         super().__init__(sample, numbers, n_levels)
-        share, present = self.weights / self.weights.sum(), ~np.isnan(sample.X)
-        values = np.where(present, sample.X, 0.0).astype(np.float64).clip(-_LARGEST, _LARGEST)
-        mass = np.maximum(share @ present, 1e-300)
-        self.centre = share @ values / mass
-        self.inputs = np.where(present, values - self.centre, 0.0)
-        deviation = np.sqrt(share @ self.inputs**2 / mass)
-        varies = (deviation > 0) & ~self.is_category
-        self.scale = np.where(varies, deviation, np.inf)
-        self.inputs /= self.scale
+        share = self.weights / self.weights.sum()
+        self.inputs, self.centre, self.scale = standardised(sample.X, share, n_levels)
 
-    def start(self) -> tuple[_Candidate, Array, Slopes]:
+    def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         best, rates, _ = super().start()
         few = self.first(_ROWS_OF_CANDIDATES)
         distance, _ = few.distance(rates)
         tried = [(few._with_line(best, distance, rates, share), share) for share in _LINE_SHARES]
         found, share = min(tried, key=lambda each: each[0].error)
         alone = few.best_ridge(best, distance)
-        suits_kernel = found.error < _WORTH_IT * alone.error
         slopes = self._slopes(found, rates, share)
-        if self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE):
-            slopes, suits_kernel = np.zeros_like(slopes), False
-        if suits_kernel:
-            self.labels = self.labels - self.inputs @ slopes
-            # Rows have been seen by their line, and look better predicted than new ones, unless
-            # there are many more rows than those of the sample.
-            self.least_ridge = 0 if self.tolerance else _place(found.ridge)
-        slopes = slopes / self.scale[:, None] * self.unit
-        return best, rates, Slopes(slopes, self.centre, suits_kernel)
+        is_off = self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE)
+        if is_off or found.error >= _WORTH_IT * alone.error:
+            return best, rates, None
+        self.labels = self.labels - self.inputs @ slopes
+        # Rows have been seen by their line, and look better predicted than new ones, unless
+        # there are many more rows than those of the sample.
+        self.least_ridge = 0 if self.tolerance else _place(found.ridge)
+        return best, rates, Slopes(slopes / self.scale[:, None] * self.unit, self.centre)
 
     def _off_in_steps(self, slopes: Array) -> float:
         """Return how far the line is off where values are the nearest ones of other rows, squared.
@@ -444,6 +413,28 @@ class _WithLine(_SampleOfNumbers):
     def _weighted(self, rates: Array) -> Array:
         """Return the features times their rates: the kernel of a row and itself is one or so."""
         return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
+
+
+def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array, Array]:
+    """Return the features with mean zero and deviation one, their means and their deviations.
+
+    Missing values are at the mean; categories and constants have no slope: their deviation is
+    infinite.
+
+    >>> inputs, *_ = standardised(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([0.5, 0.5]))
+    >>> inputs
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    present = ~np.isnan(X)
+    values = np.where(present, X, 0.0).astype(np.float64).clip(-_LARGEST, _LARGEST)
+    mass = np.maximum(share @ present, 1e-300)
+    centre = share @ values / mass
+    inputs = np.where(present, values - centre, 0.0)
+    deviation = np.sqrt(share @ inputs**2 / mass)
+    varies = deviation > 0 if n_levels is None else (deviation > 0) & (n_levels == 0)
+    scale = np.where(varies, deviation, np.inf)
+    return inputs / scale, centre, scale
 
 
 def _place(ridge: float) -> int:
