@@ -95,6 +95,7 @@ class TrainingRows:
     chosen: np.ndarray | None = None
     # What was taken from the numbers, to be added to the model.
     line: Line | None = None
+    optimism: float = 1.0  # see `Choice`
 
     @property
     def targets(self) -> Targets:

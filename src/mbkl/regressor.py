@@ -83,8 +83,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
-        if data is not None and data.line is not None:
-            away = away * data.line.fitted_away(rows.n_rows)
+        if data is not None:
+            away = away * data.optimism
         self._set_residuals(spread, Residuals.of(away, found.weights))
         if data is not None:
             self._add_line(data)
@@ -96,6 +96,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
     ) -> TrainingRows:
+        if choice is not None:
+            data = replace(data, optimism=choice.optimism)
         if not self._may_have_line:
             return data
         slopes = choice.slopes if choice is not None else self._slopes_beside_growth(data, progress)
@@ -148,7 +150,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         left = (numbers.unit / whole.numbers.unit) ** 2
         line = replace(line, jumps=jumps, left=left)
         n_levels = len(numbers.values)
-        whole = replace(whole, y=y, n_classes=n_levels, numbers=numbers, line=line)
+        changed = {"y": y, "numbers": numbers, "line": line, "optimism": data.optimism}
+        whole = replace(whole, n_classes=n_levels, **changed)
         return whole if data.chosen is None else whole.some(data.chosen)
 
     def _placed_for_line(self, data: TrainingRows) -> Rows:

@@ -59,14 +59,6 @@ class Line:
         squares = (self.jumps**2).sum(axis=1)
         return squares / squares.sum() if squares.any() else squares
 
-    def fitted_away(self, n_rows: int) -> float:
-        """Return how much larger residuals of new rows are than those of rows the line has seen.
-
-        Each slope takes a degree of freedom from the residuals of the rows that it is learned on.
-        """
-        n_slopes = np.unique(self.maps.stump_features[self.jumps.any(axis=1)]).size
-        return float(np.sqrt(n_rows / max(n_rows - n_slopes, n_rows / 4)))
-
 
 def slopes_of_many(sample: Sample, numbers: Numbers, n_levels=None) -> Slopes | None:
     """Return the line of a ridge regression; none where it explains little.
