@@ -415,7 +415,7 @@ def test_extreme_costs(friedman, C, loss):
         ([1.0, 2.0, 3.0], {"quantile": 1.5}, "'quantile' parameter"),
         ([1.0, 2.0, 3.0], {"loss": "hinge"}, "'loss' parameter"),
         ([1.0, 2.0, 3.0], {"C": 0.0}, "'C' parameter"),
-        (["a", "b", "c"], {}, "could not convert|dtype"),
+        (["a", "b", "c"], {}, "y must be numbers"),
     ],
 )
 def test_bad_input_is_named(y, settings, message):
@@ -499,3 +499,19 @@ def test_a_single_row_gives_one_clear_warning():
         model = MBKLRegressor().fit([[1.0]], [2.0])
     assert [each.category for each in found] == [UserWarning]
     assert model.predict([[5.0]]) == 2.0
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_text_is_no_number(friedman, loss):
+    X, y, _, _ = friedman
+    with pytest.raises(ValueError, match="y must be numbers"):
+        MBKLRegressor(loss=loss).fit(X, y.astype(str))
+
+
+@pytest.mark.parametrize("limit", [20_000, 200])
+def test_absolute_errors_ignore_far_numbers(friedman, limit, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", limit)
+    X, y, X_new, y_new = friedman
+    far = np.where(np.arange(y.size) % 100 == 0, 1e8, y)
+    model = MBKLRegressor(loss="absolute_error", random_state=0).fit(X, far)
+    assert np.median(np.abs(model.predict(X_new) - y_new)) < 1.2
