@@ -415,7 +415,7 @@ def test_extreme_costs(friedman, C, loss):
         ([1.0, 2.0, 3.0], {"quantile": 1.5}, "'quantile' parameter"),
         ([1.0, 2.0, 3.0], {"loss": "hinge"}, "'loss' parameter"),
         ([1.0, 2.0, 3.0], {"C": 0.0}, "'C' parameter"),
-        (["a", "b", "c"], {}, "could not convert|dtype"),
+        (["a", "b", "c"], {}, "y must be numbers"),
     ],
 )
 def test_bad_input_is_named(y, settings, message):
@@ -468,16 +468,18 @@ def test_search_scores_growth(friedman):
     assert model.best_score_ == pytest.approx(model.score(X_test, y_test), abs=0.2)
 
 
-def test_intervals_know_that_their_line_has_seen_the_rows():
+@pytest.mark.parametrize(("n_rows", "n_features"), [(60, 40), (150, 100), (100, 30), (60, 10)])
+@pytest.mark.parametrize("slope", [1.0, 0.0])
+def test_intervals_of_few_rows_know_what_was_learned_from_them(n_rows, n_features, slope):
     inside = []
-    for seed in range(3):
+    for seed in range(4):
         generator = np.random.default_rng(seed)
-        slopes, X = generator.normal(size=30), generator.normal(size=(1100, 30))
-        y = X @ slopes + generator.normal(0.0, 2.0, 1100)
-        model = MBKLRegressor(random_state=0).fit(X[:100], y[:100])
-        lower, upper = model.predict_interval(X[100:], coverage=0.8).T
-        inside.append(((lower <= y[100:]) & (y[100:] <= upper)).mean())
-    assert 0.67 < np.mean(inside) < 0.93
+        X = generator.normal(size=(n_rows + 1000, n_features))
+        y = slope * X @ generator.normal(size=n_features) + generator.normal(0.0, 2.0, len(X))
+        model = MBKLRegressor(random_state=0).fit(X[:n_rows], y[:n_rows])
+        lower, upper = model.predict_interval(X[n_rows:], coverage=0.8).T
+        inside.append(((lower <= y[n_rows:]) & (y[n_rows:] <= upper)).mean())
+    assert 0.75 < np.mean(inside) < 0.9
 
 
 def test_scores_of_a_search_are_those_of_the_whole_target():
@@ -497,3 +499,19 @@ def test_a_single_row_gives_one_clear_warning():
         model = MBKLRegressor().fit([[1.0]], [2.0])
     assert [each.category for each in found] == [UserWarning]
     assert model.predict([[5.0]]) == 2.0
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_text_is_no_number(friedman, loss):
+    X, y, _, _ = friedman
+    with pytest.raises(ValueError, match="y must be numbers"):
+        MBKLRegressor(loss=loss).fit(X, y.astype(str))
+
+
+@pytest.mark.parametrize("limit", [20_000, 200])
+def test_absolute_errors_ignore_far_numbers(friedman, limit, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", limit)
+    X, y, X_new, y_new = friedman
+    far = np.where(np.arange(y.size) % 100 == 0, 1e8, y)
+    model = MBKLRegressor(loss="absolute_error", random_state=0).fit(X, far)
+    assert np.median(np.abs(model.predict(X_new) - y_new)) < 1.2

@@ -95,6 +95,7 @@ class TrainingRows:
     chosen: np.ndarray | None = None
     # What was taken from the numbers, to be added to the model.
     line: Line | None = None
+    optimism: float = 1.0  # see `Choice`
 
     @property
     def targets(self) -> Targets:
@@ -529,6 +530,11 @@ class OfNumbers(BinaryMapsEstimator):
         self.target_names_ = names if len(names) == n_outputs else default_target_names(n_outputs)
 
     def _check_targets(self, y: np.ndarray) -> None:
+        if y.dtype.kind not in "biuf":
+            raise ValueError(
+                f"y must be numbers, but its type is {y.dtype}; use y.astype(float), or "
+                "MBKLClassifier for classes."
+            )
         if self.loss == "poisson" and (y < 0).any():
             raise ValueError(
                 "loss='poisson' needs y of at least zero, but some entries are negative; use "

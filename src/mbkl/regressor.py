@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 
 from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import ArrayRows, Rows, to_float32
+from mbkl.engine.rows import ArrayRows, Rows, Sample, to_float32
 from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.learn.algorithm import Kernel, Learner
@@ -27,10 +27,10 @@ from mbkl.learn.residuals import (
     learn_spread,
     sure_shift,
 )
-from mbkl.maps.choose import Choice, Slopes, choose_slopes
+from mbkl.maps.choose import Choice, Slopes
 from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.growth import GrownMaps
-from mbkl.maps.line import line_of, plan_of_line
+from mbkl.maps.line import is_enough, line_of, plan_of_line, slopes_of_many
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
@@ -38,8 +38,9 @@ from mbkl.solvers.problem import Solution
 # Of so many rows, a third is enough to tell how much of either model is best: growth takes half
 # the time.
 _ENOUGH_ROWS_TO_MIX = 2_000
-# Ferns that tell whether a line beside them is worth having, and what is to be left of the error.
-_FERNS_OF_A_TRIAL, _WORTH_A_LINE = 100, 0.97
+# Rows and ferns that tell whether a line beside them is worth having, and what is to be left of the
+# error.
+_ROWS_OF_A_TRIAL, _FERNS_OF_A_TRIAL, _WORTH_A_LINE = 10_000, 50, 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
@@ -82,8 +83,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
-        if data is not None and data.line is not None:
-            away = away * data.line.fitted_away(rows.n_rows)
+        if data is not None:
+            away = away * data.optimism
         self._set_residuals(spread, Residuals.of(away, found.weights))
         if data is not None:
             self._add_line(data)
@@ -95,32 +96,38 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
     ) -> TrainingRows:
+        if choice is not None:
+            data = replace(data, optimism=choice.optimism)
         if not self._may_have_line:
             return data
-        if choice is not None:
-            slopes = choice.slopes
-            return self._around(data, slopes) if slopes and slopes.suits_kernel else data
+        slopes = choice.slopes if choice is not None else self._slopes_beside_growth(data, progress)
+        return data if slopes is None else self._around(data, slopes)
+
+    def _slopes_beside_growth(self, data: TrainingRows, progress: Progress) -> Slopes | None:
+        """Return a line of some of the rows, where a few ferns are better for others with it."""
+        if not is_enough((_ROWS_OF_A_TRIAL, data.rows.shape[1])):
+            return None
+        assert data.numbers is not None
         with progress.stage("line"):
-            slopes = progress.recall("line", Slopes, lambda: self._slopes(data))
-        few = self._few(data)
+            seed = data.settings.seed
+            sample = data.rows.sample(data.y, data.weights, 2 * _ROWS_OF_A_TRIAL, seed)
+            half = len(sample.y) // 2
+            own, other = (
+                Sample(sample.X[part], sample.y[part], sample.weights[part])
+                for part in (slice(half, None), slice(half))
+            )
+            slopes = slopes_of_many(own, data.numbers, self.n_levels)
+        if slopes is None:
+            return None
+        few = replace(data, rows=ArrayRows(other.X), y=other.y, weights=other.weights)
         without, with_line = (
             self._loss_of_growth(each, progress) for each in (few, self._around(few, slopes))
         )
-        return self._around(data, slopes) if with_line < _WORTH_A_LINE * without else data
+        ratios = with_line / np.maximum(without, np.finfo(float).tiny)
+        return slopes if ratios.mean() < _WORTH_A_LINE else None
 
-    def _slopes(self, data: TrainingRows) -> Slopes:
-        """Return the line that a sample suggests."""
-        assert data.numbers is not None
-        return choose_slopes(self._sample(data), data.numbers, self.n_levels)
-
-    def _few(self, data: TrainingRows) -> TrainingRows:
-        """Return some of many rows, here."""
-        n_rows, seed = limits.ROWS_OF_GROWTH_FOR_NUMBERS, data.settings.seed
-        sample = data.rows.sample(data.y, data.weights, n_rows, seed)
-        return replace(data, rows=ArrayRows(sample.X), y=sample.y, weights=sample.weights)
-
-    def _loss_of_growth(self, data: TrainingRows, progress: Progress) -> float:
-        """Return the mean squared error of a few ferns for rows that took no part."""
+    def _loss_of_growth(self, data: TrainingRows, progress: Progress) -> np.ndarray:
+        """Return the mean squared error of each target for rows that a few ferns did not see."""
         (plan,) = plans_of("grown", _FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
         held_out = np.arange(data.y.size) % 3 == 0  # their order is random
         targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
@@ -129,7 +136,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             grown = plan.grow(rows, targets, seed, iteration)
         assert data.numbers is not None
         away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
-        return float(np.square(away).mean())
+        return np.square(away).mean(axis=0)
 
     def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
         """Return what a line leaves of the numbers."""
@@ -143,7 +150,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         left = (numbers.unit / whole.numbers.unit) ** 2
         line = replace(line, jumps=jumps, left=left)
         n_levels = len(numbers.values)
-        whole = replace(whole, y=y, n_classes=n_levels, numbers=numbers, line=line)
+        changed = {"y": y, "numbers": numbers, "line": line, "optimism": data.optimism}
+        whole = replace(whole, n_classes=n_levels, **changed)
         return whole if data.chosen is None else whole.some(data.chosen)
 
     def _placed_for_line(self, data: TrainingRows) -> Rows:

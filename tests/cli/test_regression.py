@@ -176,9 +176,102 @@ def test_a_report(mbkl, flats, tmp_path):
     assert '"accuracy":' not in page
 
 
-def test_several_targets_are_for_python(mbkl, make_data):
+# Several targets ----------------------------------------------------------------------------------
+
+BOTH = ["-t", "rent", "-t", "heating"]
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    """A file with two columns to predict, and a model of both; not to be written to."""
+    folder = tmp_path_factory.mktemp("houses")
+    frame = make_flats().assign(heating=lambda flats: (flats["rent"] // 50).astype(int))
+    frame.to_csv(folder / "houses.csv", index=False)
+    model = folder / "houses.mbkl"
+    arguments = ["fit", str(folder / "houses.csv"), *BOTH, "-o", str(model), *SMALL]
+    assert main([*arguments, "--quiet"]) == 0
+    return folder / "houses.csv", model
+
+
+def test_several_targets_are_learned_together(mbkl, houses):
+    data, path = houses
+    model = load(path)
+    assert model.target_names_ == ["rent", "heating"]
+    assert list(model.feature_names_in_) == ["size", "town"]
+    assert "rent, heating" in mbkl("info", path).out
+    found = pd.DataFrame(mbkl.json("predict", path, data, "--interval", "0.8"))
+    names = ["prediction rent", "lower rent", "upper rent"]
+    assert list(found) == [*names, *(name.replace("rent", "heating") for name in names)]
+    frame = pd.read_csv(data)
+    np.testing.assert_allclose(
+        found["prediction heating"], model.predict(frame[["size", "town"]])[:, 1], rtol=1e-5
+    )
+    assert (found["lower heating"] < found["upper heating"]).all()
+
+
+def test_several_targets_are_measured(mbkl, houses, tmp_path):
+    data, path = houses
+    result = mbkl.json("evaluate", data, "--model", path, "--plot", "two.png")
+    assert [one["name"] for one in result["targets"]] == ["rent", "heating"]
+    assert result["r2"] == pytest.approx(np.mean([one["r2"] for one in result["targets"]]))
+    assert (tmp_path / "two.png").stat().st_size > 1000
+    shown = mbkl("evaluate", data, *BOTH, "--folds", "2", *SMALL).out
+    for words in ("rent", "heating", "mean R2 of the targets", "R2 of the folds"):
+        assert words in shown
+    rivals = ["--rival", "gradient-boosting", "--rival", "ridge"]
+    result = mbkl.json("compare", data, *BOTH, "--folds", "2", *rivals, *SMALL)
+    assert set(result["ranking"]) == {"MBKL", "gradient-boosting", "ridge"}
+
+
+def test_several_targets_are_explained_and_exported(mbkl, houses, tmp_path):
+    data, path = houses
+    assert "size" in mbkl("explain", path, data, "--plot", "all.png").out
+    shown = mbkl("explain", path, data, "--row", "1", "--plot", "row.png").out
+    result = mbkl.json("explain", path, data, "--row", "1")
+    for name, value in zip(["rent", "heating"], result["prediction"], strict=True):
+        assert f"row 1: {name} is {value:.6g} because" in shown
+    assert (tmp_path / "row.png").stat().st_size > 1000
+    mbkl("report", path, data, "--test", data, "-o", "two.html")
+    page = (tmp_path / "two.html").read_text(encoding="utf-8")
+    assert '"name":"rent"' in page
+    assert '"name":"heating"' in page
+    mbkl("export", path, "--onnx", "two.onnx", "--c", "two.h")
+    assert "model_predict" in (tmp_path / "two.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["fit", "{data}", "-t", "rent", "-t", "town"], "'town'"),
+        (["fit", "{data}", "-t", "rent", "-t", "rent"], "name a column twice"),
+        (["fit", "{data}", *BOTH, "--task", "classification"], "must be numbers"),
+        (["evaluate", "{data}", "--model", "{model}", "-t", "rent"], "has 2 targets, not 1"),
+    ],
+)
+def test_several_targets_that_cannot_be(mbkl, houses, command, words):
+    data, model = houses
+    assert words in mbkl.error(*(each.format(data=data, model=model) for each in command))
+
+
+def test_rows_and_columns_of_several_targets(mbkl):
+    frame = make_flats().assign(other=1.5)
+    frame.to_csv("a.csv", index=False)
+    line = mbkl.error("fit", "a.csv", "-t", "rent", "-t", "other")
+    assert "column 'other'" in line
+    assert "always 1.5" in line
+    frame["other"] = frame["rent"] * 2
+    frame.loc[3, "rent"] = frame.loc[5, "other"] = np.nan
+    frame.to_csv("b.csv", index=False)
+    assert mbkl.json("fit", "b.csv", "-t", "rent", "-t", "other", *SMALL)["rows"] == 88
+
+
+def test_several_targets_of_a_model_from_python(mbkl, make_data):
     X, _ = make_data(n_rows=60)
     from mbkl.io import save
 
-    save(MBKLRegressor(n_maps=40, random_state=0).fit(X, X[:, :2]), "two.mbkl")
-    assert "several targets" in mbkl.error("info", "two.mbkl")
+    model = MBKLRegressor(n_maps=40, random_state=0).fit(X, X[:, :2])
+    save(model, "two.mbkl")
+    names = [f"x{number}" for number in range(X.shape[1])]
+    pd.DataFrame(X, columns=names).to_csv("a.csv", index=False)
+    found = mbkl.json("predict", "two.mbkl", "a.csv")
+    assert list(found) == ["prediction y0", "prediction y1"]

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from mbkl.engine.rows import ArrayRows, Sample, as_rows
-from mbkl.maps.choose import Slopes, choose_kernel, choose_slopes
-from mbkl.maps.line import line_of
+from mbkl.maps.choose import Slopes, choose_kernel
+from mbkl.maps.line import line_of, slopes_of_many
 from mbkl.maps.numbers import Numbers
 
 
@@ -17,27 +17,27 @@ def on_line(X, slopes, n_levels=None, rows=ArrayRows):
 
 def test_whole_numbers_are_exactly_on_the_line():
     X = np.random.default_rng(0).integers(0, 5, size=(200, 3)).astype(np.float32)
-    slopes = Slopes(np.array([[1.0], [-2.0], [0.5]]), X.mean(axis=0), True)
+    slopes = Slopes(np.array([[1.0], [-2.0], [0.5]]), X.mean(axis=0))
     found = on_line(X, slopes) - X @ slopes.values
     assert np.ptp(found) < 1e-6
 
 
 def test_other_numbers_are_nearly_on_it():
     X = np.random.default_rng(0).normal(size=(2_000, 2)).astype(np.float32)
-    slopes = Slopes(np.array([[1.0, 0.0], [-2.0, 3.0]]), np.zeros(2), True)
+    slopes = Slopes(np.array([[1.0, 0.0], [-2.0, 3.0]]), np.zeros(2))
     away = on_line(X, slopes) - X @ slopes.values
     assert (away.std(axis=0) < 0.03).all()
 
 
 def test_missing_values_are_at_the_centre():
     X = np.array([[0.0], [1.0], [4.0], [np.nan]])
-    found = on_line(X, Slopes(np.array([[2.0]]), np.array([3.0]), True)).ravel()
+    found = on_line(X, Slopes(np.array([[2.0]]), np.array([3.0]))).ravel()
     np.testing.assert_allclose(found - found[0], [0.0, 2.0, 8.0, 6.0])
 
 
 def test_zeros_of_sparse_rows_count():
     X = sparse.csr_array(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]]))
-    found = on_line(X, Slopes(np.array([[1.0], [1.0]]), np.zeros(2), True), rows=as_rows).ravel()
+    found = on_line(X, Slopes(np.array([[1.0], [1.0]]), np.zeros(2)), rows=as_rows).ravel()
     np.testing.assert_allclose(found - found[2], [2.0, 1.0, 0.0])
 
 
@@ -46,10 +46,10 @@ def test_categories_have_no_slope():
     X = np.column_stack([generator.integers(0, 3, 300), generator.normal(size=300)])
     numbers, y = Numbers.of(X[:, 0] + X[:, 1], np.ones(300), "squared_error")
     n_levels = np.array([3, 0])
-    slopes = choose_slopes(Sample(X, y, np.ones(300)), numbers, n_levels)
+    slopes = slopes_of_many(Sample(X, y, np.ones(300)), numbers, n_levels)
     assert slopes.values[0] == 0
     assert slopes.values[1] * numbers.unit == pytest.approx(1.0, abs=0.1)
-    assert np.ptp(on_line(X[:, :1], Slopes(np.zeros((1, 1)), np.zeros(1), True))) == 0
+    assert np.ptp(on_line(X[:, :1], Slopes(np.zeros((1, 1)), np.zeros(1)))) == 0
 
 
 @pytest.mark.parametrize("is_linear", [True, False])
@@ -58,7 +58,7 @@ def test_the_kernel_says_whether_a_line_suits_it(is_linear):
     truth = X.sum(axis=1) if is_linear else np.sign(X[:, 0] * X[:, 1])
     numbers, y = Numbers.of(truth, np.ones(300), "squared_error")
     choice = choose_kernel(Sample(X, y, np.ones(300)), len(y), 300, numbers, with_line=True)
-    assert choice.slopes.suits_kernel == is_linear
+    assert (choice.slopes is not None) == is_linear
 
 
 def test_steep_slopes_that_cancel_each_other_are_no_line():
@@ -66,6 +66,22 @@ def test_steep_slopes_that_cancel_each_other_are_no_line():
     curves = np.cumsum(generator.normal(size=(4, 60)), axis=1)
     shares = generator.normal(size=(150, 4)) * [1.0, 0.1, 0.03, 0.01]
     numbers, y = Numbers.of(shares[:, 3], np.ones(150), "squared_error")
-    slopes = choose_slopes(Sample(shares @ curves, y, np.ones(150)), numbers)
-    assert not slopes.suits_kernel
-    assert not slopes.values.any()
+    sample = Sample(shares @ curves, y, np.ones(150))
+    assert choose_kernel(sample, len(y), 150, numbers, with_line=True).slopes is None
+
+
+def test_targets_that_a_line_explains_little_of_have_none():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(400, 3))
+    targets = np.column_stack([X[:, 0], X[:, 1] ** 2, np.full(400, 7.0)])
+    numbers, y = Numbers.of(targets, np.ones(400), "squared_error")
+    slopes = slopes_of_many(Sample(X, y, np.ones(400)), numbers)
+    assert slopes.values.any(axis=0).tolist() == [True, False, False]
+    nothing, y = Numbers.of(targets[:, 1:], np.ones(400), "squared_error")
+    assert slopes_of_many(Sample(X, y, np.ones(400)), nothing) is None
+
+
+def test_few_rows_for_many_slopes_are_no_line():
+    X = np.random.default_rng(0).normal(size=(100, 11))
+    numbers, y = Numbers.of(X[:, 0], np.ones(100), "squared_error")
+    assert slopes_of_many(Sample(X, y, np.ones(100)), numbers) is None

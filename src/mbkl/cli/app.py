@@ -43,7 +43,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
     known = {
-        name.lstrip("-").replace("-", "_"): parameter.name
+        name.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for name in parameter.opts
     }
@@ -54,10 +54,12 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     options: dict[str, Any] = {}
     own = content.get(context.info_name or "", {})
     for key, value in {**content, **own}.items():
-        name = known.get(key.replace("-", "_"))
-        if name is not None:
+        parameter = known.get(key.replace("-", "_"))
+        if parameter is not None:
             # As it would stand on the command line, but lists and switches.
-            options[name] = value if isinstance(value, bool | list) else str(value)
+            value = value if isinstance(value, bool | list) else str(value)
+            is_one_of_many = getattr(parameter, "multiple", False) and not isinstance(value, list)
+            options[str(parameter.name)] = [value] if is_one_of_many else value
         elif key in own:
             raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
     context.default_map = options

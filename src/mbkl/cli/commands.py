@@ -47,6 +47,8 @@ def fit(
 
     mbkl fit diamonds.csv -t price --loss absolute_error
 
+    mbkl fit house.csv -t heating -t cooling
+
     mbkl fit train.svm --tune
     """
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
@@ -66,12 +68,16 @@ def fit(
         more = {"max_time": max_time, "checkpoint": checkpoint}
         of_numbers = frame.task == "regression"
         # Numbers know what they are called.
-        y = pd.Series(frame.y, name=frame.target) if of_numbers else frame.y
+        y = frame.y
+        if y.ndim > 1:
+            y = pd.DataFrame(y, columns=list(frame.targets))
+        elif of_numbers:
+            y = pd.Series(y, name=frame.target)
         model = steps.watch(learning.estimator(frame.task, **more)).fit(X, y)
         steps.begin(f"writing {path.name}")
         model = getattr(model, "best_estimator_", model)
         dialect = {**reading.dialect(), "header": frame.header}
-        Trained(path, model, rules, frame.target, dialect).save()
+        Trained(path, model, rules, frame.targets, dialect).save()
     seconds = model.timings_["total"]
     n_columns = len(frame.names if rules is None else rules)
     what = "numbers" if of_numbers else f"{len(model.classes_)} classes"
@@ -170,9 +176,16 @@ def _predictions(
     columns: dict[str, Any] = {name: frame.columns.column(frame.position(name)) for name in keep}
     X, model = trained.features(frame), trained.model
     if trained.predicts_numbers:
-        columns["prediction"] = model.predict(X)
+        n_rows, names = frame.n_rows, model.target_names_ if model.is_multi_output_ else [""]
+        said = model.predict(X).reshape(n_rows, -1)
+        bounds = None
         if interval is not None:
-            columns["lower"], columns["upper"] = model.predict_interval(X, interval).T
+            bounds = model.predict_interval(X, interval).reshape(n_rows, -1, 2)
+        for number, name in enumerate(names):
+            columns[f"prediction {name}".strip()] = said[:, number]
+            if bounds is not None:
+                columns[f"lower {name}".strip()] = bounds[:, number, 0]
+                columns[f"upper {name}".strip()] = bounds[:, number, 1]
     elif not proba:
         columns["label"] = model.predict(X)
     else:
@@ -304,7 +317,7 @@ def info(model: ModelFile, console: Console) -> None:
         "bytes": model.stat().st_size,
         "kind": type(learned).__name__,
         **known,
-        "target": trained.target,
+        "target": ", ".join(trained.targets) or None,
         "features": learned.n_features_in_,
         "maps": learned.n_maps_,
         "C": learned.C_,

@@ -62,23 +62,37 @@ def explain(
             values = trained.in_words(one, frame)
             explanation = explain_local(trained.model, one, background=X)
         if plot is not None:
-            from mbkl.plot import ImportanceDisplay, WaterfallDisplay
+            from mbkl.plot import ImportanceDisplay
 
             if row is None:
-                display = ImportanceDisplay.from_explanation(explanation)
+                figure = ImportanceDisplay.from_explanation(explanation).figure_
             else:
-                known = zip(explanation.feature_names, values, strict=True)
-                names = [f"{name} = {value}" for name, value in known]
-                display = WaterfallDisplay.from_explanation(
-                    explanation, names=names, max_features=top
-                )
-            save_figure(display.figure_, plot)
+                figure = _drawn_row(explanation, values, top)
+            save_figure(figure, plot)
     if row is None:
         _show_importances(console, explanation, top)
     else:
         _show_row(console, trained, explanation, values, row, top)
     if plot is not None:
         console.say(f"picture: {plot}")
+
+
+def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> Any:
+    """Return a figure of what a row has added, to each target below the other."""
+    from matplotlib.figure import Figure
+
+    from mbkl.plot import WaterfallDisplay
+
+    known = zip(explanation.feature_names, values, strict=True)
+    names = [f"{name} = {value}" for name, value in known]
+    options: dict[str, Any] = {"names": names, "max_features": top}
+    if explanation.unit == "score" or len(explanation.classes) == 1:
+        return WaterfallDisplay.from_explanation(explanation, **options).figure_
+    targets = explanation.classes
+    figure = Figure(figsize=(7, 4 * len(targets)), layout="constrained")
+    for target, axis in zip(targets, figure.subplots(len(targets)), strict=True):
+        WaterfallDisplay.from_explanation(explanation, label=target, ax=axis, **options)
+    return figure
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
@@ -120,40 +134,40 @@ def _show_row(
     row: int,
     top: int,
 ) -> None:
-    """Print what the features add to the number, or to the score of the class, predicted."""
+    """Print what the features add to numbers, or to the score of the class, predicted."""
     import numpy as np
 
-    scores = explanation.scores[0]
-    sign, column, adds = 1, 0, "adds"
+    scores, names = explanation.scores[0], trained.targets or ("the prediction",)
+    adds = "adds"
+    content: dict[str, Any] = {"row": row}
     # Scores of classes are of the order of one, numbers of any size.
     write = ("{:+.4g}" if trained.predicts_numbers else "{:+.3f}").format
-    label: Any
     if trained.predicts_numbers:
-        label = float(scores[0])
+        said = scores
         if trained.model.loss == "poisson":
-            label, adds = float(np.exp(label)), "adds to its logarithm"
-        written = f"{label:.6g}"
+            said, adds = np.exp(said), "adds to its logarithm"
+        names = explanation.classes if said.size > 1 else names
+        parts = [(f"{names[k]} is {said[k]:.6g}", 1, k) for k in range(said.size)]
+        content["prediction"] = said.tolist() if said.size > 1 else float(said[0])
     else:
         best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
-        label = trained.model.classes_.tolist()[best]
-        if scores.size > 1:
-            column = best
-        elif best == 0:  # what is for one of two classes is against the other
-            sign = -1
-        written = f"'{label}'"
-    added = sign * explanation.contributions[0, :, column]
-    order = np.argsort(-np.abs(added), kind="stable")[:top]
-    start, score = sign * explanation.baseline[column], sign * scores[column]
+        content["label"] = trained.model.classes_.tolist()[best]
+        # What is for one of two classes is against the other.
+        place = (2 * best - 1, 0) if scores.size == 1 else (1, best)
+        parts = [(f"{names[0]} is '{content['label']}'", *place)]
 
     def show() -> None:
-        rows = [[explanation.feature_names[i], values[i], write(added[i])] for i in order]
-        if order.size < added.size:
-            others = score - start - added[order].sum()
-            rows.append(["all other columns", "", write(others)])
-        rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
-        said = f"row {row}: {trained.target or 'the prediction'} is {written} because"
-        console.grid(rows, [said, "value", adds])
+        for number, (words, sign, column) in enumerate(parts):
+            added = sign * explanation.contributions[0, :, column]
+            order = np.argsort(-np.abs(added), kind="stable")[:top]
+            start, score = sign * explanation.baseline[column], sign * scores[column]
+            rows = [[explanation.feature_names[i], values[i], write(added[i])] for i in order]
+            if order.size < added.size:
+                others = score - start - added[order].sum()
+                rows.append(["all other columns", "", write(others)])
+            rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
+            if number:
+                print()
+            console.grid(rows, [f"row {row}: {words} because", "value", adds])
 
-    name = "prediction" if trained.predicts_numbers else "label"
-    content = {"row": row, name: label, "values": values, **explanation.to_dict()}
-    console.result(content, show)
+    console.result({**content, "values": values, **explanation.to_dict()}, show)

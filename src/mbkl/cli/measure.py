@@ -70,12 +70,12 @@ def evaluate(
     from mbkl.cli.outcomes import Splits, joined
 
     if model is not None:
-        target, outcomes = _of_a_model(console, model, data, reading.target)
+        targets, outcomes = _of_a_model(console, model, data, reading.target)
     else:
         splits = Splits.read(console, reading, data, test, folds, learning.seed)
-        target, outcomes = splits.frame.target, _of_new_models(console, learning, splits)
+        targets, outcomes = splits.frame.targets, _of_new_models(console, learning, splits)
     whole = joined(outcomes)
-    result, range_of_folds = whole.figures(), None
+    result, range_of_folds = whole.figures(targets), None
     if len(outcomes) > 1:
         scores = [one.score for one in outcomes]
         result[f"fold_{whole.scores_name}"] = scores
@@ -83,27 +83,27 @@ def evaluate(
     if whole.seconds:
         result["seconds_per_fit"] = whole.seconds
     if plot is not None:
-        whole.draw(plot, target or "y")
+        whole.draw(plot, targets)
     console.result(result, lambda: whole.show(console, result, range_of_folds))
     if plot is not None:
         console.say(f"picture: {plot}")
 
 
 def _of_a_model(
-    console: Console, path: Path, data: Path, target: str | None
-) -> tuple[str | None, list[Outcome]]:
-    """Try a model on a frame; return the column that is predicted, and what came out."""
+    console: Console, path: Path, data: Path, targets: list[str] | None
+) -> tuple[tuple[str, ...], list[Outcome]]:
+    """Try a model on a frame; return the columns that are predicted, and what came out."""
     with console.steps(1, 1) as steps:
         steps.begin(f"reading {data.name}")
         from mbkl.cli.models import Trained
         from mbkl.cli.outcomes import outcome_of
 
         trained = Trained.load(path)
-        frame = trained.read_labelled(data, console, target)
+        frame = trained.read_labelled(data, console, targets)
         steps.begin("predicting")
         classes = None if trained.predicts_numbers else trained.model.classes_
         outcome = outcome_of(trained.model, trained.features(frame), frame.y, classes)
-    return frame.target, [outcome]
+    return frame.targets, [outcome]
 
 
 def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:
@@ -233,6 +233,7 @@ def _quick_rivals(frame: Frame, console: Console) -> list[str]:
 def _rival(name: str, frame: Frame, seed: int, n_jobs: int) -> Any:
     """Return a classifier or a regressor, which takes text as columns of zeros and ones."""
     from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.multioutput import MultiOutputRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
@@ -242,6 +243,8 @@ def _rival(name: str, frame: Frame, seed: int, n_jobs: int) -> Any:
             f"rival '{name}' is not for {frame.task}; there are: {', '.join(rivals)}."
         )
     model = _rival_of_numbers(name, frame.task == "regression", frame.is_sparse, seed, n_jobs)
+    if len(frame.targets) > 1:
+        model = MultiOutputRegressor(model)
     if frame.is_sparse:
         return model
     ones = OneHotEncoder(

@@ -22,13 +22,13 @@ class Trained:
     """A model, and how to read and encode rows for it.
 
     Rules are those of a `TableEncoder`, None where features are what they are in the file; the
-    target is the column of the labels, in files that have one.
+    targets are the columns of the labels, in files that have some.
     """
 
     path: Path
     model: MBKLClassifier | MBKLRegressor
     rules: list[dict[str, Any]] | None = None
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     dialect: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -45,29 +45,31 @@ class Trained:
             raise ValueError(f"{path}: {error} {remedy}") from None
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
-        if getattr(model, "is_multi_output_", False):
-            raise ValueError(f"{path}: this model has several targets; use it from Python.")
         # What `save` wrote; anything else is an error.
-        rules, target = extra.get("rules"), extra.get("target")
+        rules, targets = extra.get("rules"), extra.get("target") or []
+        targets = [targets] if isinstance(targets, str) else targets
         dialect = extra.get("dialect", {})
         try:
             if rules is not None:
                 width = len(TableEncoder.from_rules(rules).rules)
                 if width != model.n_features_in_:
                     raise ValueError(f"{width} columns for {model.n_features_in_} features")
-            if not isinstance(target, str | None) or not isinstance(dialect, dict):
+            are_names = isinstance(targets, list) and all(isinstance(one, str) for one in targets)
+            if not are_names or not isinstance(dialect, dict):
                 raise ValueError("the target or the dialect is none")
-            Reading(target=target, **dialect)
+            Reading(target=targets, **dialect)
         except (ValueError, TypeError) as error:
             words = f"{path}: what it says about files makes no sense ({error})."
             raise ValueError(words) from None
-        return cls(path, model, rules, target, dialect)
+        return cls(path, model, rules, tuple(targets), dialect)
 
     def save(self) -> None:
         """Write the model file."""
         from mbkl.io import save
 
-        extra = {"rules": self.rules, "target": self.target, "dialect": self.dialect}
+        # A single target is text, as it always was.
+        target = self.targets[0] if len(self.targets) == 1 else list(self.targets)
+        extra = {"rules": self.rules, "target": target or None, "dialect": self.dialect}
         save(self.model, self.path, extra=extra)
 
     def read(self, path: Path, console: Console, keep: Sequence[str] = ()) -> Frame:
@@ -77,13 +79,19 @@ class Trained:
         console.note(*frame.notes)
         return frame
 
-    def read_labelled(self, path: Path, console: Console, target: str | None) -> Frame:
+    def read_labelled(self, path: Path, console: Console, targets: Sequence[str] | None) -> Frame:
         """Read rows whose labels are known."""
-        target = target or self.target
+        target = targets or self.targets
+        n_targets = getattr(self.model, "n_outputs_", 1)
+        if target and len(target) != n_targets:
+            raise ValueError(
+                f"{self.path}: this model has {n_targets} target{'s' if n_targets > 1 else ''}, "
+                f"not {len(target)}; name as many columns (--target), in the same order."
+            )
         text = self._text_columns
         classes = None if self.predicts_numbers else self.model.classes_
-        if target is not None and classes is not None and classes.dtype.kind == "U":
-            text.append(target)  # labels such as 1 and 2 are text if the model knows others
+        if classes is not None and classes.dtype.kind == "U":
+            text.extend(target)  # labels such as 1 and 2 are text if the model knows others
         task = "regression" if classes is None else "classification"
         options = {"target": target, "task": task, "keep": self._columns, **self.dialect}
         frame = read_frame(path, text=text, **options)

@@ -30,9 +30,12 @@ ModelFile = Annotated[
     Path, typer.Argument(help="Model file, written by 'mbkl fit'.", show_default=False)
 ]
 Target = Annotated[
-    str | None,
+    list[str] | None,
     option(
-        "Column to predict: its name, or its place (0 is the first, -1 the last).", "--target", "-t"
+        "Column to predict: its name, or its place (0 is the first, -1 the last); can be repeated "
+        "for several columns of numbers.",
+        "--target",
+        "-t",
     ),
 ]
 Folds = Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")]
@@ -91,10 +94,12 @@ class Reading:
 
         frame = self._read(path, text=self.text or [], header=self.header)
         console.note(*frame.notes)
-        n_labels, place = np.unique(frame.y).size, f"{path}, column '{frame.target}'"
         is_numbers = frame.task == "regression"
-        if n_labels < 2:
-            found = f"always {frame.y[0]!s}" if n_labels else "empty"
+        for target, column in zip(frame.targets, np.atleast_2d(frame.y.T), strict=True):
+            n_labels, place = np.unique(column).size, f"{path}, column '{target}'"
+            if n_labels > 1:
+                continue
+            found = f"always {column[0]!s}" if n_labels else "empty"
             wanted = "two numbers" if is_numbers else "two classes"
             raise FrameError(
                 f"{place}: the label is {found}, but there must be {wanted} to tell apart. "

@@ -53,7 +53,7 @@ class Labels(_Outcome):
         """Share of the rows with the right label."""
         return float((self.truth == self.predictions).mean())
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self, targets: Sequence[str] = ()) -> dict[str, Any]:
         """Return accuracies, figures of the probabilities and of each class."""
         from sklearn import metrics
 
@@ -92,7 +92,7 @@ class Labels(_Outcome):
             [[str(one["label"]), *list(one.values())[1:]] for one in figures["classes"]], header
         )
 
-    def draw(self, path: Path, target: str) -> None:
+    def draw(self, path: Path, targets: Sequence[str]) -> None:
         """Draw ROC, precision and recall, and reliability."""
         from mbkl.plot import QualityDisplay
 
@@ -104,7 +104,7 @@ class Labels(_Outcome):
 
 @dataclass(frozen=True)
 class Numbers(_Outcome):
-    """Numbers that were predicted, and bounds of shape (n_rows, 2) that are to hold the truth."""
+    """Numbers that were predicted, and bounds that are to hold the truth: two for each number."""
 
     bounds: NDArray[np.float64] | None
 
@@ -112,19 +112,53 @@ class Numbers(_Outcome):
 
     @property
     def score(self) -> float:
-        """Share of the variance that is explained."""
-        return number_figures(self.truth, self.predictions).get("r2", float("nan"))
+        """Share of the variance that is explained, a mean over the targets."""
+        found = [number_figures(*one).get("r2", float("nan")) for one in self._columns]
+        return float(np.mean(found))
 
-    def figures(self) -> dict[str, Any]:
+    @property
+    def _columns(self) -> list[tuple[Any, ...]]:
+        """Truth, predictions and bounds of each target."""
+        if self.truth.ndim == 1:
+            return [(self.truth, self.predictions, self.bounds)]
+        numbers = zip(self.truth.T, self.predictions.T, strict=True)
+        return [
+            (*one, None if self.bounds is None else self.bounds[:, k])
+            for k, one in enumerate(numbers)
+        ]
+
+    def figures(self, targets: Sequence[str] = ()) -> dict[str, Any]:
         """Return R2, errors and intervals, beside those of always saying the mean."""
-        return {
-            "rows": self.truth.size,
-            **number_figures(self.truth, self.predictions, self.bounds),
-            "always_the_mean": figures_of_the_mean(self.truth, COVERAGE),
-        }
+        found = [
+            {
+                "rows": len(self.truth),
+                **number_figures(*one),
+                "always_the_mean": figures_of_the_mean(one[0], COVERAGE),
+            }
+            for one in self._columns
+        ]
+        if self.truth.ndim == 1:
+            return found[0]
+        named = [{"name": name, **own} for name, own in zip(targets, found, strict=True)]
+        return {"rows": len(self.truth), "r2": self.score, "targets": named}
 
     def show(self, console: Console, figures: dict[str, Any], folds: str | None) -> None:
         """Print the figures beside those of the mean."""
+        for number, own in enumerate(figures.get("targets", [figures])):
+            if number:
+                print()
+            self._show_target(console, own)
+        more = {
+            "mean R2 of the targets": figures["r2"] if "targets" in figures else None,
+            "R2 of the folds": folds,
+            "seconds per fit": figures.get("seconds_per_fit"),
+        }
+        more = {name: value for name, value in more.items() if value}
+        if more:
+            print()
+            console.grid(list(more.items()))
+
+    def _show_target(self, console: Console, figures: dict[str, Any]) -> None:
         names = {
             "r2": "R2",
             "rmse": "RMSE",
@@ -139,21 +173,21 @@ class Numbers(_Outcome):
             for name, words in names.items()
             if name in figures
         ]
-        console.grid(rows, [f"{figures['rows']:,} rows", "model", "always the mean"])
-        more = {"R2 of the folds": folds, "seconds per fit": figures.get("seconds_per_fit")}
-        more = {name: value for name, value in more.items() if value}
-        if more:
-            print()
-            console.grid(list(more.items()))
+        what = figures.get("name", f"{figures['rows']:,} rows")
+        console.grid(rows, [what, "model", "always the mean"])
 
-    def draw(self, path: Path, target: str) -> None:
-        """Draw predictions against the truth, and residuals."""
+    def draw(self, path: Path, targets: Sequence[str]) -> None:
+        """Draw predictions against the truth, and residuals, a row of pictures for each target."""
+        from matplotlib.figure import Figure
+
         from mbkl.plot import PredictionDisplay
 
-        display = PredictionDisplay.from_predictions(
-            self.truth, self.predictions, self.bounds, name=target
-        )
-        save_figure(display.figure_, path)
+        columns = self._columns
+        figure = Figure(figsize=(9, 4 * len(columns)), layout="constrained")
+        axes = figure.subplots(len(columns), 2, squeeze=False)
+        for own, name, pair in zip(columns, targets or ["y"], axes, strict=True):
+            PredictionDisplay.from_predictions(*own, name=name, ax=pair)
+        save_figure(figure, path)
 
 
 Outcome = Labels | Numbers

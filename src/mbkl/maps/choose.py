@@ -49,6 +49,9 @@ _MOST_ROUNDS = 6
 _LINE_SHARES = (1.0, 10.0)
 # Steps of a line may be off by this share of the error without one, or by this of the variance.
 _MOST_OFF, _LITTLE = 0.1, 0.005
+# So many rows are few enough to choose again without each fold of them: rates and slopes that rows
+# had a part in suit them better than new ones. With more rows that is little, but for slopes.
+_FEWEST_UNSEEN, _MOST_UNSEEN, _FOLDS = 20, 300, 5
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 2e7
@@ -73,8 +76,14 @@ class Slopes:
 
     values: Array  # (n_features, n_columns): for one unit of each feature
     centre: Array  # (n_features,): missing values count as this
-    # Whether a kernel predicts rows of the sample better that has the line beside it.
-    suits_kernel: bool
+
+    def optimism(self, n_rows: int) -> float:
+        """Return how much larger residuals of new rows are than those of rows of the line.
+
+        Each slope takes a degree of freedom from the residuals of the rows that it is learned on.
+        """
+        n_slopes = int(self.values.any(axis=1).sum())
+        return float(np.sqrt(n_rows / max(n_rows - n_slopes, n_rows / 4)))
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ class Choice:
     error: float
     n_rows: int = 0  # number of different rows that the sample stands for
     slopes: Slopes | None = None  # what the maps need not learn
+    # How much larger residuals of new rows are than those of rows that took part in the choice.
+    optimism: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -139,24 +150,9 @@ def choose_kernel(
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
-    return replace(choice, depth=min(choice.depth * growth, _DEEPEST), n_rows=n_rows)
-
-
-def choose_slopes(
-    sample: Sample, numbers: Numbers, n_levels: NDArray[np.int64] | None = None
-) -> Slopes:
-    """Learn the line alone; see `choose_kernel`.
-
-    >>> X = np.random.default_rng(0).normal(size=(300, 5))
-    >>> numbers, y = Numbers.of(3.0 * X[:, 0], np.ones(300), "squared_error")
-    >>> slopes = choose_slopes(Sample(X, y, np.ones(300)), numbers)
-    >>> (slopes.values * numbers.unit).ravel().round(1) + 0.0
-    array([3., 0., 0., 0., 0.])
-    """
-    with one_blas_thread():
-        learner = _WithLine(sample, numbers, n_levels)
-        *_, slopes = learner.start()
-    return slopes
+    depth = min(choice.depth * growth, _DEEPEST)
+    optimism = max(choice.optimism, choice.slopes.optimism(n_rows) if choice.slopes else 1.0)
+    return replace(choice, depth=depth, n_rows=n_rows, optimism=optimism)
 
 
 def rows_to_compare(n_features: int, wanted: int) -> int:
@@ -192,7 +188,15 @@ class _SampleLearner:
         self.n_features = sample.X.shape[1]
 
     def choose(self) -> Choice:
-        """Choose on some of the rows, then learn rates and ridge on all of them."""
+        """Return what is best, in the words of those who draw maps."""
+        best, rates, mean, slopes = self.learn()
+        return replace(self._choice(best, rates, mean), slopes=slopes)
+
+    def learn(self) -> tuple[_Candidate, Array, float, Slopes | None]:
+        """Choose on some of the rows, then learn rates and ridge on all of them.
+
+        Returns the kernel, the rates, the mean distance, and the line.
+        """
         best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
         best = self.best_ridge(best, distance)
@@ -203,22 +207,22 @@ class _SampleLearner:
             if again.error > _WORTH_IT * best.error:
                 break
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
-        return replace(self._choice(best, rates, mean), slopes=slopes)
+        return best, rates, mean, slopes
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         """Return what is best for some of the rows: a kernel, rates and, for numbers, a line.
 
-        A line that suits the kernel is taken from the labels.
+        A line is there, and taken from the labels, where it suits the kernel.
         """
         evidence = evidence_of_features(self.ranks, self.labels, self.weights)
-        return *self.first(_ROWS_OF_CANDIDATES).best_start(evidence), None
+        return *self.some(slice(_ROWS_OF_CANDIDATES)).best_start(evidence), None
 
-    def first(self, n_rows: int) -> Self:
-        """Return the same of the first rows alone; their order is random."""
+    def some(self, rows: slice | NDArray[np.bool_]) -> Self:
+        """Return the same of some rows alone, such as the first; their order is random."""
         few = copy(self)
         for name in self.of_rows:
-            setattr(few, name, getattr(self, name)[:n_rows])
-        few.levels = self.levels[:, :n_rows]
+            setattr(few, name, getattr(self, name)[rows])
+        few.levels = self.levels[:, rows]
         return few
 
     def best_start(self, evidence: Array) -> tuple[_Candidate, Array]:
@@ -297,6 +301,10 @@ class _SampleLearner:
         inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         residuals = weights / (others + diagonal / self.copies)[:, None]
+        return self.mean_loss(residuals)
+
+    def mean_loss(self, residuals: Array) -> float:
+        """Return the mean loss of rows."""
         losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
 
@@ -365,45 +373,64 @@ class _SampleOfNumbers(_SampleLearner):
     def losses(self, residuals: Array) -> Array:
         return np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL) ** 2
 
+    def choose(self) -> Choice:
+        unseen, n_rows = 0.0, len(self.labels)
+        if _FEWEST_UNSEEN <= n_rows <= _MOST_UNSEEN:
+            unseen = self.mean_loss(self._unseen())
+        choice = super().choose()
+        if not 0.0 < choice.error < unseen:
+            return choice
+        return replace(choice, optimism=float(np.sqrt(unseen / choice.error)))
+
+    def _unseen(self) -> Array:
+        """Return residuals of rows that took no part in the choice of rates and line."""
+        residuals = self.labels.copy()
+        for fold in range(_FOLDS):
+            inside = np.arange(len(self.labels)) % _FOLDS != fold
+            some = self.some(inside)
+            best, rates, *_ = some.learn()
+            kernel = best.kernel(self.distance(rates)[0])
+            factor = some.factor(kernel[inside][:, inside], best.ridge)
+            if factor is not None:
+                residuals[~inside] -= (kernel[~inside][:, inside] + 1.0) @ some.solve(factor)
+            residuals[~inside] -= some.line_at(self)[~inside]
+        return residuals
+
+    def line_at(self, others: Self) -> Array:
+        """Return what a line that was taken from the labels adds for other rows."""
+        return np.zeros_like(others.labels)
+
 
 class _WithLine(_SampleOfNumbers):
-    """The same with a straight line in the features beside the maps.
-
-    Features are standardised; missing values are at the mean, and categories have no slope.
-    """
+    """The same with a straight line in the features beside the maps."""
 
     of_rows = (*_SampleOfNumbers.of_rows, "inputs")
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         super().__init__(sample, numbers, n_levels)
-        share, present = self.weights / self.weights.sum(), ~np.isnan(sample.X)
-        values = np.where(present, sample.X, 0.0).astype(np.float64).clip(-_LARGEST, _LARGEST)
-        mass = np.maximum(share @ present, 1e-300)
-        self.centre = share @ values / mass
-        self.inputs = np.where(present, values - self.centre, 0.0)
-        deviation = np.sqrt(share @ self.inputs**2 / mass)
-        varies = (deviation > 0) & ~self.is_category
-        self.scale = np.where(varies, deviation, np.inf)
-        self.inputs /= self.scale
+        share = self.weights / self.weights.sum()
+        self.inputs, self.centre, self.scale = standardised(sample.X, share, n_levels)
+        self.slopes = np.zeros((self.n_features, self.labels.shape[1]))
 
-    def start(self) -> tuple[_Candidate, Array, Slopes]:
+    def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         best, rates, _ = super().start()
-        few = self.first(_ROWS_OF_CANDIDATES)
+        few = self.some(slice(_ROWS_OF_CANDIDATES))
         distance, _ = few.distance(rates)
         tried = [(few._with_line(best, distance, rates, share), share) for share in _LINE_SHARES]
         found, share = min(tried, key=lambda each: each[0].error)
         alone = few.best_ridge(best, distance)
-        suits_kernel = found.error < _WORTH_IT * alone.error
         slopes = self._slopes(found, rates, share)
-        if self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE):
-            slopes, suits_kernel = np.zeros_like(slopes), False
-        if suits_kernel:
-            self.labels = self.labels - self.inputs @ slopes
-            # Rows have been seen by their line, and look better predicted than new ones, unless
-            # there are many more rows than those of the sample.
-            self.least_ridge = 0 if self.tolerance else _place(found.ridge)
-        slopes = slopes / self.scale[:, None] * self.unit
-        return best, rates, Slopes(slopes, self.centre, suits_kernel)
+        is_off = self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE)
+        if is_off or found.error >= _WORTH_IT * alone.error:
+            return best, rates, None
+        self.labels, self.slopes = self.labels - self.inputs @ slopes, slopes
+        # Rows have been seen by their line, and look better predicted than new ones, unless
+        # there are many more rows than those of the sample.
+        self.least_ridge = 0 if self.tolerance else _place(found.ridge)
+        return best, rates, Slopes(slopes / self.scale[:, None] * self.unit, self.centre)
+
+    def line_at(self, others: Self) -> Array:
+        return others.inputs @ self.slopes
 
     def _off_in_steps(self, slopes: Array) -> float:
         """Return how far the line is off where values are the nearest ones of other rows, squared.
@@ -444,6 +471,28 @@ class _WithLine(_SampleOfNumbers):
     def _weighted(self, rates: Array) -> Array:
         """Return the features times their rates: the kernel of a row and itself is one or so."""
         return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
+
+
+def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array, Array]:
+    """Return the features with mean zero and deviation one, their means and their deviations.
+
+    Missing values are at the mean; categories and constants have no slope: their deviation is
+    infinite.
+
+    >>> inputs, *_ = standardised(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([0.5, 0.5]))
+    >>> inputs
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    present = ~np.isnan(X)
+    values = np.where(present, X, 0.0).astype(np.float64).clip(-_LARGEST, _LARGEST)
+    mass = np.maximum(share @ present, 1e-300)
+    centre = share @ values / mass
+    inputs = np.where(present, values - centre, 0.0)
+    deviation = np.sqrt(share @ inputs**2 / mass)
+    varies = deviation > 0 if n_levels is None else (deviation > 0) & (n_levels == 0)
+    scale = np.where(varies, deviation, np.inf)
+    return inputs / scale, centre, scale
 
 
 def _place(ridge: float) -> int:

@@ -11,17 +11,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
+from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.codes import Codes
-from mbkl.engine.rows import Rows, without_duplicates
-from mbkl.maps.choose import Slopes
+from mbkl.engine.rows import Rows, Sample, without_duplicates
+from mbkl.maps.choose import Slopes, standardised
 from mbkl.maps.families import MapSet, Plan
+from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import StumpMaps, Stumps, rows_of_quantiles, values_of
 
 # Thresholds of a feature, half of them even in value: the codes are bytes.
 _THRESHOLDS, _MOST_STUMPS = 254, 200_000
 _FAMILY = Stumps(thresholds="mixed", draw="stratified")
+# Rows that a slope needs, and the ridge of features of variance one that share what they tell.
+_ROWS_A_SLOPE, _RIDGE = 10, 1e-3
+# Ferns soon learn a line themselves that leaves more than this share of the variance.
+_MOST_LEFT = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,13 +59,34 @@ class Line:
         squares = (self.jumps**2).sum(axis=1)
         return squares / squares.sum() if squares.any() else squares
 
-    def fitted_away(self, n_rows: int) -> float:
-        """Return how much larger residuals of new rows are than those of rows the line has seen.
 
-        Each slope takes a degree of freedom from the residuals of the rows that it is learned on.
-        """
-        n_slopes = np.unique(self.maps.stump_features[self.jumps.any(axis=1)]).size
-        return float(np.sqrt(n_rows / max(n_rows - n_slopes, n_rows / 4)))
+def slopes_of_many(sample: Sample, numbers: Numbers, n_levels=None) -> Slopes | None:
+    """Return the line of a ridge regression; none where it explains little.
+
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> numbers, y = Numbers.of(2.0 * X[:, 0], np.ones(300), "squared_error")
+    >>> slopes = slopes_of_many(Sample(X, y, np.ones(300)), numbers)
+    >>> (slopes.values * numbers.unit).ravel().round(1) + 0.0
+    array([2., 0., 0.])
+    """
+    if not is_enough(sample.X.shape):
+        return None
+    share = sample.weights / sample.weights.sum()
+    inputs, centre, scale = standardised(sample.X, share, n_levels)
+    values = numbers.of_rows(sample.y)
+    centred = values - share @ values
+    with one_blas_thread():
+        weighted = (inputs * share[:, None]).T
+        matrix = weighted @ inputs + _RIDGE * np.eye(len(weighted))
+        slopes = linalg.solve(matrix, weighted @ centred, assume_a="pos")
+        left = share @ (centred - inputs @ slopes) ** 2
+    slopes[:, left >= _MOST_LEFT * (share @ centred**2)] = 0.0
+    return Slopes(slopes / scale[:, None], centre) if slopes.any() else None
+
+
+def is_enough(shape: tuple[int, int]) -> bool:
+    """Say whether rows of that shape are enough for a ridge regression."""
+    return shape[0] >= _ROWS_A_SLOPE * shape[1]
 
 
 def plan_of_line(shape: tuple[int, int]) -> Plan:

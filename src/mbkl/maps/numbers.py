@@ -11,6 +11,9 @@ from mbkl.engine.arrays import Values, group_totals, levels_of, look_up, to_fixe
 
 Array = NDArray[np.float64]
 
+# How many times the median distance the mean distance may be, where losses are not squared.
+_FAR = 10.0
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -70,7 +73,11 @@ class Numbers:
             unit = np.sqrt((share * (levels - shift) ** 2).sum(axis=0))
         else:
             shift = quantiles_of_levels(levels, y, weights, 0.5)
-            unit = (share * abs(levels - shift)).sum(axis=0)
+            away = abs(levels - shift)
+            unit = (share * away).sum(axis=0)
+            # A few far numbers that such a loss is to ignore must not make all others look equal.
+            usual = quantiles_of_levels(away, y, weights, 0.5)
+            unit = np.where(usual > 0, np.minimum(unit, _FAR * usual), unit)
         unit = np.where(unit > 0, unit, 1.0)
         values = (levels - shift) / unit
         with np.errstate(under="ignore"):

@@ -40,10 +40,10 @@ class Frame:
         The features; sparse where the file is.
     row_numbers : ndarray of shape (n_rows,)
         Rows of the file, from 1 below the header.
-    labels : ndarray of shape (n_rows,) or None
+    labels : ndarray of shape (n_rows,) or (n_rows, n_targets) or None
         Text or integers, or float64 where numbers are to be learned.
-    target : str or None
-        Column that the labels come from.
+    targets : tuple of str
+        Columns that the labels come from.
     task : {"classification", "regression"} or None
         What there is to learn, see `task_of`; None without labels.
     header : bool
@@ -66,7 +66,7 @@ class Frame:
     columns: Any
     row_numbers: NDArray[np.intp]
     labels: NDArray | None = None
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     task: Task | None = None
     header: bool = True
     notes: tuple[str, ...] = ()
@@ -87,6 +87,11 @@ class Frame:
         if self.is_sparse:
             return [f"x{number}" for number in range(self.columns.shape[1])]
         return list(self.columns.column_names)
+
+    @property
+    def target(self) -> str | None:
+        """What is to be learned, in words."""
+        return ", ".join(self.targets) or None
 
     @property
     def y(self) -> NDArray:
@@ -117,7 +122,7 @@ class Frame:
             return []
         names = [name for name in self.names if is_text(self.columns.column(name))]
         labels_are_text = self.labels is not None and self.labels.dtype.kind == "U"
-        return [*names, self.target] if labels_are_text and self.target else names
+        return [*names, *self.targets] if labels_are_text else names
 
     def with_classes(self, classes: NDArray) -> Frame:
         """Return the frame with labels spelt as classes are; others are an error."""
@@ -177,35 +182,49 @@ class Frame:
                 None
             )
 
-    def with_target(self, target: str | int | None, task: Task | None = None) -> Frame:
-        """Return the frame with the labels taken out of a column.
+    def with_target(
+        self, target: str | int | Sequence[str | int] | None, task: Task | None = None
+    ) -> Frame:
+        """Return the frame with the labels taken out of a column, or numbers out of several.
 
         Rows without a label are left out. No target keeps the labels that the format brings,
         no task finds out which it is.
         """
-        if target is None or target == self.target:
+        wanted = [target] if isinstance(target, str | int) else list(target or ())
+        if not wanted or wanted == list(self.targets):
             return self
         if self.is_sparse:
             raise FrameError(f"{self.path}: labels are the first of each line, there is no column.")
-        name = self.names[self.position(target)]
-        rest = replace(self, columns=self.columns.drop_columns([name]))
-        return rest.with_labels(self.columns.column(name), name, task)
+        names = [self.names[self.position(one)] for one in wanted]
+        if len(set(names)) < len(names):
+            raise FrameError(f"{self.path}: the targets {', '.join(names)} name a column twice.")
+        rest = replace(self, columns=self.columns.drop_columns(names))
+        return rest.with_labels(self.columns.select(names), task)
 
-    def with_labels(self, column: pa.ChunkedArray, name: str, task: Task | None = None) -> Frame:
+    def with_labels(self, columns: pa.Table, task: Task | None = None) -> Frame:
         """Return the frame with these labels, and without rows that have none."""
-        frame = replace(self, target=name)
-        missing = np.flatnonzero(column.is_null(nan_is_null=True).to_numpy())
+        names = columns.column_names
+        frame = replace(self, targets=tuple(names))
+        is_missing = [one.is_null(nan_is_null=True).to_numpy() for one in columns.columns]
+        missing = np.flatnonzero(np.any(is_missing, axis=0))
         if missing.size:
             present = np.setdiff1d(np.arange(self.n_rows), missing)
             rows = "1 row" if missing.size == 1 else f"{missing.size} rows"
             note = (
-                f"Left out: {rows} without a label in '{name}' "
+                f"Left out: {rows} without a label in '{frame.target}' "
                 f"(the first is row {self.row_numbers[missing[0]]})."
             )
-            frame, column = frame.take(present).with_note(note), column.take(present)
+            frame, columns = frame.take(present).with_note(note), columns.take(present)
+        if len(names) > 1 and task == "classification":
+            raise FrameError(f"{self.path}: several targets must be numbers; name one for classes.")
         with frame.errors_located():
+            if len(names) > 1:
+                numbers = zip(columns.columns, names, strict=True)
+                labels = np.column_stack([to_numbers(*each) for each in numbers])
+                return replace(frame, labels=labels, task="regression")
+            (column,) = columns.columns
             task = task or task_of(column)
-            labels = to_labels(column) if task == "classification" else to_numbers(column, name)
+            labels = to_labels(column) if task == "classification" else to_numbers(column, *names)
         return replace(frame, labels=labels, task=task)
 
 

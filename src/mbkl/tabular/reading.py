@@ -42,7 +42,7 @@ _LABEL_NAMES = ("y", "Y", "target", "labels", "label")
 def read_frame(
     path: str | Path,
     *,
-    target: str | int | None = None,
+    target: str | int | Sequence[str | int] | None = None,
     task: Task | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -65,9 +65,9 @@ def read_frame(
     Parameters
     ----------
     path : path
-    target : str, int or None
-        Column of the labels: its name, or its place from 0, or from the end from -1. None
-        takes the labels that the format brings (svmlight, y of .npz).
+    target : str, int, sequence of them or None
+        Column of the labels: its name, or its place from 0, or from the end from -1; several
+        columns are numbers. None takes the labels that the format brings (svmlight, y of .npz).
     task : {"classification", "regression"} or None
         What the labels are; None asks `task_of`.
     drop : sequence of str
@@ -321,8 +321,7 @@ def _matrix_frame(
     frame = Frame(str(path), columns, row_numbers)
     if labels is None:
         return frame
-    column = pa.chunked_array([pa.array(labels, from_pandas=True)])
-    return frame.with_labels(column, "y", task)
+    return frame.with_labels(pa.table({"y": pa.array(labels, from_pandas=True)}), task)
 
 
 def _narrow(matrix: Any) -> Any:
