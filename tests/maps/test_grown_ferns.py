@@ -499,7 +499,7 @@ def test_parameters_survive_a_clone():
 
 def test_several_growths_are_averaged_and_differ():
     X, y = sample(400)
-    one, two = (grow(X, y, n_growths=count) for count in (1, 2))
+    one, two = (grow(X, y, 20 * count, n_growths=count) for count in (1, 2))
     n_first = one.n_maps
     np.testing.assert_array_equal(two.thresholds[: one.thresholds.size], one.thresholds)
     np.testing.assert_array_equal(two.path[: len(one.path)], one.path / 2)
@@ -515,7 +515,9 @@ def test_the_mean_of_growths_is_better_on_new_rows():
     means = [
         np.mean(
             [
-                accuracy(grow(X[:500], noisy[:500], 60, seed, n_growths=count), X[500:], y[500:])
+                accuracy(
+                    grow(X[:500], noisy[:500], 60 * count, seed, n_growths=count), X[500:], y[500:]
+                )
                 for seed in range(3)
             ]
         )
@@ -544,7 +546,7 @@ def test_no_growth_begins_after_the_end_and_unfinished_ones_do_not_count():
     def stop_in_the_second(state):
         return next(told) >= complete.n_rounds + 3
 
-    found = grow(X, y, n_growths=4, progress=stop_in_the_second)
+    found = grow(X, y, 80, n_growths=4, progress=stop_in_the_second)
     np.testing.assert_array_equal(found.path, complete.path)
     first = grow(X, y, n_growths=4, progress=lambda state: True)
     assert first.n_rounds == 1
@@ -568,6 +570,13 @@ def test_an_error_in_one_growth_ends_the_others(compiled):
 )
 def test_few_rows_are_grown_on_several_times(n_rows, expected):
     assert GrownFerns()._growths_of(n_rows) == expected
+    assert GrownFerns().default_n_maps((n_rows, 5)) == 500 * expected
+
+
+def test_few_ferns_are_those_of_one_growth():
+    X, y = sample(300)
+    one, auto = (grow(X, y, 20, n_growths=count) for count in (1, "auto"))
+    np.testing.assert_array_equal(one.path, auto.path)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "many", None])

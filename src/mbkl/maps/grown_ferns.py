@@ -25,6 +25,7 @@ from mbkl.solvers.problem import SharedProgress
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
+_FERNS_OF_A_GROWTH = 500
 
 
 class GrownFerns(BaseEstimator):
@@ -42,7 +43,8 @@ class GrownFerns(BaseEstimator):
         while the last levels gain on rows that took no part. "auto" leaves eight rows a cell,
         with at least 6 and at most 14 levels.
     n_ferns : int or "auto", default="auto"
-        Largest number of ferns; "auto" is 500, and 300 from 500,000 rows on.
+        Largest number of ferns, of all growths together; "auto" is 500 for each growth, and 300
+        from 500,000 rows on.
     rate : float or "auto", default="auto"
         Share of a Newton step that each fern takes; up to three times as much if growth is still
         going on after half of all ferns. "auto" is 0.2 for two classes, and 0.1 elsewhere.
@@ -60,7 +62,8 @@ class GrownFerns(BaseEstimator):
         Ferns without progress on these rows after which growth ends.
     n_growths : int or "auto", default="auto"
         Ferns are grown so many times, each time from other samples of rows and features, and the
-        model is the mean. "auto" is 4 up to 7,500 rows, fewer for more, and 1 above 15,000.
+        model is the mean. "auto" is 4 up to 7,500 rows, fewer for more, and 1 above 15,000 or with
+        fewer than 1,000 ferns.
 
     Examples
     --------
@@ -109,13 +112,15 @@ class GrownFerns(BaseEstimator):
         """Return the largest number of ferns that `n_maps="auto"` grows."""
         if self.n_ferns != "auto":
             return int(self.n_ferns)
-        return 500 if shape[0] < _MANY_ROWS else 300
+        n_rows = shape[0]
+        return _FERNS_OF_A_GROWTH * self._growths_of(n_rows) if n_rows < _MANY_ROWS else 300
 
-    def _growths_of(self, n_rows: int) -> int:
+    def _growths_of(self, n_rows: int, n_ferns: float = np.inf) -> int:
         """Return how many growths are averaged."""
         if self.n_growths != "auto":
             return int(self.n_growths)
-        return int(np.clip(ROWS_OF_ALL_GROWTHS // max(n_rows, 1), 1, MOST_GROWTHS))
+        allowed = min(ROWS_OF_ALL_GROWTHS // max(n_rows, 1), n_ferns // _FERNS_OF_A_GROWTH)
+        return int(np.clip(allowed, 1, MOST_GROWTHS))
 
     def check(self) -> None:
         """Complain of parameters that make no sense."""
@@ -192,7 +197,7 @@ class GrownFerns(BaseEstimator):
         mean = exact_total(weights) / len(weights)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         tell = SharedProgress(progress)
-        n_growths = self._growths_of(rows.shape[0])
+        n_growths = self._growths_of(rows.shape[0], n_maps)
         few = codes.in_one_thread() if n_growths > 1 else None
 
         def path(number: int) -> Path | None:
@@ -202,7 +207,7 @@ class GrownFerns(BaseEstimator):
             is_category = counts[stumps.features] > 0
             growth = Growth(self, growing, objective, seed, is_category, held_out, number)
             growth.watch(wide_categories(counts), rows)
-            return growth.run(n_maps, tell)
+            return growth.run(max(n_maps // n_growths, 1), tell)
 
         each = TWINS.each if few is None else rows.loops.each
         with tell:
