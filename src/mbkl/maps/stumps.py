@@ -10,14 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from mbkl.cells import Ladder
+from mbkl.declare import estimator, parameter
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates
 from mbkl.engine.twins import as_float32
 from mbkl.maps.binning import BinEdges, BinnedMaps
 
+# How thresholds of a feature may be drawn.
+THRESHOLDS = StrOptions({"uniform", "quantile", "mixed"})
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # A sample of so many rows and values gives quantiles to less than a percent.
 _QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
@@ -85,6 +89,7 @@ def no_stumps() -> StumpMaps:
     return _assemble(none.astype(np.intp), none, none.astype(np.int64))
 
 
+@estimator
 class Stumps(BaseEstimator):
     """Family of random decision stumps, z(x) = +1 if x[feature] > threshold else -1.
 
@@ -113,9 +118,8 @@ class Stumps(BaseEstimator):
     True
     """
 
-    def __init__(self, *, thresholds="uniform", draw="random"):
-        self.thresholds = thresholds
-        self.draw = draw
+    thresholds: str = parameter(THRESHOLDS, default="uniform")
+    draw: str = parameter(StrOptions({"random", "stratified"}), default="random")
 
     # What a fit takes: codes of a row, copies of them at the worst moment (as they are, sorted,
     # joined, and those of the rows inside the margin), and cells of a map
@@ -166,12 +170,7 @@ class Stumps(BaseEstimator):
         maps : StumpMaps
         codes : Codes
         """
-        if self.thresholds not in ("uniform", "quantile", "mixed"):
-            raise ValueError(
-                f"thresholds must be 'uniform', 'quantile' or 'mixed', got {self.thresholds!r}."
-            )
-        if self.draw not in ("random", "stratified"):
-            raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
+        self._validate_params()
         n_features = rows.shape[1]
         low, high, has_missing = column_ranges(rows)
         features, shares = self._draw(n_maps, n_features, seed)
