@@ -9,9 +9,9 @@ from scipy import sparse
 
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows, SparseRows
-from mbkl.maps.binning import BinEdges
 from mbkl.maps.ferns import Ferns
 from mbkl.maps.grown_ferns import GrownFerns, Targets
+from mbkl.maps.stumps import BinEdges
 
 
 def warmup() -> float:

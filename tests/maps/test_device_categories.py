@@ -6,13 +6,13 @@ import pytest
 from mbkl.engine.device import Device, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, GrownFerns
+from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import _levels
-from mbkl.maps.level_order import _along
 from mbkl.maps.objectives import LogLoss
+from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 

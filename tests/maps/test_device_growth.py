@@ -7,12 +7,12 @@ from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
 from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import _levels
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
+from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 

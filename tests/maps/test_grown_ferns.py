@@ -13,7 +13,6 @@ from mbkl.engine import twins
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import SAMPLE_UNIT
 from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import (
@@ -23,6 +22,7 @@ from mbkl.maps.growth import (
     HeldOutGains,
     Promises,
 )
+from mbkl.maps.stumps import fine_stumps
 
 
 def sample(n_rows=300, n_features=4, n_classes=2, missing=0.0, seed=0):

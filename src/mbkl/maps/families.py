@@ -17,9 +17,8 @@ from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
 from mbkl.maps.grown_ferns import GrownFerns, Targets
 from mbkl.maps.growth import GrownMaps
 from mbkl.maps.projections import ProjectionMaps, Projections
-from mbkl.maps.stumps import StumpMaps, Stumps
+from mbkl.maps.stumps import Family, StumpMaps, Stumps
 
-Family = Stumps | Categories | Ferns | GrownFerns | Projections
 Maps = StumpMaps | CategoryMaps | FernMaps | ProjectionMaps
 
 FAMILIES: dict[str, type[Family]] = {

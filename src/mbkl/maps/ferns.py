@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mbkl.cells import FreeCells
@@ -19,9 +18,8 @@ from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows, Sample
-from mbkl.maps.binning import Maps
 from mbkl.maps.categories import LevelSets, random_sets
-from mbkl.maps.stumps import THRESHOLDS, column_ranges, quantiles
+from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
@@ -113,8 +111,20 @@ class FernMaps(Maps):
         )
 
 
+class FernFamily(Family):
+    """What families of ferns have in common."""
+
+    copies_of_codes, cells_of_a_map = 2.0, 200
+    # The codes of few rows are read to form the kernel matrix.
+    few_rows = FEW_ROWS_OF_FERNS
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return n_maps
+
+
 @estimator
-class Ferns(BaseEstimator):
+class Ferns(FernFamily):
     """Family of random ferns: which of several random stumps say yes, all together.
 
     A fern of depth d divides the space into up to 2^d cells, and its kernel is one
@@ -154,14 +164,6 @@ class Ferns(BaseEstimator):
     thresholds: str = parameter(THRESHOLDS, default="mixed")
     max_cells: int = parameter(Options(Real, {2**bits for bits in range(1, 17)}), default=256)
     rates: Any = parameter("array-like", None, default=None)
-
-    # See `Stumps`. Ferns of few rows are read a few times only, to form the kernel matrix.
-    copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte."""
-        return n_maps
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.

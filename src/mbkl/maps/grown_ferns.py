@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mbkl.declare import AT_LEAST_ONE, AUTO, POSITIVE, estimator, parameter
 from mbkl.engine.arrays import exact_total
-from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
-from mbkl.maps.fine_stumps import fine_stumps
+from mbkl.maps.categories import wide_categories
+from mbkl.maps.ferns import FernFamily
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import OBJECTIVES, objective_of
-from mbkl.maps.wide_categories import wide_categories
+from mbkl.maps.stumps import fine_stumps
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
@@ -41,7 +40,7 @@ class Targets:
 
 
 @estimator
-class GrownFerns(BaseEstimator):
+class GrownFerns(FernFamily):
     """Family of ferns that are grown where the loss has most gradient.
 
     A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
@@ -96,14 +95,6 @@ class GrownFerns(BaseEstimator):
     objective: str = parameter(StrOptions(set(OBJECTIVES)), default="log_loss")
     validation_share: float = parameter(Interval(Real, 0, 0.5, closed="both"), default=0.1)
     patience: int = parameter(AT_LEAST_ONE, default=40)
-
-    # See `Stumps`.
-    copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte."""
-        return n_maps
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the largest number of ferns that `n_maps="auto"` grows."""

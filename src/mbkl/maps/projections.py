@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.utils._param_validation import StrOptions
 
@@ -17,8 +16,7 @@ from mbkl.declare import AT_LEAST_ONE, estimator, parameter
 from mbkl.engine.arrays import exact_sum
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import steps
-from mbkl.maps.binning import Maps
-from mbkl.maps.stumps import THRESHOLDS, StumpMaps, Stumps, column_ranges, no_stumps
+from mbkl.maps.stumps import THRESHOLDS, Family, Maps, StumpMaps, Stumps, column_ranges, no_stumps
 
 _VALUES_AT_ONCE = 4_000_000
 # Stumps drawn per projection: the cells of one are then a byte.
@@ -92,7 +90,7 @@ class ProjectionMaps(Maps):
 
 
 @estimator
-class Projections(BaseEstimator):
+class Projections(Family):
     """Family of stumps on random projections, z(x) = +1 if w·x > threshold else -1.
 
     Features are centred and scaled to unit variance first, as thresholds on sums of
@@ -128,17 +126,11 @@ class Projections(BaseEstimator):
     n_projections: int | None = parameter(AT_LEAST_ONE, None, default=None)
     thresholds: str = parameter(THRESHOLDS, default="mixed")
 
-    # See `Stumps`.
-    copies_of_codes, cells_of_a_map = Stumps.copies_of_codes, Stumps.cells_of_a_map
-    few_rows, reads_blocks = 0, False
+    reads_blocks = False
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
         """Return the codes of a row, each of a byte."""
         return int(self.n_projections or max(1, n_maps // _STUMPS_PER_PROJECTION))
-
-    def default_n_maps(self, shape: tuple[int, int]) -> int:
-        """Return the number of maps that `n_maps="auto"` draws, as many as stumps."""
-        return Stumps().default_n_maps(shape)
 
     def fit_codes(
         self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int, n_levels=None
