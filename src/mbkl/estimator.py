@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -248,18 +248,9 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return Settings(
-            self.theta,
-            self._shrinkage(),
-            self.init_rule,
-            self.theta_power,
-            self.loss,
-            self.negatives_per_positive,
-            self.max_pairs,
-            self.tol,
-            self.max_iter,
-            seed,
-        )
+        names = {each.name for each in fields(Settings)} - {"theta_shrinkage", "seed"}
+        own = {name: getattr(self, name) for name in names}
+        return Settings(**own, theta_shrinkage=self._shrinkage(), seed=seed)
 
     def _shrinkage(self) -> float:
         """Return how far learned weights are moved towards equal ones."""
