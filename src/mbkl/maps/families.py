@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
 from mbkl.engine.rows import Rows
-from mbkl.maps.categories import Categories, CategoryMaps
+from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
-from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
+from mbkl.maps.ferns import Ferns, fewer_for_many_rows
 from mbkl.maps.grown_ferns import GrownFerns, Targets
 from mbkl.maps.growth import GrownMaps
-from mbkl.maps.projections import ProjectionMaps, Projections
-from mbkl.maps.stumps import Family, StumpMaps, Stumps
-
-Maps = StumpMaps | CategoryMaps | FernMaps | ProjectionMaps
+from mbkl.maps.projections import Projections
+from mbkl.maps.stumps import Family, Maps, Stumps
 
 FAMILIES: dict[str, type[Family]] = {
     "stumps": Stumps,

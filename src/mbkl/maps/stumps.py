@@ -34,9 +34,16 @@ _VALUES_OF_THRESHOLDS, _ROWS_OF_THRESHOLDS = 4_000_000, (4_000, 200_000)
 
 
 class Maps:
-    """What maps of all families have; of most, nothing but cells of groups."""
+    """Maps of one family, and what all have: of most, nothing but cells of groups."""
 
+    n_maps: Any
     n_groups: Any
+    cells: Any  # how the cells of a group hang together
+    codes: Any  # (rows) -> the cell of each group that each row falls in
+    score: Any  # (rows, tables) -> the sum of the table entries of each row
+    prior: Any  # (rates) -> weights of the maps before any are learned
+    select: Any  # (kept) -> some of the maps
+    column_names: Any  # (inputs, levels) -> a name for each column of the feature map
     is_ordered = True  # whether the cells of a group are places between thresholds
 
     @property
