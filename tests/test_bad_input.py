@@ -249,7 +249,7 @@ def test_no_threads_at_all(make, data):
 
 @pytest.mark.parametrize("name", ["thresholds", "draw"])
 def test_unknown_choices_of_the_maps_are_named(make, data, name):
-    with pytest.raises(ValueError, match=rf"{name} must be"):
+    with pytest.raises(ValueError, match=rf"'{name}' parameter of Stumps must be"):
         make(maps=Stumps(**{name: "sideways"})).fit(*data)
 
 
