@@ -249,7 +249,7 @@ def test_no_threads_at_all(make, data):
 
 @pytest.mark.parametrize("name", ["thresholds", "draw"])
 def test_unknown_choices_of_the_maps_are_named(make, data, name):
-    with pytest.raises(ValueError, match=rf"{name} must be"):
+    with pytest.raises(ValueError, match=rf"'{name}' parameter of Stumps must be"):
         make(maps=Stumps(**{name: "sideways"})).fit(*data)
 
 
@@ -289,7 +289,7 @@ def test_two_rows(classifier, theta):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 @pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("C", [1e-12, 1e-6, 1e6, 1e12])
+@pytest.mark.parametrize("C", [1e-12, 1e12])
 def test_tiny_and_huge_costs(classifier, make_data, loss, theta, n_classes, C):
     X, y = make_data(n_rows=60, n_classes=n_classes)
     with warnings.catch_warnings(record=True) as record:
@@ -456,8 +456,8 @@ def test_more_wrong_classes_than_there_are(make, make_data):
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_more_classes_than_a_byte_can_number(form):
-    X = np.arange(300.0)[:, None]
+    X = np.arange(260.0)[:, None]
     model = form(MBKLClassifier, n_maps=300, theta="ones", C=1e4, random_state=0)
-    model.fit(X, np.arange(300))
-    assert model.classes_.size == 300
-    assert model.coef_.shape[0] == 300
+    model.fit(X, np.arange(260))
+    assert model.classes_.size == 260
+    assert model.coef_.shape[0] == 260

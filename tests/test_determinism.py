@@ -62,18 +62,17 @@ def data(make_data):
 
 
 @pytest.mark.parametrize(("n_rows", "n_maps"), SIZES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("parameters", [{}, {"theta": "reweighted"}], ids=["plain", "reweighted"])
+@pytest.mark.parametrize(("n_classes", "theta"), [(2, "ones"), (3, "learned"), (3, "reweighted")])
 def test_the_number_of_threads_does_not_matter(
-    form, all_bits, threads_on_small_data, data, n_rows, n_maps, n_classes, parameters
+    form, all_bits, threads_on_small_data, data, n_rows, n_maps, n_classes, theta
 ):
     X, y = data(n_rows, n_classes)
-    parameters = {"n_maps": n_maps, "random_state": 0, **parameters}
+    parameters = {"n_maps": n_maps, "theta": theta, "random_state": 0}
     results = [
         all_bits(form(MBKLClassifier, **parameters, n_jobs=n_jobs).fit(X, y), X)
-        for n_jobs in (1, 2, 4)
+        for n_jobs in (1, 3)
     ]
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
@@ -97,9 +96,9 @@ def test_the_number_of_threads_does_not_matter_to_sparse_rows(
     X = make(np.where(np.abs(X) < 1.7, 0.0, X))
     results = [
         all_bits(form(MBKLClassifier, n_maps=700, random_state=0, n_jobs=n_jobs).fit(X, y), X)
-        for n_jobs in (1, 2, 4)
+        for n_jobs in (1, 3)
     ]
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(
@@ -116,14 +115,12 @@ def test_the_number_of_threads_does_not_matter_to_any_estimator(
 ):
     X, y = data(150)
     parameters = {"n_maps": 60, "random_state": 0, **parameters}
-    results = [
-        all_bits(form(kind, **parameters, n_jobs=n_jobs).fit(X, y), X) for n_jobs in (1, 2, 4)
-    ]
-    assert results[0] == results[1] == results[2]
+    results = [all_bits(form(kind, **parameters, n_jobs=n_jobs).fit(X, y), X) for n_jobs in (1, 3)]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(("n_rows", "n_maps"), SIZES)
-@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("n_classes", [2, 6])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_the_loops_do_not_matter(
     form, all_bits, use_loops, make_compiled, data, n_rows, n_maps, n_classes, make
@@ -180,15 +177,18 @@ def test_a_part_of_the_pairs_is_not_all_of_them(paper, data, n_classes):
     assert part.theta_.tobytes() != everything.theta_.tobytes()
 
 
-def test_a_fit_in_a_new_process_gives_the_same_bits(form, run_python):
+def test_a_fit_in_a_new_process_gives_the_same_bits(paper, run_python):
+    small = {"n_maps": 60, "random_state": 0}
+    models = [paper(MBKLClassifier, **small), MBKLClassifier(**small)]
     code = f"""
 import numpy as np
 from mbkl import MBKLClassifier
 X = np.random.default_rng(0).normal(size=(400, 5))
 y = np.arange(400) % 3
 X[:, 0] += y
-model = {form(MBKLClassifier, n_maps=60, random_state=0)!r}.fit(X, y)
-print(model.coef_.tobytes().hex(), model.decision_function(X).tobytes().hex())
+for model in {models!r}:
+    model.fit(X, y)
+    print(model.coef_.tobytes().hex(), model.decision_function(X).tobytes().hex())
 """
     first, second = run_python(code), run_python(code, OMP_NUM_THREADS="1", PYTHONHASHSEED="7")
     assert first.stdout == second.stdout

@@ -123,7 +123,7 @@ def test_same_bits_of_numbers(name, n_targets, make_data, bits_of, streams, tmp_
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"n_maps": 30},
         {"maps": "stumps", "n_maps": 100},
         {"maps": "ferns", "n_maps": 20, "C": 10.0},
         {"maps": "stumps", "theta": "learned", "n_maps": 100},

@@ -472,7 +472,7 @@ def test_growth_that_was_cut_short_is_not_kept(tmp_path):
 def test_bad_parameters_of_the_family_are_named(parameters, C):
     X, y = rows(n_rows=50)
     (name,) = parameters
-    with pytest.raises(ValueError, match=f"^{name} must be"):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of GrownFerns must be"):
         grown(maps=GrownFerns(**parameters), C=C).fit(X, y)
 
 

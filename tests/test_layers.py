@@ -12,7 +12,9 @@ import mbkl
 SOURCE = Path(mbkl.__file__).parent
 
 # From the bottom to the top: a room imports from those before it.
-ORDER = ["extras", "engine", "cells", "solvers", "maps", "learn", "estimators", "surfaces"]
+ORDER = ["leaves", "engine", "cells", "solvers", "maps", "learn", "estimators", "surfaces"]
+# Modules that need no other of the library.
+LEAVES = {"extras", "declare"}
 # Modules that are one room together, in an order of their own.
 ESTIMATORS = [
     {"levels", "memory", "predictor"},
@@ -97,6 +99,8 @@ def own_module(each: Import) -> str:
 
 
 def room_of(module: str) -> str:
+    if module in LEAVES:
+        return "leaves"
     if module in SURFACES:
         return "surfaces"
     return "estimators" if any(module in level for level in ESTIMATORS) else module

@@ -72,7 +72,7 @@ def test_a_category_with_very_many_levels(tmp_path):
 
 
 CASES = {
-    "default": (MBKLClassifier, {"random_state": 0}),
+    "default": (MBKLClassifier, {"n_maps": 60, "random_state": 0}),
     "quantiles": (
         MBKLClassifier,
         {"maps": Stumps(thresholds="quantile"), "n_maps": 40, "random_state": 0},

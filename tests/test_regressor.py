@@ -105,8 +105,9 @@ def test_counts_have_the_right_total(friedman):
     assert (model.predict(X) > 0).all()
 
 
-@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("maps", ["auto", "grown"])
+@pytest.mark.parametrize(
+    ("maps", "quantile"), [("auto", 0.5), ("grown", 0.1), ("grown", 0.5), ("grown", 0.9)]
+)
 def test_quantiles_have_their_share_below(quantile, maps):
     generator = np.random.default_rng(0)
     X = generator.uniform(size=(3000, 2))
@@ -325,18 +326,19 @@ def test_several_targets_share_a_kernel(friedman, theta, loss):
 # Intervals ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.9])
 @pytest.mark.parametrize(
     "settings",
     [{}, {"maps": "grown"}, {"loss": "absolute_error"}, {"maps": "stumps", "theta": "learned"}],
 )
-def test_intervals_cover(coverage, settings):
+def test_intervals_cover(settings):
     X, y = make_friedman1(2000, n_features=5, noise=1.0, random_state=1)
     model = MBKLRegressor(random_state=0, **settings).fit(X[:500], y[:500])
-    lower, upper = model.predict_interval(X[500:], coverage).T
-    covered = (lower <= y[500:]) & (y[500:] <= upper)
     # The standard error of 500 held-out rows, or of the 50 that growth holds out.
-    assert covered.mean() == pytest.approx(coverage, abs=0.12 if settings.get("maps") else 0.06)
+    error = 0.12 if settings.get("maps") else 0.06
+    for coverage in (0.5, 0.9):
+        lower, upper = model.predict_interval(X[500:], coverage).T
+        covered = (lower <= y[500:]) & (y[500:] <= upper)
+        assert covered.mean() == pytest.approx(coverage, abs=error)
 
 
 def test_intervals_of_counts_are_not_negative(friedman):
@@ -373,7 +375,7 @@ def test_coverage_is_checked(friedman, coverage):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("maps", ["auto", "stumps", "grown"])
-@pytest.mark.parametrize("value", [0.0, 0.1, 7.0])
+@pytest.mark.parametrize("value", [0.0, 0.1])
 def test_constant_targets_give_a_constant(friedman, loss, maps, value):
     X, _, X_test, _ = friedman
     model = MBKLRegressor(loss=loss, maps=maps, n_maps=20, random_state=0)

@@ -380,11 +380,6 @@ class Ladder(Cells):
         plan = coarsening(self.offsets, kept[self.is_map])
         return codes.coarsen(plan), Ladder(plan.offsets)
 
-    @property
-    def is_chained_map(self) -> NDArray[np.bool_]:
-        """Which slots are maps with a neighbour to their left."""
-        return self.is_chained
-
     @cached_property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which columns have a neighbour to their left."""
@@ -514,10 +509,6 @@ class FreeCells(Cells):
     @property
     def is_cell(self) -> NDArray[np.bool_]:
         return np.ones(self.n_cells, dtype=bool)
-
-    @property
-    def is_chained_map(self) -> NDArray[np.bool_]:
-        return np.zeros(self.n_slots, dtype=bool)
 
     @property
     def is_chained(self) -> NDArray[np.bool_]:

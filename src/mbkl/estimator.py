@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from mbkl.declare import AT_LEAST_ONE, POSITIVE, estimator, parameter
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
 from mbkl.engine.device import DeviceRows, device_for, device_of
@@ -61,23 +62,6 @@ _ACCEPTED = {
 # How far learned weights are moved towards equal ones unless the user or a search says so: of the
 # values that were tried by hand on sets of classes, the one that is level with equal weights.
 _SHRINKAGE = 0.9
-
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
-AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
-
-
-def parameter(*constraints: Any, default: Any) -> Any:
-    """Declare a parameter of an estimator: what scikit-learn checks in fit, and its default."""
-    return field(default=default, metadata={"constraints": list(constraints) or "no_validation"})
-
-
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
-def estimator(kind: type) -> type:
-    """Make a class an estimator whose parameters are its fields and those of its bases."""
-    kind = dataclass(kw_only=True, eq=False, repr=False)(kind)
-    constraints = {each.name: each.metadata["constraints"] for each in fields(kind)}
-    kind._parameter_constraints = constraints  # type: ignore[attr-defined]
-    return kind
 
 
 @dataclass(frozen=True)
@@ -265,18 +249,9 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _settings(self) -> Settings:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return Settings(
-            self.theta,
-            self._shrinkage(),
-            self.init_rule,
-            self.theta_power,
-            self.loss,
-            self.negatives_per_positive,
-            self.max_pairs,
-            self.tol,
-            self.max_iter,
-            seed,
-        )
+        names = {each.name for each in fields(Settings)} - {"theta_shrinkage", "seed"}
+        own = {name: getattr(self, name) for name in names}
+        return Settings(**own, theta_shrinkage=self._shrinkage(), seed=seed)
 
     def _shrinkage(self) -> float:
         """Return how far learned weights are moved towards equal ones."""

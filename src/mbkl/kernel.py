@@ -222,7 +222,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
                     "warp needs maps that are stumps or projections; with ferns use "
                     "distance or transform."
                 )
-            warped.append(maps.cells.warp(own, _slots(maps, theta)).T)  # type: ignore[union-attr]
+            warped.append(maps.cells.warp(own, _slots(maps, theta)).T)
         return np.hstack(warped)
 
     def _codes(self, X) -> list[DenseCodes]:

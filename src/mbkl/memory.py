@@ -16,7 +16,7 @@ from mbkl.engine.files import FileRows
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps.families import Plan
-from mbkl.maps.fine_stumps import rows_of_thresholds
+from mbkl.maps.stumps import rows_of_thresholds
 from mbkl.solvers.problem import LOSSES
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows, SparseRows
-from mbkl.maps.binning import BinEdges
 from mbkl.maps.ferns import Ferns
-from mbkl.maps.grown_ferns import GrownFerns
+from mbkl.maps.grown_ferns import GrownFerns, Targets
+from mbkl.maps.stumps import BinEdges
 
 
 def warmup() -> float:
@@ -71,5 +71,5 @@ def _warm_growth(X, loops) -> None:
     for n_classes in (2, 3):
         y = np.arange(len(X)) % n_classes
         for n_levels in (None, np.array([0, 2])):
-            arguments = (y, n_classes, np.ones(len(X)), 2, 0)
-            GrownFerns().grow(ArrayRows(X, loops), *arguments, n_levels=n_levels)
+            targets = Targets(y, n_classes, np.ones(len(X)))
+            GrownFerns().grow(ArrayRows(X, loops), targets, 2, 0, n_levels=n_levels)

@@ -8,8 +8,8 @@ import pytest
 from mbkl.engine.codes import SparseCodes, coarsening
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED, TWINS
-from mbkl.maps.binning import BinEdges
 from mbkl.maps.ferns import Ferns
+from mbkl.maps.stumps import BinEdges
 
 KINDS = ["dense", "sparse"]
 THREADS = [1, 2, 3, 7]

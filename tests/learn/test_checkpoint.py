@@ -46,7 +46,7 @@ def die_at(monkeypatch, method, call):
 
 @pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=repr)
 @pytest.mark.parametrize("method", ["learn_kernel", "learn_classifier"])
-@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("call", [1, 3])
 def test_a_killed_fit_goes_on_to_the_same_bits(
     form, bits_of, make_data, monkeypatch, tmp_path, kind, parameters, method, call
 ):
@@ -165,9 +165,9 @@ import sys
 import numpy as np
 from mbkl import MBKLClassifierCV
 generator = np.random.default_rng(0)
-X = generator.normal(size=(250, 6))
+X = generator.normal(size=(150, 6))
 y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
-model = MBKLClassifierCV(n_maps=60, cv=4, random_state=0, checkpoint=sys.argv[1] or None)
+model = MBKLClassifierCV(n_maps=40, cv=3, random_state=0, checkpoint=sys.argv[1] or None)
 sys.stdout.write(model.fit(X, y).coef_.tobytes().hex())
 """
 

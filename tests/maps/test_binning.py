@@ -11,7 +11,7 @@ from scipy import sparse
 from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
-from mbkl.maps.binning import BinEdges
+from mbkl.maps.stumps import BinEdges
 
 LARGEST = float(np.finfo(np.float32).max)
 THRESHOLDS = {

@@ -6,12 +6,13 @@ import pytest
 from mbkl.engine.device import Device, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, GrownFerns
+from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import growing_rows
+from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import _levels
-from mbkl.maps.level_order import _along
 from mbkl.maps.objectives import LogLoss
+from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -82,7 +83,7 @@ def test_grown_ferns_with_sets_and_tables_of_levels(n_classes):
     family = GrownFerns(depth=4)
     found = []
     for rows in both(X):
-        maps = family.grow(rows, y, n_classes, np.ones(len(y)), 12, 0, n_levels=N_LEVELS)
+        maps = family.grow(rows, Targets(y, n_classes, np.ones(len(y))), 12, 0, n_levels=N_LEVELS)
         found.append((maps, maps.intercept + maps.score(rows, maps.path)))
     (here, expected), (there, scores) = found
     assert there.sets is not None

@@ -7,11 +7,12 @@ from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import GrowingRows, growing_rows
+from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import _levels
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
+from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -129,7 +130,7 @@ def test_scores_are_near_those_of_the_cpu(n_classes, validation_share):
     family = GrownFerns(depth=4, validation_share=validation_share)
     scores = []
     for rows in (ArrayRows(X), DeviceRows(X, Device("cpu"))):
-        maps = family.grow(rows, y, int(y.max()) + 1, weights, 8, 0)
+        maps = family.grow(rows, Targets(y, int(y.max()) + 1, weights), 8, 0)
         scores.append(maps.intercept + maps.score(rows, maps.path))
     np.testing.assert_allclose(*scores, atol=0.02)
     assert np.median(np.abs(scores[0] - scores[1])) < 1e-4
@@ -142,7 +143,7 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
     X, y, weights = sample(500, n_classes)
     family = GrownFerns(depth=4, objective=objective)
     rows = DeviceRows(X, Device("cpu"))
-    arguments = (y, int(y.max()) + 1, weights, 12, 0)
+    arguments = (Targets(y, int(y.max()) + 1, weights), 12, 0)
     expected = family.grow(rows, *arguments)
     n_recorded, n_replayed = [], []
 
@@ -168,7 +169,7 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
 def test_short_memory_means_smaller_blocks(monkeypatch, n_classes):
     X, y, weights = sample(500, n_classes)
     family = GrownFerns(depth=4)
-    arguments = (y, n_classes, weights, 8, 0)
+    arguments = (Targets(y, n_classes, weights), 8, 0)
     expected = family.grow(DeviceRows(X, Device("cpu")), *arguments)
     monkeypatch.setattr("mbkl.maps.device_growth.ROWS_PACKED", 64)
     monkeypatch.setattr(Device, "free_memory", lambda self: 200_000.0)
@@ -191,7 +192,7 @@ def test_no_memory_is_named(monkeypatch, free, what):
     X, y, weights = sample(500, 2)
     monkeypatch.setattr(Device, "free_memory", lambda self: free)
     with pytest.raises(MemoryError, match=f"{what} .* GB left. Use device='cpu'"):
-        GrownFerns(depth=4).grow(DeviceRows(X, Device("cpu")), y, 2, weights, 8, 0)
+        GrownFerns(depth=4).grow(DeviceRows(X, Device("cpu")), Targets(y, 2, weights), 8, 0)
 
 
 def test_samples_of_about_the_same_size_share_kernels():

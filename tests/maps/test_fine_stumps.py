@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mbkl.engine.rows import as_rows
-from mbkl.maps.fine_stumps import even_thresholds, fine_stumps
+from mbkl.maps.stumps import even_thresholds, fine_stumps
 
 
 def sample(n_rows, missing=0.0):

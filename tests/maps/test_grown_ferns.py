@@ -13,8 +13,8 @@ from mbkl.engine import twins
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.fine_stumps import fine_stumps
 from mbkl.maps.growing_rows import SAMPLE_UNIT
+from mbkl.maps.grown_ferns import Targets
 from mbkl.maps.growth import (
     _RESIDUAL_BITS,
     GrownMaps,
@@ -22,6 +22,7 @@ from mbkl.maps.growth import (
     HeldOutGains,
     Promises,
 )
+from mbkl.maps.stumps import fine_stumps
 
 
 def sample(n_rows=300, n_features=4, n_classes=2, missing=0.0, seed=0):
@@ -38,8 +39,9 @@ def grow(X, y, n_maps=20, seed=0, weights=None, loops=TWINS, n_classes=None, **p
     rows = replace(as_rows(X), loops=loops)
     progress = parameters.pop("progress", lambda state: False)
     n_classes = int(y.max()) + 1 if n_classes is None else n_classes
+    targets = Targets(y, n_classes, weights)
     family = GrownFerns(**{"n_growths": 1, **parameters})
-    return family.grow(rows, y, n_classes, weights, n_maps, seed, progress)
+    return family.grow(rows, targets, n_maps, seed, progress)
 
 
 def scores_of(maps, X):
@@ -315,7 +317,7 @@ def test_stumps_are_chosen_on_as_many_rows_as_asked(monkeypatch):
 def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
-    GrownFerns(sample_rows=most).check()
+    GrownFerns(sample_rows=most)._validate_params()
     assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert Growth._SAMPLE_BOUNDS[1] <= most
 
@@ -484,7 +486,7 @@ def test_tables_are_near_the_scores_that_were_grown():
 )
 def test_errors_name_the_parameter(name, value):
     X, y = sample(40)
-    with pytest.raises(ValueError, match=f"^{name} must be"):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of GrownFerns must be"):
         grow(X, y, **{name: value})
 
 

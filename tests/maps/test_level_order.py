@@ -3,8 +3,8 @@
 import numpy as np
 
 from mbkl.engine.twins import TWINS
-from mbkl.maps import level_order
-from mbkl.maps.level_order import N_CODES, OrderedLevels
+from mbkl.maps import categories
+from mbkl.maps.categories import N_CODES, OrderedLevels
 
 
 class Always:
@@ -36,13 +36,13 @@ def test_what_the_cells_explain_does_not_count():
     residuals = packed([[101], [100], [-101], [-100]], np.full((4, 1), 100))
     levels = OrderedLevels(codes, np.array([0]), np.array([2]), 1e-9, TWINS)
     starts = np.array([0, 2, 4])
-    gradient, _ = level_order._beyond_cells(residuals, starts, 1e-9)
+    gradient, _ = categories._beyond_cells(residuals, starts, 1e-9)
     assert np.abs(gradient).max() <= 1
     assert levels.ranks(np.arange(4), residuals, starts, Always()).shape == (1, N_CODES)
 
 
 def test_several_scores_are_looked_at_along_their_leading_direction():
     steps = np.array([[1.0, 1.1], [-2.0, -1.9], [0.2, -0.2]])
-    along = level_order._along(steps, np.ones((3, 2)))
+    along = categories._along(steps, np.ones((3, 2)))
     assert np.argsort(along).tolist() == [1, 2, 0]
-    assert level_order._along(np.zeros((3, 2)), np.ones((3, 2))).tolist() == [0, 0, 0]
+    assert categories._along(np.zeros((3, 2)), np.ones((3, 2))).tolist() == [0, 0, 0]

@@ -430,7 +430,7 @@ def test_no_stumps_are_no_trouble():
 
 @pytest.mark.parametrize("name", ["thresholds", "draw"])
 def test_unknown_choices_are_named(name):
-    with pytest.raises(ValueError, match=rf"{name} must be .*'sideways'"):
+    with pytest.raises(ValueError, match=rf"'{name}' .* must be .*'sideways'"):
         fit(Stumps(**{name: "sideways"}), normal())
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mbkl.maps.wide_categories import WideCategory, wide_categories
+from mbkl.maps.categories import WideCategory, wide_categories
 
 
 def test_those_with_more_levels_than_a_byte_has_codes():

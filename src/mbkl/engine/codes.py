@@ -18,7 +18,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -357,29 +356,6 @@ class Bundling:
                 target *= joined.dtype.type(sizes[group])
                 target += values[group]
         return joined
-
-    def expand_tables(self, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the tables of the bundles: sums over all combinations of members' cells."""
-        expanded = []
-        for first, last in pairwise(self.members):
-            table = tables[self.offsets[first] : self.offsets[first + 1]]
-            for group in range(first + 1, last):
-                member = tables[self.offsets[group] : self.offsets[group + 1]]
-                table = (table[:, None] + member).reshape(-1, tables.shape[1])
-            expanded.append(table)
-        return np.concatenate(expanded)
-
-    def fold_sums(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the histograms of the members from those of the bundles."""
-        folded = np.empty((int(self.offsets[-1]), sums.shape[1]), dtype=np.int64)
-        sizes = np.diff(self.offsets)
-        for position, (first, last) in enumerate(pairwise(self.members)):
-            block = sums[self.cell_offsets[position] : self.cell_offsets[position + 1]]
-            block = block.reshape(*sizes[first:last], -1)
-            for group in range(first, last):
-                others = tuple(axis for axis in range(last - first) if axis != group - first)
-                folded[self.offsets[group] : self.offsets[group + 1]] = block.sum(axis=others)
-        return folded
 
 
 def bundling(offsets: NDArray[np.int64], n_rows: int) -> Bundling | None:

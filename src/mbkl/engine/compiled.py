@@ -159,9 +159,6 @@ class Compiled(Twins):
         arguments = (values, features, cuts, members, leading, cells)
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
-    def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
-        growth_loops.pack_residuals(gradient, curvature, weights, *units, packed)
-
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
         is_one = packed.shape[1] == 1
         loop = growth_loops.histogram_packed_one if is_one else growth_loops.histogram_packed
@@ -175,24 +172,6 @@ class Compiled(Twins):
         self.share(cells.size, packed.size, add_up)
         return sum(found[1:], start=found[0])
 
-    def add_table(self, cells, table, scores) -> None:
-        growth_loops.add_table(cells, table, scores)
-
-    def sizes_of_residuals(self, packed, rows, columns) -> NDArray[np.int64]:
-        sizes = np.empty(len(rows), dtype=np.int64)
-        growth_loops.sizes_of_residuals(packed, rows, columns, sizes)
-        return sizes
-
-    def weigh_residuals(self, packed, rows, columns, shares, unit: float) -> NDArray[np.int64]:
-        residuals = np.empty((len(rows), len(columns)), dtype=np.int64)
-        growth_loops.weigh_residuals(packed, rows, columns, shares, unit, residuals)
-        return residuals
-
-    def newton_steps(self, sums: NDArray, ridge: float) -> tuple[NDArray, NDArray]:
-        steps, gains = np.zeros(sums.shape[:2]), np.empty((len(sums) // 2).bit_length())
-        growth_loops.newton_steps(sums, ridge, steps, gains)
-        return steps[len(sums) // 2 :], gains
-
     def best_cuts(
         self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -203,14 +182,13 @@ class Compiled(Twins):
         self.share(len(asked), n_read, loop, *arguments, *found)
         return found
 
-    def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
-        divided = (
-            np.empty_like(order),
-            np.empty_like(residuals),
-            np.empty(2 * len(starts) - 1, dtype=np.int64),
-        )
-        growth_loops.divide_cells(codes, cut, order, residuals, starts, *divided)
-        return divided
+    # No threads share these: they are short, or run in a thread of their own.
+    pack_residuals = staticmethod(growth_loops.pack_residuals)
+    add_table = staticmethod(growth_loops.add_table)
+    sizes_of_residuals = staticmethod(growth_loops.sizes_of_residuals)
+    weigh_residuals = staticmethod(growth_loops.weigh_residuals)
+    newton_steps = staticmethod(growth_loops.newton_steps)
+    divide_cells = staticmethod(growth_loops.divide_cells)
 
     def share(
         self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False

@@ -1,7 +1,8 @@
 """Compiled loops of growing ferns, over gradients and curvatures as small integers.
 
 A residual packs both in 32 bits, and a sum of residuals both in 64: the gradient above, the
-curvature below. The rules are those of `loops`; the twins in `twins` give the same bits.
+curvature below. The rules are those of `loops`; the twins in `twins` give the same bits. Loops that
+no threads share have the arguments of their twins, and return what these return.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def fern_cells(values, features, cuts, members, leading, cells, start, stop):
 
 
 @jit
-def pack_residuals(gradient, curvature, weights, gradient_unit, curvature_unit, packed):
+def pack_residuals(gradient, curvature, weights, units, packed):
     """OUT packed: weighted gradient and curvature, rounded; those too large are cut off."""
+    gradient_unit, curvature_unit = units
     largest = np.float32(MOST_PACKED)
     for row in range(gradient.shape[0]):
         weight = weights[row]
@@ -76,8 +78,9 @@ def histogram_packed_one(cells, packed, sums, start, stop):
 
 
 @jit
-def sizes_of_residuals(packed, rows, columns, sizes):
-    """OUT sizes: of the residuals of some rows in some columns; at least one."""
+def sizes_of_residuals(packed, rows, columns):
+    """Return the sizes of the residuals of some rows in some columns; at least one."""
+    sizes = np.empty(rows.shape[0], dtype=np.int64)
     for place in range(rows.shape[0]):
         square = np.int64(0)
         for column in columns:
@@ -85,11 +88,13 @@ def sizes_of_residuals(packed, rows, columns, sizes):
             gradient, curvature = value >> 16, value & 0xFFFF
             square += gradient * gradient + curvature * curvature
         sizes[place] = np.int64(np.sqrt(np.float64(square))) + 1
+    return sizes
 
 
 @jit
-def weigh_residuals(packed, rows, columns, shares, unit, residuals):
-    """OUT residuals: those of some rows divided by their shares and a unit, in 64 bits."""
+def weigh_residuals(packed, rows, columns, shares, unit):
+    """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
+    residuals = np.empty((rows.shape[0], columns.shape[0]), dtype=np.int64)
     for place in range(rows.shape[0]):
         for column in range(columns.shape[0]):
             value = np.int64(packed[rows[place], columns[column]])
@@ -97,22 +102,27 @@ def weigh_residuals(packed, rows, columns, shares, unit, residuals):
             curvature = np.float64(value & 0xFFFF) / shares[place]
             above = np.int64(np.rint(gradient / unit)) << 32
             residuals[place, column] = above + np.int64(np.rint(curvature / unit))
+    return residuals
 
 
 @jit
-def newton_steps(sums, ridge, steps, gains):
-    """OUT steps (2 * n_cells, n_columns), gains (n_levels,): see `Twins.newton_steps`.
+def newton_steps(sums, ridge):
+    """Return steps and gains, see `Twins.newton_steps`.
 
     Cells are those of all levels: the two that cell i was divided into are 2 i and 2 i + 1, all
     rows together are cell 1, and those of the deepest level come last.
     """
     n_cells, n_columns = sums.shape[0] // 2, sums.shape[1]
+    n_levels = 0
+    while n_cells >> n_levels:
+        n_levels += 1
+    steps, gains = np.zeros((2 * n_cells, n_columns)), np.empty(n_levels)
     tree = np.zeros((2 * n_cells, n_columns, 4))
     tree[n_cells:, :, :2] = sums[:n_cells]
     tree[n_cells:, :, 2:] = sums[n_cells:]
     for cell in range(n_cells - 1, 0, -1):
         tree[cell] = tree[2 * cell] + tree[2 * cell + 1]
-    for level in range(gains.shape[0]):
+    for level in range(n_levels):
         gained = 0.0
         for cell in range(1 << level, 2 << level):
             for column in range(n_columns):
@@ -122,6 +132,7 @@ def newton_steps(sums, ridge, steps, gains):
                 gained += change * (other_gradient + other_curvature * step)
                 steps[cell, column] = step + change
         gains[level] = -gained
+    return steps[n_cells:], gains
 
 
 @jit
@@ -232,9 +243,11 @@ def best_cuts_one(
 
 
 @jit
-def divide_cells(codes, cut, order, residuals, starts, new_order, new_residuals, new_starts):
-    """OUT the rows of every cell divided by a cut, those below it first, in their order."""
+def divide_cells(codes, cut, order, residuals, starts):
+    """Return the rows of every cell divided by a cut, those below it first, in their order."""
     n_cells, n_columns = starts.shape[0] - 1, residuals.shape[1]
+    new_order, new_residuals = np.empty_like(order), np.empty_like(residuals)
+    new_starts = np.empty(2 * n_cells + 1, dtype=np.int64)
     new_starts[2 * n_cells] = starts[n_cells]
     for cell in range(n_cells):
         first, last = starts[cell], starts[cell + 1]
@@ -251,3 +264,4 @@ def divide_cells(codes, cut, order, residuals, starts, new_order, new_residuals,
                 new_residuals[place, column] = residuals[row, column]
             right += above
             left += not above
+    return new_order, new_residuals, new_starts

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import offsets_of, to_fixed_point
+from mbkl.engine.arrays import group_totals, offsets_of, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
 from mbkl.engine.twins import TWINS, Twins, as_float32
 
@@ -123,8 +123,7 @@ class Rows:
         keys = self.keys(y, seed)
         distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
         integers, unit = to_fixed_point(weights[:, None])
-        mass = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(mass, place, integers[:, 0])
+        mass = group_totals(integers[:, 0], place, distinct.size)
         rows = first[:n_rows]
         labels = np.zeros(rows.size, dtype=np.intp) if y is None else y[rows]
         return Sample(to_float32(self.take(rows)), labels, mass[:n_rows] * unit, distinct.size)

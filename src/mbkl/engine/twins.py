@@ -77,12 +77,26 @@ class Twins:
         return sums
 
     def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
-        """Return the tables of bundles."""
-        return plan.expand_tables(tables)
+        """Return the tables of bundles: sums over all combinations of members' cells."""
+        own = np.split(tables, plan.offsets[1:-1])
+        expanded = []
+        for first, last in pairwise(plan.members):
+            table = own[first]
+            for member in own[first + 1 : last]:
+                table = (table[:, None] + member).reshape(-1, tables.shape[1])
+            expanded.append(table)
+        return np.concatenate(expanded)
 
     def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the histograms of the members of bundles; `sums` may be overwritten."""
-        return plan.fold_sums(sums)
+        folded, sizes = [], np.diff(plan.offsets)
+        of_bundles = np.split(sums, plan.cell_offsets[1:-1])
+        for block, (first, last) in zip(of_bundles, pairwise(plan.members), strict=True):
+            combinations = block.reshape(*sizes[first:last], -1)
+            for member in range(last - first):
+                others = tuple(axis for axis in range(last - first) if axis != member)
+                folded.append(combinations.sum(axis=others))
+        return np.concatenate(folded)
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows."""

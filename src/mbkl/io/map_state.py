@@ -13,12 +13,11 @@ from scipy import sparse
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.io.container import Arrays, Entries, ModelFileError, compact
-from mbkl.maps.binning import BinEdges
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import DEEPEST, FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.maps.stumps import StumpMaps
+from mbkl.maps.stumps import BinEdges, StumpMaps
 
 Packed = tuple[dict[str, Any], dict[str, NDArray]]
 

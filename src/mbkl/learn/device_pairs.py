@@ -58,7 +58,7 @@ class DevicePairs:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left: no fern is."""
-        return np.concatenate([cells.is_chained_map for cells in self.families])
+        return np.concatenate([cells.collect(cells.is_chained) > 0 for cells in self.families])
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:

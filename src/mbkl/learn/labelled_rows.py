@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mbkl.cells import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
-from mbkl.engine.rows import copies_of, scramble
+from mbkl.engine.rows import GOLDEN, copies_of, scramble
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -172,7 +172,7 @@ def mix(values: NDArray[np.uint64], salt) -> NDArray[np.uint64]:
     """Return other random numbers for each salt."""
     with np.errstate(over="ignore"):
         times = np.uint64(1) + np.asarray(salt, np.uint64)
-        return scramble(values + np.uint64(0x9E3779B97F4A7C15) * times)
+        return scramble(values + GOLDEN * times)
 
 
 def merge_equal_rows(

@@ -12,15 +12,26 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from mbkl.cells import FreeCells
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows
-from mbkl.engine.twins import level_cells
-from mbkl.maps.binning import BinEdges, BinnedMaps
+from mbkl.engine.twins import Twins, level_cells
+from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
+# Codes are of one byte.
+N_CODES = 256
+# Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
+# in the order of all levels would fit their noise.
+TOLD_APART = 0.3
+# Steps of the power method: the direction need not be exact.
+N_POWERS = 10
+# Share of a Newton step of a wide category: no other map tells the same.
+_RATE = 0.3
+# What a step gained on rows that took no part is forgotten slowly; below zero there are no more.
+_FADING = 0.7
+_DIGITS = 8
 # Random sets of levels that the stumps of a column draw from.
 _SETS_OF_A_COLUMN = 256
 
@@ -130,7 +141,7 @@ def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> Leve
     return whole.select(np.ones(numbers.size, dtype=bool))
 
 
-class Categories(BaseEstimator):
+class Categories(Family):
     """Family of the levels of categorical columns: two rows agree where they share the level.
 
     It is what infinitely many random stumps on categories add up to, each of which asks
@@ -148,13 +159,7 @@ class Categories(BaseEstimator):
     array(['cold', 'hot'], dtype='<U4')
     """
 
-    # See `Stumps`.
-    copies_of_codes, cells_of_a_map = 2.8, 200
-    few_rows, reads_blocks = 0, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, of a byte or two."""
-        return n_features
+    cells_of_a_map = 200
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the largest number of maps: one for each column."""
@@ -173,3 +178,126 @@ class Categories(BaseEstimator):
         if varies.all():
             return maps, codes
         return maps.select(varies), codes.keep_groups(np.flatnonzero(varies))
+
+
+@dataclass(frozen=True)
+class OrderedLevels:
+    """Codes of the rows of a sample, those of categories to be put in order.
+
+    For one score and a convex loss the best division of the levels in two is a cut in the order of
+    gradient by curvature. With several scores it is that order along their leading direction.
+    """
+
+    codes: NDArray[np.uint8]  # (n_features, n_rows)
+    categories: NDArray[np.intp]  # (n_categories,): which of the features are categories
+    n_codes: NDArray[np.int64]  # (n_features,): codes in use
+    ridge: float  # added to the curvature of each level, so that a rare one is in the middle
+    loops: Twins
+
+    def ranks(self, order, residuals, starts, generator) -> NDArray[np.uint8]:
+        """Return the place of each code of each category, (n_categories, 256).
+
+        See `Twins.best_cuts` for the arguments.
+        """
+        gradient, curvature = _beyond_cells(residuals, starts, self.ridge)
+        both = np.empty((len(order), 2 * gradient.shape[1]), dtype=np.int64)
+        both[order] = np.hstack([gradient, curvature])
+        offsets = N_CODES * np.arange(self.categories.size + 1)
+        sums = self.loops.histogram(self.codes[self.categories], offsets, both)
+        sums = sums.reshape(self.categories.size, N_CODES, 2, -1)
+        steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
+        steps *= generator.random((self.categories.size, N_CODES, 1)) < TOLD_APART
+        ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
+        n_codes = self.n_codes[self.categories]
+        for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
+            places = _along(step, mass)
+            places[used:] = np.inf
+            own[np.argsort(places, kind="stable")] = np.arange(N_CODES)
+        return ranks
+
+    def put_in_order(self, ranks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the codes with the places of levels instead of their numbers."""
+        ordered = self.codes.copy()
+        offsets = N_CODES * np.arange(self.categories.size + 1)
+        ordered[self.categories] = self.loops.renumber(
+            self.codes[self.categories],
+            offsets,
+            np.arange(self.categories.size),
+            ranks.ravel(),
+        )
+        return ordered
+
+
+def _beyond_cells(residuals, starts, ridge: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return gradients less what the step of their cell explains, and curvatures, as integers."""
+    gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
+    running = np.concatenate([np.zeros_like(residuals[:1]), np.cumsum(residuals, axis=0)])
+    totals = np.diff(running[starts], axis=0)
+    steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
+    explained = curvature * np.repeat(steps, np.diff(starts), axis=0)
+    return gradient - np.rint(explained).astype(np.int64), curvature
+
+
+def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the steps of the levels along their leading direction.
+
+    >>> _along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
+    [4.24, -1.41]
+    """
+    if steps.shape[1] == 1:
+        return steps[:, 0]
+    weighted = steps * mass
+    spread = (weighted[:, :, None] * steps[:, None]).sum(axis=0)
+    direction = np.zeros(steps.shape[1])
+    direction[np.argmax(np.diag(spread))] = 1.0
+    for _ in range(N_POWERS):
+        direction = (spread * direction).sum(axis=1)
+        length = np.sqrt((direction**2).sum())
+        if not length > 0:
+            return np.zeros(len(steps))
+        direction = direction / length
+    return (steps * direction).sum(axis=1)
+
+
+def wide_categories(n_levels: NDArray[np.int64]) -> CategoryMaps:
+    """Return the categories that have more levels than a byte has codes."""
+    features = np.flatnonzero(n_levels + 2 > N_CODES)
+    return CategoryMaps(features, n_levels[features])
+
+
+class WideCategory:
+    """The table of a category with more levels than a byte has codes, such as post codes.
+
+    Ferns see its levels in a few groups only. So it has a table of its own, with a cell for every
+    level, to which steps are added while ferns grow and rows that took no part gain by it.
+    """
+
+    def __init__(self, feature: int, n_cells: int, n_columns: int) -> None:
+        self.feature, self.gain = feature, np.inf
+        self.table = np.zeros((n_cells, n_columns))
+
+    def step(self, sums: NDArray, held_out: NDArray, ridge: float) -> NDArray[np.float64]:
+        """Return a damped Newton step for each level; the ridge is on the table as a whole.
+
+        See `Twins.newton_steps` for the sums.
+        """
+        step = -_RATE * (sums[..., 0] + ridge * self.table) / (sums[..., 1] + ridge)
+        gained = -(step * (held_out[..., 0] + held_out[..., 1] * step / 2)).sum()
+        self.gain = gained + (0.0 if np.isinf(self.gain) else _FADING * self.gain)
+        return step
+
+    def fern(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return the table as a fern: members of the sets of its stumps, and its cells.
+
+        Levels of about the same value are a cell, and stumps ask for the digits of its number.
+        """
+        # Along the column that varies most; levels of the others are near enough.
+        leading = self.table[:, np.argmax(self.table.var(axis=0))]
+        place = np.empty(leading.size, dtype=np.int64)
+        place[np.argsort(leading, kind="stable")] = np.arange(leading.size)
+        number = place * N_CODES // leading.size
+        cells = np.zeros((N_CODES, self.table.shape[1]))
+        np.add.at(cells, number, self.table)
+        cells /= np.maximum(np.bincount(number, minlength=N_CODES), 1)[:, None]
+        digits = np.arange(_DIGITS)[::-1, None]
+        return (number >> digits & 1).astype(bool), cells

@@ -16,6 +16,7 @@ from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+from mbkl.maps.categories import N_CODES, N_POWERS, TOLD_APART
 from mbkl.maps.growing_rows import (
     SAMPLE_UNIT,
     UNIT_OF_LOSS,
@@ -25,7 +26,6 @@ from mbkl.maps.growing_rows import (
     bins_of_a_cell,
     growing_rows,
 )
-from mbkl.maps.level_order import N_CODES, N_POWERS, TOLD_APART
 from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:

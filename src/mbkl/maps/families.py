@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
 from mbkl.engine.rows import Rows
-from mbkl.maps.categories import Categories, CategoryMaps
+from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
-from mbkl.maps.ferns import FernMaps, Ferns, fewer_for_many_rows
-from mbkl.maps.grown_ferns import GrownFerns
+from mbkl.maps.ferns import Ferns, fewer_for_many_rows
+from mbkl.maps.grown_ferns import GrownFerns, Targets
 from mbkl.maps.growth import GrownMaps
-from mbkl.maps.numbers import Numbers
-from mbkl.maps.projections import ProjectionMaps, Projections
-from mbkl.maps.stumps import StumpMaps, Stumps
-
-Family = Stumps | Categories | Ferns | GrownFerns | Projections
-Maps = StumpMaps | CategoryMaps | FernMaps | ProjectionMaps
+from mbkl.maps.projections import Projections
+from mbkl.maps.stumps import Family, Maps, Stumps
 
 FAMILIES: dict[str, type[Family]] = {
     "stumps": Stumps,
@@ -147,18 +143,6 @@ def families_of(maps: Any) -> list[Family]:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """What rows are to be told apart by."""
-
-    y: Any  # (n_rows,): class of each row, or level of `numbers`
-    n_classes: int
-    weights: Any  # (n_rows,)
-    numbers: Numbers | None = None
-    # (n_rows,): which rows decide when growth ends; None leaves it to chance
-    held_out: Any = None
-
-
-@dataclass(frozen=True)
 class Plan:
     """A family to draw, how many maps of it, and its share of the kernel."""
 
@@ -180,19 +164,7 @@ class Plan:
 
     def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
         """Return grown maps."""
-        y, n_classes, weights = targets.y, targets.n_classes, targets.weights
-        return self.family.grow(
-            rows,
-            y,
-            n_classes,
-            weights,
-            self.n_maps,
-            seed,
-            progress,
-            targets.numbers,
-            self.n_levels,
-            targets.held_out,
-        )
+        return self.family.grow(rows, targets, self.n_maps, seed, progress, self.n_levels)
 
     def n_codes(self, shape: tuple[int, int]) -> int:
         """Return how many codes one pass reads, about."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mbkl.cells import FreeCells
+from mbkl.declare import estimator, parameter
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows, Sample
-from mbkl.maps.binning import Maps
 from mbkl.maps.categories import LevelSets, random_sets
-from mbkl.maps.stumps import column_ranges, quantiles
+from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
@@ -110,7 +111,20 @@ class FernMaps(Maps):
         )
 
 
-class Ferns(BaseEstimator):
+class FernFamily(Family):
+    """What families of ferns have in common."""
+
+    copies_of_codes, cells_of_a_map = 2.0, 200
+    # The codes of few rows are read to form the kernel matrix.
+    few_rows = FEW_ROWS_OF_FERNS
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte."""
+        return n_maps
+
+
+@estimator
+class Ferns(FernFamily):
     """Family of random ferns: which of several random stumps say yes, all together.
 
     A fern of depth d divides the space into up to 2^d cells, and its kernel is one
@@ -145,28 +159,11 @@ class Ferns(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        depth=6.0,
-        distribution="poisson",
-        thresholds="mixed",
-        max_cells=256,
-        rates=None,
-    ):
-        self.depth = depth
-        self.distribution = distribution
-        self.thresholds = thresholds
-        self.max_cells = max_cells
-        self.rates = rates
-
-    # See `Stumps`. Ferns of few rows are read a few times only, to form the kernel matrix.
-    copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte."""
-        return n_maps
+    depth: float = parameter(Interval(Real, 0, DEEPEST, closed="right"), default=6.0)
+    distribution: str = parameter(StrOptions({"poisson", "fixed"}), default="poisson")
+    thresholds: str = parameter(THRESHOLDS, default="mixed")
+    max_cells: int = parameter(Options(Real, {2**bits for bits in range(1, 17)}), default=256)
+    rates: Any = parameter("array-like", None, default=None)
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.
@@ -194,21 +191,9 @@ class Ferns(BaseEstimator):
         return _renumber(maps, codes, codes.counts() > 0)
 
     def _check(self, n_features: int) -> None:
-        if not 0 < self.depth <= DEEPEST:
-            raise ValueError(f"depth must be above 0 and at most {DEEPEST}, got {self.depth!r}.")
-        if self.distribution not in ("poisson", "fixed"):
-            raise ValueError(
-                f"distribution must be 'poisson' or 'fixed', got {self.distribution!r}."
-            )
+        self._validate_params()
         if self.distribution == "fixed" and self.depth != int(self.depth):
             raise ValueError(f"A fixed depth must be a whole number, got {self.depth!r}.")
-        if self.thresholds not in ("mixed", "uniform", "quantile"):
-            raise ValueError(
-                f"thresholds must be 'mixed', 'uniform' or 'quantile', got {self.thresholds!r}."
-            )
-        cells = self.max_cells
-        if not 2 <= cells <= 65_536 or cells != int(cells) or int(cells) & (int(cells) - 1):
-            raise ValueError(f"max_cells must be a power of two up to 65,536, got {cells!r}.")
         if self.rates is not None:
             rates = np.asarray(self.rates, dtype=np.float64)
             is_whole = rates.shape == (n_features,) and (rates >= 0).all()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
-from mbkl.maps.level_order import N_CODES, OrderedLevels
+from mbkl.maps.categories import N_CODES, OrderedLevels
 from mbkl.maps.objectives import Objective
 
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.

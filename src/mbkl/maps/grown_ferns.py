@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from mbkl.declare import AT_LEAST_ONE, AUTO, POSITIVE, estimator, parameter
 from mbkl.engine.arrays import exact_total
-from mbkl.engine.limits import FEW_ROWS_OF_FERNS, MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
+from mbkl.engine.limits import MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
-from mbkl.maps.fine_stumps import fine_stumps
+from mbkl.maps.categories import wide_categories
+from mbkl.maps.ferns import FernFamily
 from mbkl.maps.growing_rows import growing_rows
 from mbkl.maps.growth import GrownMaps, Growth, Path, averaged_maps
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import OBJECTIVES, objective_of
-from mbkl.maps.wide_categories import wide_categories
+from mbkl.maps.stumps import fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
 # Rows from which on fewer ferns are grown, for their time.
@@ -28,7 +31,20 @@ _MANY_ROWS = 500_000
 _FERNS_OF_A_GROWTH = 500
 
 
-class GrownFerns(BaseEstimator):
+@dataclass(frozen=True)
+class Targets:
+    """What rows are to be told apart by."""
+
+    y: Any  # (n_rows,): class of each row, or level of `numbers`
+    n_classes: int
+    weights: Any  # (n_rows,)
+    numbers: Numbers | None = None  # what y stands for, where it is no class
+    # (n_rows,): which rows decide when growth ends; None leaves it to chance
+    held_out: Any = None
+
+
+@estimator
+class GrownFerns(FernFamily):
     """Family of ferns that are grown where the loss has most gradient.
 
     A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
@@ -77,36 +93,18 @@ class GrownFerns(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        depth="auto",
-        n_ferns="auto",
-        rate="auto",
-        sample_rows="auto",
-        ridge=5.0,
-        objective="log_loss",
-        validation_share=0.1,
-        patience=40,
-        n_growths="auto",
-    ):
-        self.depth = depth
-        self.n_ferns = n_ferns
-        self.rate = rate
-        self.sample_rows = sample_rows
-        self.ridge = ridge
-        self.objective = objective
-        self.validation_share = validation_share
-        self.patience = patience
-        self.n_growths = n_growths
-
-    # See `Stumps`.
-    copies_of_codes, cells_of_a_map = 2.0, 200
-    few_rows, reads_blocks = FEW_ROWS_OF_FERNS, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte."""
-        return n_maps
+    depth: Any = parameter(Interval(Integral, 1, 14, closed="both"), AUTO, default="auto")
+    n_ferns: Any = parameter(AT_LEAST_ONE, AUTO, default="auto")
+    rate: Any = parameter(Interval(Real, 0, 1, closed="right"), AUTO, default="auto")
+    # The curvatures of more rows would not fit in 32 bits.
+    sample_rows: Any = parameter(
+        Interval(Integral, 2, 150_000, closed="both"), AUTO, default="auto"
+    )
+    ridge: float = parameter(POSITIVE, default=5.0)
+    objective: str = parameter(StrOptions(set(OBJECTIVES)), default="log_loss")
+    validation_share: float = parameter(Interval(Real, 0, 0.5, closed="both"), default=0.1)
+    patience: int = parameter(AT_LEAST_ONE, default=40)
+    n_growths: Any = parameter(AT_LEAST_ONE, AUTO, default="auto")
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the largest number of ferns that `n_maps="auto"` grows."""
@@ -122,80 +120,27 @@ class GrownFerns(BaseEstimator):
         allowed = min(ROWS_OF_ALL_GROWTHS // max(n_rows, 1), n_ferns // _FERNS_OF_A_GROWTH)
         return int(np.clip(allowed, 1, MOST_GROWTHS))
 
-    def check(self) -> None:
-        """Complain of parameters that make no sense."""
-        for name in ("depth", "n_ferns", "sample_rows", "patience", "n_growths"):
-            value = getattr(self, name)
-            if value != "auto" and not isinstance(value, Integral):
-                raise ValueError(f"{name} must be a whole number, got {value!r}.")
-        for name in ("rate", "ridge", "validation_share"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) and (name, value) != ("rate", "auto"):
-                raise ValueError(f"{name} must be a number, got {value!r}.")
-        if self.depth != "auto" and not 1 <= self.depth <= 14:
-            raise ValueError(f"depth must be 'auto' or from 1 to 14, got {self.depth!r}.")
-        # The curvatures of more rows would not fit in 32 bits.
-        if self.sample_rows != "auto" and not 2 <= self.sample_rows <= 150_000:
-            raise ValueError(
-                f"sample_rows must be 'auto' or from 2 to 150,000, got {self.sample_rows!r}."
-            )
-        for name in ("n_ferns", "n_growths"):
-            value = getattr(self, name)
-            if value != "auto" and value < 1:
-                raise ValueError(f"{name} must be 'auto' or at least 1, got {value!r}.")
-        if self.patience < 1:
-            raise ValueError(f"patience must be at least 1, got {self.patience!r}.")
-        if self.rate != "auto" and not 0 < self.rate <= 1:
-            raise ValueError(f"rate must be 'auto' or above 0 and at most 1, got {self.rate!r}.")
-        if not self.ridge > 0:
-            raise ValueError(f"ridge must be positive, got {self.ridge!r}.")
-        if not 0 <= self.validation_share <= 0.5:
-            raise ValueError(
-                f"validation_share must be from 0 to 0.5, got {self.validation_share!r}."
-            )
-        if self.objective not in OBJECTIVES:
-            raise ValueError(f"objective must be one of {sorted(OBJECTIVES)}.")
-
     def grow(
         self,
         rows: Rows,
-        y: NDArray,
-        n_classes: int,
-        weights: NDArray[np.float64],
+        targets: Targets,
         n_maps: int,
         seed: int,
         progress: Callable[[Any], bool] = lambda state: False,
-        numbers: Numbers | None = None,
         n_levels: NDArray[np.int64] | None = None,
-        held_out: NDArray[np.bool_] | None = None,
     ) -> GrownMaps:
-        """Grow ferns on labelled rows.
+        """Grow up to so many ferns on labelled rows; see `Stumps.fit_codes` for the levels.
 
-        Parameters
-        ----------
-        rows : Rows
-        y : ndarray of shape (n_rows,)
-            Class of each row.
-        n_classes : int
-        weights : ndarray of shape (n_rows,)
-        n_maps : int
-            Largest number of ferns.
-        seed : int
-        progress : callable
-            Called once a fern with the `Growth` so far; True ends it.
-        numbers : Numbers or None
-            What y stands for, where it is no class.
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers.
-        held_out : ndarray of shape (n_rows,) or None
-            Rows here that decide when growth ends, in place of `validation_share`.
+        Progress is called once a fern with the `Growth` so far; True ends it.
         """
-        self.check()
+        self._validate_params()
+        y, weights = targets.y, targets.weights
         stumps, codes = fine_stumps(rows, weights, seed)
         keys = rows.keys_apart(y, weights, seed)
-        objective = objective_of(self.objective, n_classes, numbers)
+        objective = objective_of(self.objective, targets.n_classes, targets.numbers)
         mean = exact_total(weights) / len(weights)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
+        are_levels = counts[stumps.features] > 0
         tell = SharedProgress(progress)
         n_growths = self._growths_of(rows.shape[0], n_maps)
         few = codes.in_one_thread() if n_growths > 1 else None
@@ -204,8 +149,7 @@ class GrownFerns(BaseEstimator):
             if number and tell.is_told_to_stop:
                 return None
             growing = growing_rows(few or codes, objective, y, weights / mean, keys, seed)
-            is_category = counts[stumps.features] > 0
-            growth = Growth(self, growing, objective, seed, is_category, held_out, number)
+            growth = Growth(self, growing, objective, seed, are_levels, targets.held_out, number)
             growth.watch(wide_categories(counts), rows)
             return growth.run(max(n_maps // n_growths, 1), tell)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import TWINS, Twins
-from mbkl.maps.categories import CategoryMaps, LevelSets
+from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.growing_rows import (
     SAMPLE_UNIT,
@@ -34,7 +34,6 @@ from mbkl.maps.growing_rows import (
 )
 from mbkl.maps.objectives import Objective
 from mbkl.maps.stumps import StumpMaps
-from mbkl.maps.wide_categories import WideCategory
 
 if TYPE_CHECKING:
     from mbkl.maps.grown_ferns import GrownFerns

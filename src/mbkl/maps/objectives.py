@@ -25,15 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mbkl.engine.arrays import (
-    Values,
-    cast,
-    exact_sum,
-    is_numpy,
-    namespace,
-    numbers_below,
-    to_host,
-)
+from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace, numbers_below, to_host
 from mbkl.maps.numbers import Numbers
 
 Single = NDArray[np.float32]
@@ -45,12 +37,7 @@ _FEW_COLUMNS = 16
 
 @dataclass(frozen=True)
 class _OfClasses:
-    """What the losses of classes share.
-
-    Parameters
-    ----------
-    n_classes : int
-    """
+    """What the losses of classes share."""
 
     n_classes: int
 
@@ -69,13 +56,6 @@ class _OfClasses:
 class LogLoss(_OfClasses):
     """Log loss of two classes in one column, of more in one column each (softmax).
 
-    Parameters
-    ----------
-    n_classes : int
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> gradient, _ = LogLoss(2).derivatives(np.zeros((2, 1), np.float32), np.array([0, 1]))
     >>> gradient.ravel().tolist()
     [0.5, -0.5]
@@ -140,12 +120,7 @@ def _over_columns(combine: np.ufunc, scores: Single) -> Single:
 
 @dataclass(frozen=True)
 class HingeLoss(_OfClasses):
-    """Squared hinge of one class against the rest, a column each; two classes are one column.
-
-    Parameters
-    ----------
-    n_classes : int
-    """
+    """Squared hinge of one class against the rest, a column each; two classes are one column."""
 
     usual_curvature, usual_rate = 2.0, SMALL_RATE
 
@@ -170,15 +145,9 @@ class HingeLoss(_OfClasses):
 
 @dataclass(frozen=True)
 class _OfNumbers:
-    """What the losses of numbers share.
+    """What the losses of numbers share."""
 
-    Parameters
-    ----------
-    numbers : Numbers
-        The targets of each level of y.
-    """
-
-    numbers: Numbers
+    numbers: Numbers  # the targets of each level of y
 
     is_numeric, ends_at_zero = True, False
     # Of a row at the best constant, about.
@@ -208,9 +177,6 @@ class _OfNumbers:
 class SquaredErrorLoss(_OfNumbers):
     """Half the squared error, a column for each target.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> numbers, y = Numbers.of(np.array([1.0, -1.0]), np.ones(2), "squared_error")
     >>> SquaredErrorLoss(numbers).derivatives(np.zeros((2, 1), np.float32), y)[0].ravel().tolist()
     [-1.0, 1.0]

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.utils._param_validation import StrOptions
 
 from mbkl.cells import Ladder
+from mbkl.declare import AT_LEAST_ONE, estimator, parameter
 from mbkl.engine.arrays import exact_sum
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import steps
-from mbkl.maps.binning import Maps
-from mbkl.maps.stumps import StumpMaps, Stumps, column_ranges, no_stumps
+from mbkl.maps.stumps import THRESHOLDS, Family, Maps, StumpMaps, Stumps, column_ranges, no_stumps
 
 _VALUES_AT_ONCE = 4_000_000
 # Stumps drawn per projection: the cells of one are then a byte.
@@ -89,7 +89,8 @@ class ProjectionMaps(Maps):
         return replace(self, directions=self.directions[:, used], stumps=numbered)
 
 
-class Projections(BaseEstimator):
+@estimator
+class Projections(Family):
     """Family of stumps on random projections, z(x) = +1 if w·x > threshold else -1.
 
     Features are centred and scaled to unit variance first, as thresholds on sums of
@@ -120,25 +121,16 @@ class Projections(BaseEstimator):
     True
     """
 
-    def __init__(
-        self, *, directions="gaussian", input_map=None, n_projections=None, thresholds="mixed"
-    ):
-        self.directions = directions
-        self.input_map = input_map
-        self.n_projections = n_projections
-        self.thresholds = thresholds
+    directions: str = parameter(StrOptions({"gaussian", "sparse"}), default="gaussian")
+    input_map: str | None = parameter(StrOptions({"chi2"}), None, default=None)
+    n_projections: int | None = parameter(AT_LEAST_ONE, None, default=None)
+    thresholds: str = parameter(THRESHOLDS, default="mixed")
 
-    # See `Stumps`.
-    copies_of_codes, cells_of_a_map = Stumps.copies_of_codes, Stumps.cells_of_a_map
-    few_rows, reads_blocks = 0, False
+    reads_blocks = False
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
         """Return the codes of a row, each of a byte."""
-        return self._check(n_maps)
-
-    def default_n_maps(self, shape: tuple[int, int]) -> int:
-        """Return the number of maps that `n_maps="auto"` draws, as many as stumps."""
-        return Stumps().default_n_maps(shape)
+        return int(self.n_projections or max(1, n_maps // _STUMPS_PER_PROJECTION))
 
     def fit_codes(
         self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int, n_levels=None
@@ -149,7 +141,7 @@ class Projections(BaseEstimator):
                 "Projections need numbers, and X has categories: use maps='auto', or encode them "
                 "by scikit-learn's OneHotEncoder."
             )
-        n_projections = self._check(n_maps)
+        self._validate_params()
         X = rows.X
         if self.input_map == "chi2":
             centre, scale = np.zeros(X.shape[1]), _largest(rows)
@@ -157,24 +149,13 @@ class Projections(BaseEstimator):
         else:
             centre, scale = _scaling(X, weights)
             steps, n_inputs = 0, X.shape[1]
-        directions = self._draw(n_inputs, n_projections, seed)
+        directions = self._draw(n_inputs, self.n_groups(n_maps, X.shape[1]), seed)
         maps = ProjectionMaps(directions, centre, scale, steps, no_stumps())
         projected = rows.with_columns(maps.project(X))
         family = Stumps(thresholds=self.thresholds, draw="stratified")
         stumps, codes = family.fit_codes(projected, weights, n_maps, seed)
         numbered = replace(stumps, features=np.arange(stumps.features.size))
         return replace(maps, directions=directions[:, stumps.features], stumps=numbered), codes
-
-    def _check(self, n_maps: int) -> int:
-        if self.directions not in ("gaussian", "sparse"):
-            raise ValueError(f"directions must be 'gaussian' or 'sparse', got {self.directions!r}.")
-        if self.input_map not in (None, "chi2"):
-            raise ValueError(f"input_map must be None or 'chi2', got {self.input_map!r}.")
-        if self.n_projections is None:
-            return max(1, n_maps // _STUMPS_PER_PROJECTION)
-        if self.n_projections < 1:
-            raise ValueError(f"n_projections must be at least 1, got {self.n_projections!r}.")
-        return int(self.n_projections)
 
     def _draw(self, n_inputs: int, n_projections: int, seed: int):
         """Return directions as columns; those of a smaller draw come first."""

@@ -1,26 +1,180 @@
-"""Random decision stumps: one feature and one threshold each."""
+"""Decision stumps, one feature and one threshold each: random ones, and all that a byte can tell.
+
+What maps of all families have is here too, and thresholds, which values are compared with.
+"""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
 from mbkl.cells import Ladder
-from mbkl.engine.arrays import offsets_of
-from mbkl.engine.codes import Codes, coarsening
+from mbkl.declare import estimator, parameter
+from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.engine.codes import Codes, SparseCodes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates
 from mbkl.engine.twins import as_float32
-from mbkl.maps.binning import BinEdges, BinnedMaps
 
+# How thresholds of a feature may be drawn.
+THRESHOLDS = StrOptions({"uniform", "quantile", "mixed"})
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # A sample of so many rows and values gives quantiles to less than a percent.
 _QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
+# Thresholds of a feature; values from which those of all are taken, and bounds of their rows.
+_MOST_THRESHOLDS = 254
+_VALUES_OF_THRESHOLDS, _ROWS_OF_THRESHOLDS = 4_000_000, (4_000, 200_000)
+
+
+class Maps:
+    """Maps of one family, and what all have: of most, nothing but cells of groups."""
+
+    n_maps: Any
+    n_groups: Any
+    cells: Any  # how the cells of a group hang together
+    codes: Any  # (rows) -> the cell of each group that each row falls in
+    score: Any  # (rows, tables) -> the sum of the table entries of each row
+    prior: Any  # (rates) -> weights of the maps before any are learned
+    select: Any  # (kept) -> some of the maps
+    column_names: Any  # (inputs, levels) -> a name for each column of the feature map
+    is_ordered = True  # whether the cells of a group are places between thresholds
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        """Input feature of each group, -1 where it has several."""
+        return np.full(self.n_groups, -1, dtype=np.intp)
+
+    @property
+    def stump_features(self) -> NDArray[np.intp]:
+        """Input feature of each stump."""
+        return np.empty(0, np.intp)
+
+    @property
+    def stump_thresholds(self) -> NDArray[np.float64]:
+        """Threshold of each stump."""
+        return np.empty(0)
+
+    @property
+    def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Features and thresholds of the stumps of each fern."""
+        return []
+
+    def n_codes(self, n_rows: int) -> int:
+        """Return how many codes of so many rows are read more than a few times."""
+        return n_rows * self.n_groups
+
+
+class Family(BaseEstimator):
+    """What families of maps have: how many maps to draw, and what a fit with them takes."""
+
+    # Copies of the codes at the worst moment (as they are, sorted, joined, and those of the rows
+    # inside the margin), and cells of a map (python -m benchmarks.scale out_of_core).
+    copies_of_codes, cells_of_a_map = 2.8, 1
+    # Rows up to which codes are read a few times only, and whether rows can be read by blocks.
+    few_rows, reads_blocks = 0, True
+
+    def n_groups(self, n_maps: int, n_features: int) -> int:
+        """Return the codes of a row, each of a byte or two."""
+        return n_features
+
+    def default_n_maps(self, shape: tuple[int, int]) -> int:
+        """Return the number of maps that `n_maps="auto"` draws: fine steps.
+
+        Time hardly grows with the number of stumps.
+
+        Examples
+        --------
+        >>> Stumps().default_n_maps((100, 4)), Stumps().default_n_maps((100, 558))
+        (2000, 35712)
+        """
+        return min(max(64 * shape[1], 2_000), 200_000)
+
+
+class BinnedMaps(Maps):
+    """Maps of single features, whose cells are places between thresholds."""
+
+    features: NDArray[np.intp]  # (n_groups,): input feature of each group
+    edges: Any
+
+    @property
+    def n_groups(self) -> int:
+        return self.features.size
+
+    @property
+    def group_features(self) -> NDArray[np.intp]:
+        return self.features
+
+    def codes(self, rows: Rows) -> Codes:
+        """Return the cell of each group that each row falls in."""
+        return rows.bin(self.features, self.edges)
+
+    def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the table entries of each row."""
+        return rows.score(self.features, self.edges, tables)
+
+
+@dataclass(frozen=True)
+class Guide:
+    """How many thresholds lie before each of the equal parts of a group's range."""
+
+    low: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    counts: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BinEdges:
+    """Sorted thresholds of every group."""
+
+    # (n_maps,): increasing within a group; -inf parts missing values from all others
+    thresholds: NDArray[np.float64]
+    # (n_groups + 1,): thresholds of group g are offsets[g] to offsets[g + 1] - 1
+    offsets: NDArray[np.int64]
+
+    @cached_property
+    def cell_offsets(self) -> NDArray[np.int64]:
+        """First cell of each group: one cell more than thresholds."""
+        return self.offsets + np.arange(self.offsets.size)
+
+    @cached_property
+    def code_dtype(self) -> np.dtype:
+        return smallest_code_dtype(int(np.diff(self.offsets).max(initial=0)) + 1)
+
+    @cached_property
+    def guide(self) -> Guide:
+        """Short cut for the compiled search, see the loop `bin_dense`."""
+        n_groups = self.offsets.size - 1
+        sizes = np.diff(self.offsets)
+        group = np.repeat(np.arange(n_groups), sizes)
+        finite = np.isfinite(self.thresholds)
+        low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+        np.minimum.at(low, group[finite], self.thresholds[finite])
+        np.maximum.at(high, group[finite], self.thresholds[finite])
+        low = np.where(np.isfinite(low), low, 0.0)
+        # Four parts per threshold leave one comparison or none for most values;
+        # more only cost cache.
+        n_parts = np.maximum(4 * sizes, 1)
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = np.where(high > low, n_parts / (high - low), 0.0)
+        scale = np.where(np.isfinite(scale), scale, 0.0)
+        position = (self.thresholds[finite] - low[group[finite]]) * scale[group[finite]]
+        part = np.minimum(position, n_parts[group[finite]] - 1).astype(np.int64)
+        offsets = offsets_of(n_parts + 1)
+        counts = np.zeros(int(offsets[-1]), dtype=np.int32)
+        np.add.at(counts, offsets[group[finite]] + part + 1, 1)
+        np.add.at(counts, offsets[group[~finite]], 1)
+        for g in range(n_groups):
+            block = counts[offsets[g] : offsets[g + 1]]
+            np.cumsum(block, out=block)
+        return Guide(low, scale, counts, offsets)
 
 
 @dataclass(frozen=True)
@@ -85,7 +239,8 @@ def no_stumps() -> StumpMaps:
     return _assemble(none.astype(np.intp), none, none.astype(np.int64))
 
 
-class Stumps(BaseEstimator):
+@estimator
+class Stumps(Family):
     """Family of random decision stumps, z(x) = +1 if x[feature] > threshold else -1.
 
     Parameters
@@ -113,32 +268,8 @@ class Stumps(BaseEstimator):
     True
     """
 
-    def __init__(self, *, thresholds="uniform", draw="random"):
-        self.thresholds = thresholds
-        self.draw = draw
-
-    # What a fit takes: codes of a row, copies of them at the worst moment (as they are, sorted,
-    # joined, and those of the rows inside the margin), and cells of a map
-    # (python -m benchmarks.scale out_of_core).
-    copies_of_codes, cells_of_a_map = 2.8, 1
-    # Rows up to which codes are read a few times only, and whether rows can be read by blocks.
-    few_rows, reads_blocks = 0, True
-
-    def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte."""
-        return n_features
-
-    def default_n_maps(self, shape: tuple[int, int]) -> int:
-        """Return the number of maps that `n_maps="auto"` draws: fine steps.
-
-        Time hardly grows with their number.
-
-        Examples
-        --------
-        >>> Stumps().default_n_maps((100, 4)), Stumps().default_n_maps((100, 558))
-        (2000, 35712)
-        """
-        return min(max(64 * shape[1], 2_000), 200_000)
+    thresholds: str = parameter(THRESHOLDS, default="uniform")
+    draw: str = parameter(StrOptions({"random", "stratified"}), default="random")
 
     def fit_codes(
         self,
@@ -166,12 +297,7 @@ class Stumps(BaseEstimator):
         maps : StumpMaps
         codes : Codes
         """
-        if self.thresholds not in ("uniform", "quantile", "mixed"):
-            raise ValueError(
-                f"thresholds must be 'uniform', 'quantile' or 'mixed', got {self.thresholds!r}."
-            )
-        if self.draw not in ("random", "stratified"):
-            raise ValueError(f"draw must be 'random' or 'stratified', got {self.draw!r}.")
+        self._validate_params()
         n_features = rows.shape[1]
         low, high, has_missing = column_ranges(rows)
         features, shares = self._draw(n_maps, n_features, seed)
@@ -335,3 +461,75 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
         return maps, codes
     kept = _assemble(maps.stump_features[keep], thresholds[middle], merged)
     return kept, codes.coarsen(plan)
+
+
+# ------------------------------------------------------------- as fine as a byte allows
+
+
+def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
+    """Return thresholds as fine as a byte allows, and the codes of the rows."""
+    low, high, has_missing = column_ranges(rows)
+    X, mass = rows.values(weights, rows_of_thresholds(rows.shape[1]), seed)
+    columns = X.tocsc() if hasattr(X, "tocsc") else X
+
+    def cuts_of(feature: int) -> NDArray[np.float64]:
+        # A column of missing values alone tells nothing.
+        some = has_missing[feature] and high[feature] >= low[feature]
+        cuts = [np.full(int(some), -np.inf)]
+        if high[feature] > low[feature]:
+            values, own_mass = values_of(columns, feature, mass)
+            cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
+        return np.concatenate(cuts)
+
+    found = rows.loops.each(cuts_of, range(rows.shape[1]))
+    thresholds = np.concatenate([np.empty(0), *found])
+    features = np.repeat(np.arange(len(found)), [cuts.size for cuts in found])
+    maps = _assemble(features, thresholds, np.ones(thresholds.size, dtype=np.int64))
+    codes = maps.codes(rows)
+    return maps, codes.dense() if isinstance(codes, SparseCodes) else codes
+
+
+def rows_of_thresholds(n_features: int) -> int:
+    """Return how many rows tell the thresholds, of which there are many more.
+
+    >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
+    (200000, 40000, 4000)
+    """
+    return int(np.clip(_VALUES_OF_THRESHOLDS // max(n_features, 1), *_ROWS_OF_THRESHOLDS))
+
+
+def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
+    """Return thresholds between neighbouring values, as even in mass as the values allow.
+
+    A value that has more than its share gets an interval of its own, and the others divide
+    what is left: a column that is mostly zero has fine thresholds above it.
+
+    >>> values = np.array([0.0] * 90 + list(range(1, 11)))
+    >>> even_thresholds(values, np.ones(100), 5).tolist()
+    [0.5, 2.5, 5.5, 7.5]
+    """
+    values = values.astype(np.float32)  # as they are compared, and sorted in half the time
+    if (mass == mass[:1]).all():
+        # The values alone are sorted much faster than their order is found.
+        distinct, counts = np.unique(values, return_counts=True)
+        share = counts * mass[:1]
+    else:
+        distinct, place = np.unique(values, return_inverse=True)
+        share = np.bincount(place, mass)
+    if distinct.size < 2:
+        return np.empty(0)
+    last = np.arange(distinct.size - 1)
+    if last.size > n_thresholds:
+        heavy = np.zeros(distinct.size, dtype=bool)
+        for _ in range(8):
+            usual = share[~heavy].sum() / max(n_thresholds - heavy.sum(), 1)
+            grown = heavy | (share > usual)
+            if (grown == heavy).all():
+                break
+            heavy = grown
+        interval = np.floor(np.cumsum(np.where(heavy, 0.0, share)) / usual - 1e-9)
+        ends = (np.diff(interval) > 0) | heavy[1:] | heavy[:-1]
+        last = np.flatnonzero(ends)[:n_thresholds]
+    low, high = distinct[last].astype(np.float64), distinct[last + 1].astype(np.float64)
+    middle = (low + (high - low) / 2).astype(np.float32)
+    return np.where(middle < high, middle, low).astype(np.float64)

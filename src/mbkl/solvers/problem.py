@@ -504,17 +504,11 @@ def joined(solutions: list[Solution]) -> Solution:
 
     def side_by_side(name: str) -> Values:
         own = [getattr(each, name) for each in solutions]
-        return None if own[0] is None else np.concatenate(own, axis=1)
+        return None if own[0] is None else np.concatenate(own, axis=-1)
 
-    return Solution(
-        np.concatenate([each.weights for each in solutions], axis=1),
-        np.concatenate([each.intercept for each in solutions]),
-        np.concatenate([each.objective for each in solutions]),
-        np.concatenate([each.gap for each in solutions]),
-        max(each.n_iter for each in solutions),
-        side_by_side("supports"),
-        left_out=side_by_side("left_out"),
-    )
+    n_iter = max(each.n_iter for each in solutions)
+    names = [each.name for each in fields(Solution) if each.name != "n_iter"]
+    return Solution(**{name: side_by_side(name) for name in names}, n_iter=n_iter)
 
 
 Progress = Callable[[Solution], bool]

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks import common
+from benchmarks.suite import __main__ as benchmark
 from benchmarks.suite import methods, plots, ranking, report
 from benchmarks.suite.__main__ import main
 from benchmarks.suite.collection import Collection, collect, measure_of
-from benchmarks.suite.protocol import STANDARD
+from benchmarks.suite.protocol import QUICK, STANDARD
 from benchmarks.suite.store import Result, Store, Unit
 from benchmarks.suite.tasks import CLASSIFICATION, QUANTILES, REGRESSION
 
@@ -185,6 +186,7 @@ def test_methods_that_search_nothing_are_compared_with_each_other():
 @pytest.mark.parametrize("task", [REGRESSION, QUANTILES], ids=lambda task: task.name)
 def test_quick_run_of_numbers(task, monkeypatch, results_page, capsys):
     monkeypatch.delenv("MBKL_DATA", raising=False)
+    monkeypatch.setattr(benchmark, "QUICK", replace(QUICK, train_rows=60, n_folds=1))
     main(["--quick", "--task", task.name, "--sets", "friedman"])
     printed = capsys.readouterr().out
     assert "FAILED" not in printed
