@@ -173,7 +173,6 @@ def test_high_costs_of_step_1(make_data, monkeypatch, loss):
     monkeypatch.setattr("mbkl.solvers.barrier._SHORT", np.inf)
     monkeypatch.setattr("mbkl.solvers.barrier._MOST_SHORT", 1)
     monkeypatch.setattr(limits, "FEW_PAIRS", 0)
-    monkeypatch.setattr(limits, "DENSE_WORK_OF_PAIRS", 0)
     X, y = make_data(200, 4)
     on_cpu, on_device = (
         MBKLClassifier(

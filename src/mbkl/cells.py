@@ -139,10 +139,6 @@ class Operator:
         """Which columns are cells of a fern, and no jumps."""
         return np.concatenate([block.cells.is_cell for block in self.blocks])
 
-    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
-        """Say which maps are about so many of each chain, evenly spread."""
-        return np.concatenate([block.cells.thinned(n_maps) for block in self.blocks])
-
     def spread(self, kernel_weights: NDArray) -> NDArray:
         """Return for each column the kernel weight of its map."""
         return stacked(self._of_slots(lambda block, own: block.cells.spread(own), kernel_weights))
@@ -229,11 +225,6 @@ class Operator:
     def collected(self) -> Operator:
         """Return the operator with codes in memory."""
         return self._with_codes(lambda block: block.codes.dense())
-
-    def forget_narrow(self) -> None:
-        """Free the bundled codes; they are made again when needed."""
-        for block in self.blocks:
-            block.__dict__.pop("narrow_codes", None)
 
     # Matrices, for few rows -------------------------------------------------------------------
 
@@ -437,17 +428,6 @@ class Ladder(Cells):
         right = left if others is codes else self.warp(others, kernel_weights)
         return codes.loops.city_block(left, right)
 
-    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
-        """Say which maps are about so many of each group, evenly spread.
-
-        >>> np.flatnonzero(Ladder(np.array([0, 9])).thinned(2))
-        array([3, 7])
-        """
-        sizes = np.diff(self.offsets)
-        number = self.number - 1
-        step = np.repeat(np.maximum(-((1 - sizes) // n_maps), 1), sizes)
-        return self.is_jump & (number % step == step // 2)
-
     def active_columns(self, codes: DenseCodes) -> tuple[NDArray[np.intp], int]:
         """Return the side of each map that each row is on, of two columns a map."""
         maps = np.flatnonzero(self.is_jump)
@@ -518,10 +498,6 @@ class FreeCells(Cells):
         """Return codes and cells of some of the maps."""
         groups = np.flatnonzero(kept)
         return codes.keep_groups(groups), FreeCells(codes.kept_offsets(groups))
-
-    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
-        """Return all maps: ferns are no chain."""
-        return self.is_map
 
     def tables(self, weights: Array) -> Array:
         """Return the tables: the weights themselves."""

@@ -225,8 +225,6 @@ def test_a_narrow_operator_gives_the_same(operator):
     weights, narrowed = columns_for(operator, 1), operator.narrowed()
     expected = operator.forward(weights)
     np.testing.assert_array_equal(narrowed.forward(weights), expected)
-    operator.forget_narrow()
-    np.testing.assert_array_equal(operator.forward(weights), expected)
 
 
 @pytest.mark.parametrize("share_kept", [0.0, 0.2, 0.8, 1.0])
@@ -335,9 +333,6 @@ def test_an_operator_is_its_blocks_side_by_side(operator):
     for name in ("is_map", "is_chained", "is_cell"):
         expected = np.concatenate([getattr(one, name) for one in singles])
         np.testing.assert_array_equal(getattr(operator, name), expected)
-    np.testing.assert_array_equal(
-        operator.thinned(3), np.concatenate([one.thinned(3) for one in singles])
-    )
     assert operator.longest_chain == max(one.longest_chain for one in singles)
     assert (operator.n_rows, operator.codes) == (60, operator.blocks[0].codes)
 
@@ -375,17 +370,6 @@ def test_codes_are_bundled_for_few_columns_alone(make_codes):
     assert isinstance(block.codes_for(2), BundledCodes)
     assert block.codes_for(2) is block.codes_for(1)
     assert block.codes_for(3) is codes
-
-
-def test_forgotten_bundles_are_made_again(make_codes):
-    codes = make_codes(2000, (2,) * 9)
-    operator = operator_of(codes, FreeCells(codes.offsets))
-    (block,) = operator.blocks
-    before = block.narrow_codes
-    operator.forget_narrow()
-    assert "narrow_codes" not in vars(block)
-    assert block.narrow_codes is not before
-    np.testing.assert_array_equal(block.narrow_codes.bundles.values, before.bundles.values)
 
 
 def test_a_block_of_which_all_maps_are_kept_is_the_same(operator):

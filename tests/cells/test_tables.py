@@ -217,18 +217,6 @@ def test_keeping_maps_keeps_their_columns(loops, make_codes, kind):
     np.testing.assert_array_equal(found, cells.columns(codes)[:, cells.spread(kept)])
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=5), st.integers(1, 20))
-def test_thinned_maps_are_about_so_many_of_each_group(n_cells, n_maps):
-    ladder = Ladder(offsets_of(n_cells))
-    thinned = ladder.thinned(n_maps)
-    assert not (thinned & ~ladder.is_map).any()
-    for size, count in zip(n_cells, np.add.reduceat(thinned, ladder.offsets[:-1], dtype=int)):
-        assert count <= n_maps
-        assert count >= min(size - 1, (n_maps + 1) // 2)
-    cells = FreeCells(ladder.offsets)
-    np.testing.assert_array_equal(cells.thinned(n_maps), cells.is_map)
-
-
 def test_joined_cells_are_those_between_kept_maps(make_codes):
     codes = make_codes(30)
     ladder = Ladder(codes.offsets)

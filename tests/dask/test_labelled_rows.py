@@ -44,7 +44,6 @@ def few_rows_are_many(monkeypatch):
     monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
     monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
     monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
-    monkeypatch.setattr(limits, "DENSE_WORK_OF_PAIRS", 1e6)
 
 
 @pytest.fixture

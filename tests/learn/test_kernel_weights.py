@@ -45,12 +45,12 @@ def make_problem(make_data, make_operator, labelled):
 def solve(solver, problem, cost, *arguments):
     """Solve Step 1 with the solver of that name; return where it ended, and the solution."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "DENSE_WORK_OF_PAIRS", np.inf if solver == "dense" else 0)
-        patch.setattr(limits, "FEW_PAIRS", np.inf if solver == "matrix of some maps" else 0)
-        if solver == "some maps":
-            patch.setattr(limits, "MANY_MAPS", 0)
-            patch.setattr(limits, "MAPS_OF_A_CHAIN", 3)
-            patch.setattr(limits, "WORTH_THINNING", 2.0)
+        is_dense = solver in ("dense", "matrix of some maps")
+        patch.setattr(limits, "FEW_PAIRS", np.inf if is_dense else 0)
+        if solver == "dense":
+            patch.setattr(barrier, "_FEWEST_ADDED", 10_000)
+        if "some maps" in solver:
+            patch.setattr(barrier, "_FEWEST_ADDED", 5)
         if solver == "with supports":
             patch.setattr(barrier, "_SHORT", np.inf)
             patch.setattr(barrier, "_MOST_SHORT", 1)
@@ -277,9 +277,8 @@ def test_a_callback_stops_the_solver(make_problem, solver):
 
 @pytest.fixture
 def rounds(monkeypatch):
-    """Count the maps of each round, which chains of any length are worth."""
-    monkeypatch.setattr(limits, "MANY_MAPS", 0)
-    monkeypatch.setattr(limits, "WORTH_THINNING", 0.9)
+    """Count the maps of each round, of which there are several."""
+    monkeypatch.setattr(barrier, "_FEWEST_ADDED", 20)
     sizes = []
     original = barrier._follow
 

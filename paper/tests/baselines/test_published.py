@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from mbkl_paper.baselines import PublishedMBKL, cross_validate_costs
-from mbkl_paper.baselines.l1_svm import l1_svm
+from mbkl_paper.baselines.l1_svm import l1_svm, relative_gap
 from mbkl_paper.baselines.published import draw_pairs, initial_signs
 
 
@@ -108,3 +108,15 @@ def test_a_grid_of_costs_is_that_of_single_fits(histograms, C_kernel):
         for C in (0.1, 10.0)
     ]
     np.testing.assert_allclose(found, [each.score(X[40:], y[40:]) for each in single])
+
+
+def test_gap_of_liblinear_closes_with_its_tolerance():
+    generator = np.random.default_rng(0)
+    columns = generator.choice([-1, 1], size=(20, 60)).astype(np.int8)
+    labels = np.where(columns[:3].sum(axis=0) > 0, 1, -1)
+    gaps = []
+    for tol in (1e-1, 1e-5):
+        weights, _ = l1_svm(columns, labels, 0.1, tol=tol)
+        gaps.append(relative_gap(columns, labels, 0.1, weights))
+    assert gaps[0] > gaps[1]
+    assert 0 <= gaps[1] < 1e-4

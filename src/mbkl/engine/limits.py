@@ -60,10 +60,9 @@ ROWS_OF_A_SEARCH = 4_000
 # maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
 # that it pays for longer. `python -m benchmarks.speed.growth`
 FEW_ROWS_DENSE, FEW_ROWS_DENSE_HINGE = 300, 2_000
-# Beyond so many multiplications an iteration (rows squared times maps) that matrix is too large
-# in Step 2, and slower than passes over the codes in Step 1, whose problem has one column.
+# Beyond so many multiplications an iteration (rows squared times maps) that matrix is too large.
 # `python -m benchmarks.speed.uci`
-DENSE_WORK, DENSE_WORK_OF_PAIRS = 1e10, 5e8
+DENSE_WORK = 1e10
 
 # Parts of the rows (Step 2 with many rows)
 
@@ -90,15 +89,9 @@ ROWS_LEFT_OUT = 500
 
 # Some of the maps (mbkl.solvers.barrier)
 
-# Step 1 with up to so many pairs begins with a map of each chain, and their matrix.
-# `python -m mbkl_paper.experiments --sets osr_gist --systems mbkl`
-FEW_PAIRS = 1_000
-# From so many maps on, Step 1 begins with about so many of each chain, where that leaves less than
-# this share of all maps. `python -m benchmarks.speed.growth`
-MANY_MAPS, MAPS_OF_A_CHAIN, WORTH_THINNING = 50_000, 16, 0.2
-# Else it leaves out maps that will most likely end at zero, once less than this share is left.
-# `python -m benchmarks.speed.growth`
-WORTH_LEAVING_OUT = 0.4
+# Step 1 with up to so many pairs is solved with the matrix of some of the maps.
+# `python -m mbkl_paper.experiments.step_1 --sets osr`
+FEW_PAIRS = 4_000
 
 # Growth (mbkl.maps.growth)
 

@@ -51,10 +51,6 @@ class DevicePairs:
     def is_map(self) -> NDArray[np.bool_]:
         return np.concatenate([cells.is_map for cells in self.families])
 
-    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
-        """Return all maps: a device is fast at many."""
-        return self.is_map
-
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left: no fern is."""

@@ -135,17 +135,8 @@ class SignedMaps:
         """Which maps tell some class from the others."""
         return self.by_class[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
-    def thinned(self, n_maps: int) -> NDArray[np.bool_]:
-        """Say which maps are about so many of each chain, evenly spread."""
-        return self.by_class[0].thinned(n_maps)
-
     def keep_maps(self, kept: NDArray[np.bool_], narrow: bool = True) -> SignedMaps:
-        """Return the operator of some of the maps; frees memory of this one meanwhile.
-
-        It is for passes, unless it is not to be `narrow`.
-        """
-        for own in self.by_class:
-            own.forget_narrow()
+        """Return the operator of some of the maps, for passes unless it is not to be `narrow`."""
         by_class = tuple(own.keep_maps(kept) for own in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))

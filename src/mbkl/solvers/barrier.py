@@ -7,10 +7,9 @@ the barrier is a diagonal term that the chain preconditioner takes in exactly. N
 involve the rows inside the margin alone, which is why this is many times faster than
 `primal_dual` until rows change sides with every step; then that method takes over.
 
-Most weights end at zero, and need not be computed to the end. Maps on their way there are left
-out. Where pairs are few (some maps are solved for exactly, with their matrix), or chains very long,
-whose neighbours are nearly the same map, a few maps of each chain tell where the others are
-needed: these are added round by round. Either way the certificate is that of all maps.
+Most weights end at zero, and are never computed. The maps that pull most tell where others are
+needed: these are added round by round, and those on their way to zero left out, until the
+certificate, which is that of all maps, is good enough.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ from mbkl.solvers.primal_dual import (
 )
 from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_part
 
+Array = NDArray[np.float64]
+
 # Inexact Newton steps: the certificate asks for residuals below tol, and a step
 # in ten times less work beats an exact one.
 _CG_ACCURACY = 0.1
@@ -43,14 +44,13 @@ _SHORT, _MOST_SHORT = 0.1, 3
 # Slacks to start with are away from zero by this share of the largest violation: near the
 # solution of a similar problem, or far from any.
 _NEAR, _FAR = 0.03, 0.1
-# Maps with a weight below this share of the mean (and a slack above this share of the price)
-# will most likely end at zero.
+# Maps with a weight below this share of the mean will most likely end at zero.
 _UNLIKELY = 0.03
 # Tolerances: of the first round, of later ones as a share of the gap of all maps, and as a share
 # of tol at the end. A round that leaves more than this share of the gap has gained nothing. The
-# most rounds, and the fewest maps that a round may add.
+# most rounds, and how many maps the first may have, and others add, at least.
 _FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _GAINED = 0.1, 0.1, 0.7, 0.9
-_ROUNDS, _FEWEST_ADDED = 30, 500
+_ROUNDS, _FEWEST_ADDED = 30, 100
 
 
 def minimise(
@@ -60,74 +60,19 @@ def minimise(
     max_iter: int,
     progress: Progress = go_on,
 ) -> Solution:
-    """Minimise a problem of Step 1; see `mbkl.solvers.problem`."""
-    operator, arguments = problem.operator, (problem, start, tol, max_iter, progress)
-    if problem.n_rows <= limits.FEW_PAIRS and is_numpy(problem.margins.costs):
-        return by_rounds(*arguments, operator.thinned(1), _densely)
-    n_maps = operator.is_map.sum()
-    if n_maps >= limits.MANY_MAPS:
-        some = operator.thinned(limits.MAPS_OF_A_CHAIN)
-        if some.sum() < limits.WORTH_THINNING * n_maps:
-            return by_rounds(*arguments, some)
-    return leaving_out(*arguments)
+    """Minimise a problem of Step 1; see `mbkl.solvers.problem`.
 
-
-# ------------------------------------------------------------- maps that are left out
-
-
-def leaving_out(problem: Problem, start, tol, max_iter, progress=go_on) -> Solution:
-    """Begin with all maps, and leave out those on their way to zero."""
-    solution, kept = _follow(problem, _inside(problem, start), tol, max_iter, progress, True)
-    if kept is None:
-        return solution
-    part, small = _leave_out(problem, solution, kept)
-    small, _ = _follow(part, small, tol, max_iter, progress)
-    _put_back(problem, solution, kept, part, small)
-    # The certificate is that of all maps; if a dropped one is missed, go on with all.
-    if small.is_within(tol).all() and not solution.is_within(tol).all():
-        solution, _ = _follow(problem, solution, tol, max_iter, progress)
-    return solution
-
-
-def _leave_out(problem: Problem, solution: Solution, kept) -> tuple[Problem, Solution]:
-    """Return the problem with some of the maps, and where it stands."""
-    part = replace(problem, operator=problem.operator.keep_maps(kept))
-    own, kept = part.operator.is_map, kept & problem.operator.is_map
-    mean = float(dot(solution.weights, solution.slack)[0]) / problem.shape[0]
-    weights = problem.operator.to_device(np.full(part.shape, mean))
-    slack = problem.operator.to_device(np.ones(part.shape))
-    weights[own], slack[own] = solution.weights[kept], solution.slack[kept]
-    return part, replace(solution, weights=weights, slack=slack)
-
-
-def _put_back(problem: Problem, solution: Solution, kept, part: Problem, small: Solution) -> None:
-    """Write the solution for some of the maps into that for all; the others are nearly zero."""
-    own, kept = part.operator.is_map, kept & problem.operator.is_map
-    mean = float(dot(small.weights, small.slack)[0]) / part.shape[0]
-    solution.weights = mean / solution.slack
-    solution.weights[kept], solution.slack[kept] = small.weights[own], small.slack[own]
-    solution.n_iter, solution.supports = small.n_iter, small.supports
-    scores = problem.operator.forward(solution.weights)
-    solution.intercept = problem.margins.best_intercept(scores, small.intercept)
-    solution.objective, solution.gap, _ = problem.assess(
-        solution.weights, scores, solution.intercept, solution.supports
-    )
-
-
-# ------------------------------------------------------------- maps that are added
-
-
-def by_rounds(
-    problem: Problem, start, tol, max_iter, progress, kept: NDArray[np.bool_], solve=None
-) -> Solution:
-    """Begin with some of the maps, and add in each round those that are worth their price.
-
-    One pass over all maps a round tells which these are, and the duality gap of the whole problem.
-    Problems of some maps are solved by passes over their codes, or as `solve` says.
+    Begin with some of the maps, and add in each round those that are worth their price. One pass
+    over all maps a round tells which these are, and the duality gap of the whole problem. Some maps
+    on few pairs are solved for exactly, with their matrix.
     """
-    operator, solve = problem.operator, solve or _by_passes
-    if start is not None:
-        kept = kept | _is_likely(start)
+    operator, margins = problem.operator, problem.margins
+    is_few = problem.n_rows <= limits.FEW_PAIRS and is_numpy(margins.costs)
+    solve = _densely if is_few else _by_passes
+    if start is None:
+        kept = _is_missing(operator, -_pull_of_nothing(problem), _FEWEST_ADDED)
+    else:
+        kept = _is_likely(start)
     n_iter, gap, last_goal = 0, np.inf, _LAST_GOAL * tol
     goal, is_told_to_end = max(_FIRST_GOAL, last_goal), False
 
@@ -151,10 +96,22 @@ def by_rounds(
             kept = likely
         gap = solution.relative_gap
         most = max(int(likely.sum()), _FEWEST_ADDED)
-        kept = kept | _is_missing(operator, gradient[:, 0], most)
+        kept = kept | _is_missing(operator, to_host(gradient)[:, 0], most)
         goal, start = max(_NEXT_GOAL * gap, last_goal), solution
-    solution = leaving_out(problem, solution, tol, max_iter - n_iter, tell)
+    solution = _follow(problem, _inside(problem, solution), tol, max_iter - n_iter, tell)
     return replace(solution, n_iter=n_iter + solution.n_iter)
+
+
+# ------------------------------------------------------------- some of the maps
+
+
+def _pull_of_nothing(problem: Problem) -> Array:
+    """Return how much each map would gain where all weights are zero."""
+    margins = problem.margins
+    scores = 0.0 * margins.costs
+    intercept = margins.best_intercept(scores, scores[0])
+    supports = margins.support(scores + intercept)
+    return to_host(problem.operator.adjoint(margins.signed(supports)))[:, 0]
 
 
 def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
@@ -162,10 +119,10 @@ def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, pr
     part = replace(problem, operator=problem.operator.keep_maps(kept))
     own = part.operator.is_map
     if near is not None:
-        weights = np.zeros(part.shape)
+        weights = problem.operator.to_device(np.zeros(part.shape))
         weights[own] = near.weights
         near = replace(near, weights=weights)
-    small, _ = _follow(part, _inside(part, near), goal, max_iter, progress)
+    small = _follow(part, _inside(part, near), goal, max_iter, progress)
     scores = part.operator.forward(small.weights)
     return replace(small, weights=small.weights[own], slack=small.slack[own]), scores
 
@@ -183,21 +140,22 @@ def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, prog
 
 def _for_all_maps(problem: Problem, kept, small: Solution, scores: Values):
     """Return the solution for some of the maps as one for all, and its gradient."""
-    weights = np.zeros(problem.shape)
+    operator = problem.operator
+    weights = operator.to_device(np.zeros(problem.shape))
     weights[kept] = small.weights
     objective, gap, gradient = problem.assess(weights, scores, small.intercept, small.supports)
-    slack = np.where(problem.operator.is_map[:, None], np.maximum(gradient, 0.0), 1.0)
-    slack[kept] = small.slack
+    slack = positive_part(gradient)
+    slack[~operator.is_map], slack[kept] = 1.0, small.slack
     return replace(small, weights=weights, objective=objective, gap=gap, slack=slack), gradient
 
 
 def _is_likely(solution: Solution) -> NDArray[np.bool_]:
     """Say which weights are not on their way to zero."""
-    weights = solution.weights[:, 0]
+    weights = to_host(solution.weights)[:, 0]
     return weights > _UNLIKELY * weights[weights > 0].mean()
 
 
-def _is_missing(operator, gradient: Values, most: int) -> NDArray[np.bool_]:
+def _is_missing(operator, gradient: Array, most: int) -> NDArray[np.bool_]:
     """Say which maps would lower the objective; of many the best of each run of neighbours."""
     missing = operator.is_map & (gradient < 0.0)
     if missing.sum() > most:
@@ -212,15 +170,10 @@ def _is_missing(operator, gradient: Values, most: int) -> NDArray[np.bool_]:
 # ------------------------------------------------------------- the central path
 
 
-def _follow(
-    problem: Problem, solution: Solution, tol, max_iter, progress, may_leave_out=False
-) -> tuple[Solution, NDArray[np.bool_] | None]:
-    """Follow the central path from a point inside.
-
-    Returned are the solution, and the maps to go on with when it is worth leaving out the others.
-    """
+def _follow(problem: Problem, solution: Solution, tol, max_iter, progress) -> Solution:
+    """Follow the central path from a point inside."""
     if solution.supports is not None:
-        return _with_supports(problem, solution, tol, max_iter, progress), None
+        return _with_supports(problem, solution, tol, max_iter, progress)
     operator, margins = problem.operator, problem.margins
     scores = operator.forward(solution.weights)
     ending = Ending(tol, max_iter, progress)
@@ -232,12 +185,7 @@ def _follow(
             weights, scores, solution.intercept
         )
         if ending.is_here(solution):
-            return solution, None
-        if may_leave_out:
-            likely = (weights > _UNLIKELY * weights.mean()) | (slack < _UNLIKELY)
-            kept = to_host(likely)[:, 0]
-            if kept.sum() < limits.WORTH_LEAVING_OUT * kept.size:
-                return solution, kept
+            return solution
         barrier = centring * float(dot(weights, slack)[0]) / weights.shape[0]
         shifted = scores + solution.intercept
         penalty = slack / weights
@@ -260,7 +208,7 @@ def _follow(
         solution.n_iter += 1
         n_short += length < _SHORT
         if n_short == _MOST_SHORT:
-            return _with_supports(problem, solution, tol, max_iter, progress), None
+            return _with_supports(problem, solution, tol, max_iter, progress)
         scores += length * change
         centring = next_centring(min(length, slack_length))
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import is_numpy
 from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual
 from mbkl.solvers.primal_dual import DenseMaps, RootMaps
 from mbkl.solvers.problem import (
@@ -35,22 +34,13 @@ def solve(
     progress: Progress = go_on,
 ) -> Solution:
     """Solve a problem of either step by the fastest solver; see `mbkl.solvers.problem`."""
-    find = _kernel_weights if problem.penalty is None else _classifier_weights
+    find = barrier.minimise if problem.penalty is None else _classifier_weights
     return find(problem, start, tol, max_iter, progress)
 
 
 def may_use_gram(n_rows: int, n_weights: int) -> bool:
     """Say whether the kernel matrix of the rows is the fastest way for the squared hinge."""
     return n_rows <= min(limits.FEW_ROWS_GRAM, n_weights)
-
-
-def _kernel_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve a problem of Step 1."""
-    is_small = float(problem.n_rows) ** 2 * problem.shape[0] <= limits.DENSE_WORK_OF_PAIRS
-    if is_small and is_numpy(problem.margins.costs):
-        dense = replace(problem, operator=DenseMaps(problem.operator.dense()))
-        return primal_dual.minimise(dense, None, tol, max_iter, progress)
-    return barrier.minimise(problem, start, tol, max_iter, progress)
 
 
 def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Solution:

@@ -212,20 +212,28 @@ class PublishedMBKL(CostRival):
 
     def _kernel_weights(self, maps: Maps, numbers, C: float) -> tuple[Array, int]:
         """Run Steps 0 and 1; return theta before any is dropped, and the sweeps."""
+        columns, labels, useful = self.signed_maps(maps, numbers)
+        options = {"tol": self.tol, "max_iter": self.max_iter, "seed": self._seed}
+        weights, n_iter = l1_svm(columns, labels, C, **options)
+        theta = np.zeros(len(maps))
+        theta[useful] = weights[:-1]
+        return theta, n_iter
+
+    def signed_maps(self, maps: Maps, numbers) -> tuple[Maps, NDArray, NDArray[np.intp]]:
+        """Run Step 0; return what liblinear is given, and which maps its columns are.
+
+        The last column is the intercept.
+        """
         n_classes = self.classes_.size
         signs = initial_signs(maps, one_vs_rest_labels(numbers, n_classes), self.init_rule)
         pairs = draw_pairs(numbers, n_classes, self.negatives_per_positive, self._seed)
         useful = np.flatnonzero(signs.any(axis=1))
         columns = np.empty((useful.size + 1, pairs.rows.size), dtype=np.int8)
-        columns[-1] = 1  # the intercept
+        columns[-1] = 1
         for some in _blocks(useful.size):
             chosen = useful[some]
             columns[some] = maps[chosen][:, pairs.rows] * signs[chosen][:, pairs.classes]
-        options = {"tol": self.tol, "max_iter": self.max_iter, "seed": self._seed}
-        weights, n_iter = l1_svm(columns, pairs.labels, C, **options)
-        theta = np.zeros(len(maps))
-        theta[useful] = weights[:-1]
-        return theta, n_iter
+        return columns, pairs.labels, useful
 
     def _classifier(self, maps: Maps, theta: Array, numbers, C: float) -> tuple[Array, Array]:
         """Run Step 2 on theta^power * (map, not map); return weights of the maps and intercepts.
