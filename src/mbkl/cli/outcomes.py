@@ -14,7 +14,7 @@ import typer
 from numpy.typing import NDArray
 
 from mbkl.cli.console import Console, save_figure
-from mbkl.cli.models import encoded_for_training, encoder_of
+from mbkl.cli.models import encoded_for_training, encoded_with_notes
 from mbkl.cli.options import Reading
 from mbkl.explain.quality import figures_of_the_mean, number_figures, probability_figures
 from mbkl.tabular import Frame, FrameError
@@ -205,8 +205,7 @@ class Splits:
         with console.steps(1) as steps:
             steps.begin(f"reading {data.name}")
             frame = reading.read(data, console)
-            if not frame.is_sparse:  # the same notes as those of a fit
-                console.note(*encoder_of(frame).notes_)
+            console.note(*encoded_with_notes(frame)[2])  # the same as those of a fit
             if test is not None:
                 return cls(frame, reading.read_test(test, frame), 1, seed)
         return cls(frame, None, _possible_folds(frame, n_folds, console), seed)

@@ -24,6 +24,7 @@ from mbkl.explain import (
     probability_figures,
     quality_curves,
 )
+from mbkl.explain.leaks import notes_on_leaks
 from mbkl.explain.quality import figures_of_the_mean, number_figures
 from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
 from mbkl.explain.shapes import column_of, plain
@@ -76,6 +77,15 @@ def describe_model(model) -> list[list[str]]:
     }
     settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
+
+
+def notes_on_columns(model, X, y, columns: Sequence[InputColumn], target: str | None) -> list[str]:
+    """Return notes on columns that tell by themselves what is to be predicted."""
+    target, y = target or getattr(y, "name", None) or "y", np.asarray(y)
+    if sparse.issparse(X) or y.ndim > 1:
+        return []
+    known = ((own.name, X[:, i], own.kind == "category") for i, own in enumerate(columns))
+    return notes_on_leaks(known, y, target, not is_regressor(model))
 
 
 @dataclass(frozen=True)

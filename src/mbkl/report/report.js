@@ -58,6 +58,7 @@ const sections = {
     ];
     section.append(element("ul", { class: "cards" }, ...cards.map(([value, text]) =>
       element("li", {}, element("strong", {}, value), element("span", {}, text)))));
+    section.append(...data.notes.map((note) => element("p", { class: "note" }, note)));
     section.append(element("dl", { class: "facts" }, ...data.facts.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
     document.getElementById("lead").textContent = (data.numbers ? numberLead : classLead)(data);

@@ -132,6 +132,7 @@ def write_report(
         **_predictions(model, made, targets),
         "scores": [str(label) for label in explanation.classes],
         "facts": content.describe_model(model),
+        "notes": content.notes_on_columns(model, rows, y, columns, target),
         "importances": {
             **content.importances(explanation, shown),
             "together": content.together(model, rows, explanation, columns),
