@@ -76,3 +76,8 @@ def test_numbers():
 def test_many_rows_are_looked_at_in_part():
     y = np.arange(200_000) // 100_000
     assert notes_on_leaks([("x", np.arange(200_000), False)], y, "y", True)
+
+
+def test_nothing_to_tell():
+    assert notes(NOISE, np.repeat("same", N)) == []
+    assert notes(NOISE, np.ones(N), are_classes=False) == []

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mbkl.cli.models import Trained
     from mbkl.explain import GlobalExplanation, LocalExplanation
 
+# Characters of a value that a person reads.
+_LONG = 60
+
 
 def explain(
     model: ModelFile,
@@ -146,7 +149,9 @@ def _show_row(
     start, score = sign * explanation.baseline[column], sign * scores[column]
 
     def show() -> None:
-        rows = [[explanation.feature_names[i], values[i], write(added[i])] for i in order]
+        names = explanation.feature_names
+        shown = [value if len(value) <= _LONG else f"{value[:_LONG]}..." for value in values]
+        rows = [[names[i], shown[i], write(added[i])] for i in order]
         if order.size < added.size:
             others = score - start - added[order].sum()
             rows.append(["all other columns", "", write(others)])

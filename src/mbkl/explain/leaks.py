@@ -28,7 +28,9 @@ afterwards, or just numbers the rows."]
     y = y[::every]
     truth = np.unique(y, return_inverse=True)[1] if are_classes else y
     tells = _tells_classes if are_classes else _tells_numbers
-    found = [f"'{name}'" for name, values, *kind in columns if tells(values[::every], *kind, truth)]
+    found = [
+        f"'{name}'" for name, x, is_category in columns if tells(x[::every], is_category, truth)
+    ]
     if not found:
         return []
     shown = " or ".join(found[:_MOST_NAMES])
@@ -38,7 +40,7 @@ afterwards, or just numbers the rows."]
     ]
 
 
-def _tells_classes(values: NDArray, are_levels: bool, classes: NDArray[np.intp]) -> bool:
+def _tells_classes(values: NDArray, is_category: bool, classes: NDArray[np.intp]) -> bool:
     """Say whether few rows are of another class than most with their value.
 
     Each interval in which that class is the same counts as one more: it is learned from a row. Of
@@ -49,16 +51,18 @@ def _tells_classes(values: NDArray, are_levels: bool, classes: NDArray[np.intp])
     pairs, counts = np.unique(places * n_classes + classes, return_counts=True)
     order = np.lexsort((counts, pairs // n_classes))
     most = order[np.append(np.diff(pairs[order] // n_classes) > 0, True)]
-    n_intervals = most.size if are_levels else 1 + np.count_nonzero(np.diff(pairs[most] % n_classes))
+    n_intervals = (
+        most.size if is_category else 1 + np.count_nonzero(np.diff(pairs[most] % n_classes))
+    )
     wrong = classes.size - counts[most].sum() + n_intervals - 1
-    return wrong <= (1 - _ALMOST_ALL) * (classes.size - np.bincount(classes).max())
+    return bool(wrong < (1 - _ALMOST_ALL) * (classes.size - np.bincount(classes).max()))
 
 
-def _tells_numbers(values: NDArray, are_levels: bool, y: NDArray[np.float64]) -> bool:
+def _tells_numbers(values: NDArray, is_category: bool, y: NDArray) -> bool:
     """Say whether rows of the same value, or of neighbouring ones, have nearly the same number."""
-    if are_levels:
+    if is_category:
         return False
     places = np.unique(values, return_inverse=True)[1]
     means = np.bincount(places, y) / np.bincount(places)
     unexplained = ((y - means[places]) ** 2).sum() + (np.diff(means) ** 2).sum() / 2
-    return bool(unexplained <= (1 - _ALMOST_ALL) * ((y - y.mean()) ** 2).sum())
+    return bool(unexplained < (1 - _ALMOST_ALL) * ((y - y.mean()) ** 2).sum())
