@@ -59,7 +59,8 @@ def test_the_headline_is_that_of_rows_not_seen(model, rows):
 
 def test_dots_are_thinned(model, rows, monkeypatch):
     monkeypatch.setattr(content, "_DOTS", 10)
-    (target,) = content.numbers(outcome_of(model, rows[0], rows[1].to_numpy()), "new", ["rent"])["targets"]
+    made = outcome_of(model, rows[0], rows[1].to_numpy())
+    (target,) = content.numbers(made, "new", ["rent"])["targets"]
     assert [len(target[name]) for name in ("said", "truth", "lower", "upper")] == [10] * 4
 
 
