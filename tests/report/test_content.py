@@ -210,9 +210,18 @@ def test_the_headline_is_that_of_rows_not_seen(people):
     assert content.cross_validated(model, X[:3], np.array(["no", "yes", "no"])) is None
 
 
-def test_many_rows_are_held_out_once(people, monkeypatch):
+@pytest.mark.parametrize("limit", ["_ROWS_IN_FOLDS", "_LABELS_IN_FOLDS"])
+def test_many_rows_are_held_out_once(people, monkeypatch, limit):
     model, X, y, _ = people
-    monkeypatch.setattr(content, "_ROWS_IN_FOLDS", 100)
+    monkeypatch.setattr(content, limit, 100)
     made, how = content.cross_validated(model, X, y)
     assert how == "held out"
     assert made.truth.size == len(y) // 5
+
+
+def test_a_class_of_one_row_does_not_keep_rows_from_being_held_out(people):
+    model, X, y, _ = people
+    y = np.where(np.arange(len(y)) == 3, "rare", np.asarray(y))
+    made, how = content.cross_validated(model.fit(X, y), X, y)
+    assert how == "folds"
+    assert "rare" not in made.truth

@@ -77,7 +77,13 @@ def test_dates_as_people_write_them(read, form):
     read_days = [day.date() for day in columns(frame)["a"][:2]]
     assert read_days == [day.date() for day in days]
     assert columns(frame)["a"][2] is None
-    assert columns(read("a;b\n31.12.2020;1\n31.13.2020;1\n"))["a"][0] == "31.12.2020"
+
+
+@pytest.mark.parametrize("written", ["12/10/2020", "31.13.2020"])
+def test_dates_that_may_be_others_stay_text(read, written):
+    frame = read(f"a;b\n{written};1\n{written};1\n")
+    assert columns(frame)["a"][0] == written
+    assert any(f"Column 'a' is text: dates as '{written}'" in note for note in frame.notes)
 
 
 @pytest.mark.parametrize(

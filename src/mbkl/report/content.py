@@ -53,8 +53,9 @@ _KERNEL_ROWS = 240
 _PAIRS, _GROUPS, _CURVES = 10, 8, 24
 # Pictures of two columns: how many, of how many values each, over how many rows.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
-# Without new rows the accuracy is that of so many folds, or on more rows of the first of them.
-_FOLDS, _ROWS_IN_FOLDS = 5, 5_000
+# Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
+# where rows times classes are more.
+_FOLDS, _ROWS_IN_FOLDS, _LABELS_IN_FOLDS = 5, 5_000, 50_000
 # Dots that a picture of numbers can show, and groups of a target whose rows are told apart in the
 # kernel.
 _DOTS, _GROUPS_OF_NUMBERS = 1_200, 5
@@ -68,7 +69,7 @@ def describe_model(model) -> list[list[str]]:
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
-        ["cost C", f"{model.C_:.4g}"],
+        *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
     changed = {
         name: value
@@ -91,8 +92,8 @@ def notes_on_columns(model, X, y, columns: Sequence[InputColumn], target: str | 
 def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
     """Return what models like this one say about rows that they have not seen, and how.
 
-    These are models of five "folds" (of fewer, where no class has five rows), or for many rows
-    one of four fifths of them. None where the rows cannot be divided so.
+    These are models of five "folds" (of fewer, where no class has five rows), or for many rows, or
+    many classes, one of four fifths of them. None where the rows cannot be divided so.
     """
     y = np.asarray(y)
     alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
@@ -100,10 +101,12 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
     folds = list(folds_of(y, not is_regressor(model), _FOLDS, seed=0))
     if len(y) < _FOLDS or not folds:
         return None
+    n_labels = 0 if is_regressor(model) else model.classes_.size
+    is_long = len(y) > _ROWS_IN_FOLDS or len(y) * n_labels > _LABELS_IN_FOLDS
     outcomes = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
-        for inside, outside in folds if len(y) <= _ROWS_IN_FOLDS else folds[:1]:
+        for inside, outside in folds[:1] if is_long else folds:
             part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
             outcomes.append(outcome_of(part, _safe_indexing(X, outside), y[outside]))
     return joined(outcomes), "folds" if len(outcomes) > 1 else "held out"
@@ -397,15 +400,16 @@ def what_if(
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):
         return None
-    scores = np.arange(n_scores)
+    scores, data = np.arange(n_scores), model._validate_new(X)
+    known = np.arange(data.shape[0])
     if n_columns < n_scores:
         if is_regressor(model):
             return None
         frequency = [-(y == label).sum() for label in explanation.classes]
         scores = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
-    data = model._validate_new(X)
+        known = np.flatnonzero(np.isin(y, np.array(explanation.classes)[scores]))
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
+    chosen = known[first_by_hash(data[known], np.zeros(known.size, np.intp), n_rows, seed=0)]
     rows = data[chosen]
     used = {shape.feature: shape for shape in explanation.shapes}
     return {

@@ -109,7 +109,7 @@ const sections = {
     }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
-        `The ${found.groups.length} ${found.groups.length < found.groupCount ? `most important of ${whole(found.groupCount)} ` : ""}sets of columns that are asked about together`),
+        `${found.groups.length < found.groupCount ? `The ${found.groups.length} most important of ${whole(found.groupCount)} sets` : "Sets"} of columns that are asked about together`),
       bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },

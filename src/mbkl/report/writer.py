@@ -72,8 +72,8 @@ def write_report(
         What is predicted, for numbers; None means the name of y, or y.
     cross_validate : bool, default=True
         Whether to measure that, without new data, on rows that models of other folds
-        have not seen: five more fits, or one for more than 5,000 rows. False measures it on
-        the training rows, and the report says so.
+        have not seen: five more fits, or one for more than 5,000 rows or many classes.
+        False measures it on the training rows, and the report says so.
     title : str or None
     timings : dict of float or None
         Seconds of each stage; None means those of the fit.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
 _SIGN = r"\s*[$€£¥%]?\s*"
 _GROUPED = rf"^[+-]?{_SIGN}[+-]?(\d{{{{1,3}}}}([,.' ]\d{{{{3}}}})+|\d+)([{{0}}]\d*)?{_SIGN}$"
 # Dates as people write them, besides 2020-12-31; 12/10/2020 may be two days.
+_LIKE_A_DATE = re.compile(r"\d+([./])\d+\1\d+")
 _DATES = [
     f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d") for time in ("", " %H:%M", " %H:%M:%S")
 ]
@@ -247,10 +249,13 @@ def _as_numbers(
         return numbers.cast(pa.float64()), []
     except pa.ArrowInvalid:
         pass
-    for form in _DATES:
-        dates = pc.strptime(column, form, "s", error_is_null=True)
-        if dates.null_count == column.null_count:
-            return dates, []
+    some = column.drop_null()[0].as_py()
+    if _LIKE_A_DATE.match(some):
+        for form in _DATES:
+            dates = pc.strptime(column, form, "s", error_is_null=True)
+            if dates.null_count == column.null_count:
+                return dates, []
+        return column, [f"Column '{name}' is text: dates as '{some}' are to be as 2020-12-31."]
     if share_of_numbers(numbers.unique()) <= 0.5:
         return column, []
     row, _ = first_that_is_no_number(numbers)
