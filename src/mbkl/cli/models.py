@@ -52,7 +52,7 @@ class Trained:
         dialect = extra.get("dialect", {})
         try:
             if rules is not None:
-                width = len(TableEncoder.from_rules(rules).rules)
+                width = len(TableEncoder.from_rules(rules).rules_)
                 if width != model.n_features_in_:
                     raise ValueError(f"{width} columns for {model.n_features_in_} features")
             if not isinstance(target, str | None) or not isinstance(dialect, dict):
@@ -188,7 +188,7 @@ def encoded_with_notes(frame: Frame) -> tuple[Any, list[dict[str, Any]] | None, 
         for name in X
     )
     leaks = notes_on_leaks(columns, frame.y, frame.target or "y", frame.task != "regression")
-    return X, encoder.rules, [*encoder.notes_, *leaks]
+    return X, encoder.rules_, [*encoder.notes_, *leaks]
 
 
 def in_float32(values: Any) -> Any:
