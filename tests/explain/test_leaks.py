@@ -73,6 +73,12 @@ def test_numbers():
     assert notes(y + 0.3 * NOISE, y, are_classes=False) == []
 
 
+def test_one_of_several_targets():
+    y = np.column_stack([GENERATOR.normal(size=N), np.sort(NOISE)])
+    assert "Column 'x' alone" in notes(np.arange(N), y, are_classes=False)[0]
+    assert notes(np.arange(N), y[:, [0, 0]], are_classes=False) == []
+
+
 def test_many_rows_are_looked_at_in_part():
     y = np.arange(200_000) // 100_000
     assert notes_on_leaks([("x", np.arange(200_000), False)], y, "y", True)

@@ -17,7 +17,8 @@ def notes_on_leaks(
 ) -> list[str]:
     """Return a note on the columns each of which tells nearly all of y, if there are any.
 
-    A column is its name, its numbers, and whether these number the levels of a category.
+    A column is its name, its numbers, and whether these number the levels of a category. Of several
+    targets, columns of y, it may tell any.
 
     >>> columns = [("id", np.arange(200), False), ("size", np.arange(200) % 7, False)]
     >>> notes_on_leaks(columns, np.repeat(["no", "yes"], 100), "churn", True)
@@ -25,11 +26,14 @@ def notes_on_leaks(
 afterwards, or just numbers the rows."]
     """
     every = -(-len(y) // _MOST_ROWS)
-    y = y[::every]
-    truth = np.unique(y, return_inverse=True)[1] if are_classes else y
+    targets = list(y[::every].reshape(-1, y[0].size).T)
+    if are_classes:
+        targets = [np.unique(own, return_inverse=True)[1] for own in targets]
     tells = _tells_classes if are_classes else _tells_numbers
     found = [
-        f"'{name}'" for name, x, is_category in columns if tells(x[::every], is_category, truth)
+        f"'{name}'"
+        for name, values, is_category in columns
+        if any(tells(values[::every], is_category, own) for own in targets)
     ]
     if not found:
         return []

@@ -83,7 +83,7 @@ def describe_model(model) -> list[list[str]]:
 def notes_on_columns(model, X, y, columns: Sequence[InputColumn], target: str | None) -> list[str]:
     """Return notes on columns that tell by themselves what is to be predicted."""
     target, y = target or getattr(y, "name", None) or "y", np.asarray(y)
-    if sparse.issparse(X) or y.ndim > 1:
+    if sparse.issparse(X):
         return []
     known = ((own.name, X[:, i], own.kind == "category") for i, own in enumerate(columns))
     return notes_on_leaks(known, y, target, not is_regressor(model))
