@@ -108,6 +108,13 @@ def test_other_delimiters_inside_quotes(read):
     assert columns(frame) == {"a": ["x; y; z", "u; v; w"], "b": [1, 2]}
 
 
+@pytest.mark.parametrize("written", ["10.0.0.1", "1/2/3", "3.11.7 beta"])
+def test_what_is_no_date_stays_text_without_a_word(read, written):
+    frame = read(f"a;b\n{written};1\n{written};1\n")
+    assert columns(frame)["a"][0] == written
+    assert frame.notes == ()
+
+
 def test_quoted_fields_between_spaces(read):
     frame = read('a  b\n\'x 1\n"y  z"\t2\n')
     assert columns(frame) == {"a": ["'x", "y  z"], "b": [1, 2]}

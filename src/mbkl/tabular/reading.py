@@ -33,7 +33,7 @@ _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
 _SIGN = r"\s*[$€£¥%]?\s*"
 _GROUPED = rf"^[+-]?{_SIGN}[+-]?(\d{{{{1,3}}}}([,.' ]\d{{{{3}}}})+|\d+)([{{0}}]\d*)?{_SIGN}$"
 # Dates as people write them, besides 2020-12-31; 12/10/2020 may be two days.
-_LIKE_A_DATE = re.compile(r"\d+([./])\d+\1\d+")
+_LIKE_A_DATE = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{2,4}( \d.*)?")
 _DATES = [
     f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d") for time in ("", " %H:%M", " %H:%M:%S")
 ]
@@ -250,7 +250,7 @@ def _as_numbers(
     except pa.ArrowInvalid:
         pass
     some = column.drop_null()[0].as_py()
-    if _LIKE_A_DATE.match(some):
+    if _LIKE_A_DATE.fullmatch(some):
         for form in _DATES:
             dates = pc.strptime(column, form, "s", error_is_null=True)
             if dates.null_count == column.null_count:
