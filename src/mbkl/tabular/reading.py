@@ -146,7 +146,7 @@ def _format(path: Path) -> str:
     known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
     if not endings or endings[-1] not in known:
         raise FrameError(
-            f"{path}: the name does not tell the format; rename the file to end with one of "
+            f"{path}: the name does not tell the format; save the file as one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
