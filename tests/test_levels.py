@@ -116,7 +116,7 @@ def test_values_that_are_no_levels(values, error, message):
 
 
 def test_text_that_is_not_to_be_a_category():
-    with pytest.raises(ValueError, match="column 'town' holds text; name it in categorical_feat"):
+    with pytest.raises(ValueError, match="column 'town' holds text, not numbers; convert it"):
         learned(FRAME[["age", "town"]], None)
     numbers, levels = learned(FRAME[["age", "member"]], None)
     assert levels == [None, None]

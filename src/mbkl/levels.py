@@ -63,8 +63,8 @@ class Column:
         kind = kind_of(self.values, self.name)
         if kind == "text":
             raise ValueError(
-                f"could not convert string to float: column {self.name} holds text; name it in "
-                "categorical_features, or leave that at 'from_dtype'."
+                f"could not convert string to float: column {self.name} holds text, not numbers; "
+                "convert it, or learn from it as a category (categorical_features)."
             )
         self._check_plain(kind)
         return self.values.astype(np.float64)

@@ -77,3 +77,12 @@ def test_a_picture(mbkl, model_file, people_csv, tmp_path):
 def test_bad_arguments(mbkl, model_file, people, arguments, code, words):
     people.to_csv("people.csv", index=False)
     assert words in mbkl.error("explain", model_file, *arguments, code=code)
+
+
+def test_long_values_are_cut_for_people_alone(mbkl, people):
+    long = [f"street {number} " * 50 for number in range(4)]
+    people.assign(street=np.resize(long, len(people))).to_csv("long.csv", index=False)
+    mbkl("fit", "long.csv", "-t", "income", "--n-maps", "40")
+    shown = mbkl("explain", "long.mbkl", "long.csv", "--row", "1").out
+    assert max(map(len, shown.splitlines())) < 120
+    assert long[0].strip() in mbkl.json("explain", "long.mbkl", "long.csv", "--row", "1")["values"]

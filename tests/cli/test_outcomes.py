@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from mbkl.cli.outcomes import Labels, Numbers, joined
+from mbkl.cli.outcomes import Labels, Numbers
+from mbkl.explain.held_out import joined
 
 
 def test_folds_of_numbers():
     y, bounds = np.arange(4.0), np.tile([-9.0, 9.0], (4, 1))
-    whole = joined([Numbers(y, y + 1, 2.0, bounds), Numbers(y, y - 1, 4.0, bounds)])
+    whole = joined([Numbers(y, y + 1, bounds, 2.0), Numbers(y, y - 1, bounds, 4.0)])
     assert whole.seconds == 3.0
     assert whole.figures()["rows"] == 8
     assert whole.figures()["coverage"] == 1
@@ -17,13 +18,13 @@ def test_folds_of_numbers():
 
 def test_rivals_without_intervals():
     y = np.arange(4.0)
-    whole = joined([Numbers(y, y, 1.0, None)] * 2)
-    assert whole.bounds is None
+    whole = joined([Numbers(y, y, None, 1.0)] * 2)
+    assert whole.more is None
     assert "coverage" not in whole.figures()
 
 
 def test_folds_of_classes():
     classes, y = np.array(["no", "yes"]), np.array(["no", "yes"])
-    whole = joined([Labels(y, y, 1.0, classes, None), Labels(y, y[::-1], 1.0, classes, None)])
+    whole = joined([Labels(y, y, None, 1.0, classes), Labels(y, y[::-1], None, 1.0, classes)])
     assert whole.classes is classes
     assert whole.score == 0.5

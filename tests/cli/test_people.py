@@ -181,3 +181,18 @@ def test_a_column_without_a_name_that_is_empty_in_new_rows(mbkl):
     Path("new.csv").write_text(",age\n,5\n,25\n")
     mbkl("fit", "a.csv", "-t", "y", *SMALL)
     assert mbkl.json("predict", "a.mbkl", "new.csv")["label"] == [0, 1]
+
+
+def test_a_column_that_tells_the_label_by_itself_is_named(mbkl, sorted_rows):
+    sorted_rows.assign(code=np.where(sorted_rows["y"] == "no", "B2", "A1")).to_csv(
+        "leak.csv", index=False
+    )
+    note = "Column 'code' alone tells 'y' almost perfectly"
+    options = ["leak.csv", "-t", "y", *SMALL]
+    found = mbkl("fit", *options, "--json")
+    assert note in found.err
+    assert note in found.out
+    assert note in mbkl("evaluate", *options, "--folds", "2").err
+    mbkl("report", "leak.mbkl", "leak.csv")
+    assert note in Path("leak.html").read_text()
+    assert "alone tells" not in mbkl("fit", *options, "--drop", "code").err

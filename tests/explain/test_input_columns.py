@@ -20,6 +20,7 @@ def test_numbers_whole_ones_and_dates_in_words():
     kinds = ("number", "whole", "date", "number")
     words = [InputColumn("a", kind).words(value) for kind, value in zip(kinds, row, strict=True)]
     assert words == ["0.1", "3", "2019-04-14", "missing"]
+    assert InputColumn("a", "date").words(18_000.9) == "2019-04-14"  # in the evening
 
 
 def test_kinds_of_a_file_and_levels_of_the_model():

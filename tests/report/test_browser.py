@@ -1,5 +1,7 @@
 """Reports in a real browser: that they run, and that they compute what Python computes."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -264,4 +266,18 @@ def test_columns_as_people_know_them(browser, tmp_path):
     np.testing.assert_allclose(browser.run(chances), model.predict_proba(row)[0])
     assert browser.run("document.querySelectorAll('.quality svg').length") == 3
     assert browser.run("document.querySelectorAll('.slider input[type=date]').length") == 1
+    told = browser.run(
+        "const shape = document.getElementById('shape-feature');"
+        "shape.selectedIndex = [...shape.options].findIndex((one) => one.text === 'age');"
+        "shape.dispatchEvent(new Event('change'));"
+        "const cursor = document.querySelector('#shapes input[type=range]');"
+        "[0, 33, 100, 141, 200].map((value) => { cursor.value = value;"
+        " cursor.dispatchEvent(new Event('input'));"
+        " return document.querySelector('.readout').textContent; })"
+    )
+    for text in told:  # ages are whole, and so are the ends of their intervals
+        assert not re.search(r"(= |from |to |with )\d+\.\d", text), text
+        first = re.match(r"age = (\d+) adds", text)[1]
+        between = re.search(r"from (\d+) to (\d+)", text)
+        assert not between or int(between[1]) <= int(first) <= int(between[2])
     assert browser.complaints() == []

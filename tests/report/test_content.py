@@ -5,6 +5,7 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.explain import explain_global
+from mbkl.explain.held_out import outcome_of
 from mbkl.explain.input_columns import input_columns
 from mbkl.maps import Ferns
 from mbkl.report import content
@@ -27,7 +28,7 @@ def fitted(make_data):
 def test_figures_are_those_of_scikit_learn(fitted):
     model, X, y = fitted
     wrong = np.where(np.arange(len(y)) % 4 == 0, (y + 1) % 3, y)
-    found = content.accuracy(model, content.guesses(model, X, wrong, "new"))
+    found = content.accuracy(model, outcome_of(model, X, wrong), "new")
     guess = model.predict(X)
     assert found["accuracy"] == accuracy_score(wrong, guess)
     precision = precision_score(wrong, guess, average=None)
@@ -39,7 +40,7 @@ def test_figures_are_those_of_scikit_learn(fitted):
 
 def test_classes_that_the_model_has_never_seen(fitted):
     model, X, y = fitted
-    found = content.accuracy(model, content.guesses(model, X, np.where(y == 0, 7, y), "new"))
+    found = content.accuracy(model, outcome_of(model, X, np.where(y == 0, 7, y)), "new")
     assert [line["name"] for line in found["classes"]] == ["0", "1", "2", "7"]
     assert found["classes"][0]["recall"] is None
     assert found["classes"][3]["precision"] is None
@@ -48,7 +49,7 @@ def test_classes_that_the_model_has_never_seen(fitted):
 def test_many_classes_show_those_with_errors(make_data):
     X, y = make_data(n_rows=300, n_classes=50)
     model = MBKLClassifier(n_maps=40, random_state=0).fit(X, y)
-    found = content.accuracy(model, content.guesses(model, X, y, "training"))
+    found = content.accuracy(model, outcome_of(model, X, y), "training")
     assert len(found["classes"]) == 50
     assert np.shape(found["confusion"]) == (24, 24)
     assert len(found["confusionClasses"]) == 24
@@ -199,19 +200,28 @@ def test_levels_whole_numbers_and_dates_to_try(people):
 
 def test_the_headline_is_that_of_rows_not_seen(people):
     model, X, y, _ = people
-    made = content.cross_validated(model, X, y)
-    assert made.how == "folds"
-    assert made.y.size == len(y)
-    found = content.accuracy(model, made)
+    made, how = content.cross_validated(model, X, y)
+    assert how == "folds"
+    assert made.truth.size == len(y)
+    found = content.accuracy(model, made, how)
     assert found["accuracy"] < model.score(X, y)
     assert set(found["figures"]) == {"auc", "log_loss", "brier_score"}
     assert [curve["name"] for curve in found["curves"]] == ["yes"]
     assert content.cross_validated(model, X[:3], np.array(["no", "yes", "no"])) is None
 
 
-def test_many_rows_are_held_out_once(people, monkeypatch):
+@pytest.mark.parametrize("limit", ["_ROWS_IN_FOLDS", "_LABELS_IN_FOLDS"])
+def test_many_rows_are_held_out_once(people, monkeypatch, limit):
     model, X, y, _ = people
-    monkeypatch.setattr(content, "_ROWS_IN_FOLDS", 100)
-    made = content.cross_validated(model, X, y)
-    assert made.how == "held out"
-    assert made.y.size == len(y) // 5
+    monkeypatch.setattr(content, limit, 100)
+    made, how = content.cross_validated(model, X, y)
+    assert how == "held out"
+    assert made.truth.size == len(y) // 5
+
+
+def test_a_class_of_one_row_does_not_keep_rows_from_being_held_out(people):
+    model, X, y, _ = people
+    y = np.where(np.arange(len(y)) == 3, "rare", np.asarray(y))
+    made, how = content.cross_validated(model.fit(X, y), X, y)
+    assert how == "folds"
+    assert "rare" not in made.truth

@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from mbkl import MBKLRegressor, MBKLRegressorCV
+from mbkl.explain.held_out import outcome_of
 from mbkl.report import content, write_report
 
 
@@ -47,18 +48,19 @@ def test_new_rows(model, rows, tmp_path):
 
 
 def test_the_headline_is_that_of_rows_not_seen(model, rows):
-    made = content.cross_validated(model, *rows)
-    assert made.how == "folds"
-    assert made.said.shape == (80,)
+    made, how = content.cross_validated(model, *rows)
+    assert how == "folds"
+    assert made.predictions.shape == (80,)
     assert made.more.shape == (80, 2)
-    (target,) = content.numbers(made, ["rent"])["targets"]
+    (target,) = content.numbers(made, how, ["rent"])["targets"]
     assert 0.5 < target["figures"]["r2"] < model.score(*rows)
     assert content.cross_validated(model, rows[0][:3], rows[1][:3]) is None
 
 
 def test_dots_are_thinned(model, rows, monkeypatch):
     monkeypatch.setattr(content, "_DOTS", 10)
-    (target,) = content.numbers(content.guesses(model, *rows, "new"), ["rent"])["targets"]
+    made = outcome_of(model, rows[0], rows[1].to_numpy())
+    (target,) = content.numbers(made, "new", ["rent"])["targets"]
     assert [len(target[name]) for name in ("said", "truth", "lower", "upper")] == [10] * 4
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import math
+from datetime import datetime
 
 import pytest
 
@@ -54,8 +55,35 @@ def test_decimal_commas_next_to_missing_values_and_dates(read):
     assert columns(frame)["a"] == [1.5, None, 2.5]
 
 
-def test_quoted_decimal_commas(read):
-    assert columns(read('a,b\n"1,5",2\n"2,25",3\n', decimal=","))["a"] == [1.5, 2.25]
+@pytest.mark.parametrize("options", [{}, {"decimal": ","}])
+def test_quoted_decimal_commas(read, options):
+    frame = read('a,b\n"1,5",2\n"2,25",3\n', **options)
+    assert columns(frame) == {"a": [1.5, 2.25], "b": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    "form", ["$1,234.50", "1234.5 \N{EURO SIGN}", "1234.5%", "-\N{POUND SIGN}1,234.5"]
+)
+def test_currencies_and_percents_are_numbers(read, form):
+    frame = read(f'a,b\n"{form}",1\n"{form.replace("4", "5")}",2\n,3\n')
+    sign = -1 if form.startswith("-") else 1
+    assert columns(frame)["a"] == [1234.5 * sign, 1235.5 * sign, None]
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y/%m/%d", "%d.%m.%Y %H:%M", "%Y/%m/%d %H:%M:%S"])
+def test_dates_as_people_write_them(read, form):
+    days = [datetime(2020, 12, 31, 8, 5), datetime(2021, 1, 2, 23, 0)]
+    frame = read("a;b\n" + "".join(f"{day.strftime(form)};1\n" for day in days) + "?;1\n")
+    read_days = [day.date() for day in columns(frame)["a"][:2]]
+    assert read_days == [day.date() for day in days]
+    assert columns(frame)["a"][2] is None
+
+
+@pytest.mark.parametrize("written", ["12/10/2020", "31.13.2020"])
+def test_dates_that_may_be_others_stay_text(read, written):
+    frame = read(f"a;b\n{written};1\n{written};1\n")
+    assert columns(frame)["a"][0] == written
+    assert any(f"Column 'a' is text: dates as '{written}'" in note for note in frame.notes)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +93,7 @@ def test_digits_in_groups_are_numbers(read, text):
     assert columns(read(text))["a"] == [1234.5, -999]
 
 
-@pytest.mark.parametrize("value", ["1,23", "12,34,567", "1,2345", "1.2.3"])
+@pytest.mark.parametrize("value", ["1.23,4,5", "12,34,567", "1.2.3"])
 def test_other_commas_are_text(read, value):
     assert columns(read(f'a,b\n"{value}",x\n5,y\n'))["a"] == [value, "5"]
 
@@ -78,6 +106,13 @@ def test_commas_in_text_are_no_decimals(read):
 def test_other_delimiters_inside_quotes(read):
     frame = read('a,b\n"x; y; z",1\n"u; v; w",2\n')
     assert columns(frame) == {"a": ["x; y; z", "u; v; w"], "b": [1, 2]}
+
+
+@pytest.mark.parametrize("written", ["10.0.0.1", "1/2/3", "3.11.7 beta"])
+def test_what_is_no_date_stays_text_without_a_word(read, written):
+    frame = read(f"a;b\n{written};1\n{written};1\n")
+    assert columns(frame)["a"][0] == written
+    assert frame.notes == ()
 
 
 def test_quoted_fields_between_spaces(read):

@@ -37,11 +37,11 @@ def test_frames_of_all_kinds_give_the_same(make):
             "born": [1, 0, np.nan, 2],
         }
     )
-    again = TableEncoder.from_rules(json.loads(json.dumps(encoder.rules)))
+    again = TableEncoder.from_rules(json.loads(json.dumps(encoder.rules_)))
     for own in (encoder, again):
         pd.testing.assert_frame_equal(own.transform(make(PEOPLE)), expected, check_dtype=False)
     assert encoder.get_feature_names_out().tolist() == list(PEOPLE)
-    assert [rule["kind"] for rule in encoder.rules] == ["number", "text", "number", "number"]
+    assert [rule["kind"] for rule in encoder.rules_] == ["number", "text", "number", "number"]
 
 
 def test_the_order_of_columns_does_not_matter_and_others_are_ignored():
@@ -85,7 +85,7 @@ def test_what_the_user_is_told(values, note):
     encoder = TableEncoder().fit(pa.table({"a": values, "b": [0.5, 1, 4, 2] * 10}))
     assert [note in found for found in encoder.notes_] == ([] if note is None else [True])
     left_out = note is not None and "left out" in note
-    assert [rule["name"] for rule in encoder.rules] == (["b"] if left_out else ["a", "b"])
+    assert [rule["name"] for rule in encoder.rules_] == (["b"] if left_out else ["a", "b"])
 
 
 @pytest.mark.parametrize("kind", [pa.null(), pa.string()])
@@ -150,4 +150,4 @@ def test_unfitted_use():
     with pytest.raises(NotFittedError):
         TableEncoder().transform(pd.DataFrame(PEOPLE))
     with pytest.raises(NotFittedError):
-        _ = TableEncoder().rules
+        TableEncoder().get_feature_names_out()

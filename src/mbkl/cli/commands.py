@@ -57,12 +57,11 @@ def fit(
         steps.begin(f"reading {data.name}")
         import pandas as pd
 
-        from mbkl.cli.models import Trained, encoded_for_training
+        from mbkl.cli.models import Trained, encoded_with_notes
 
         frame = reading.read(data, console)
         steps.begin("encoding")
-        [X], encoder = encoded_for_training(frame)
-        rules, notes = (encoder.rules, encoder.notes_) if encoder else (None, [])
+        X, rules, notes = encoded_with_notes(frame)
         console.note(*notes)
         steps.begin("learning")
         more = {"max_time": max_time, "checkpoint": checkpoint}

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mbkl.cli.models import Trained
     from mbkl.explain import GlobalExplanation, LocalExplanation
 
+# Characters of a value that a person reads.
+_LONG = 60
+
 
 def explain(
     model: ModelFile,
@@ -157,11 +160,12 @@ def _show_row(
         parts = [(f"{names[0]} is '{content['label']}'", *place)]
 
     def show() -> None:
+        shown = [value if len(value) <= _LONG else f"{value[:_LONG]}..." for value in values]
         for number, (words, sign, column) in enumerate(parts):
             added = sign * explanation.contributions[0, :, column]
             order = np.argsort(-np.abs(added), kind="stable")[:top]
             start, score = sign * explanation.baseline[column], sign * scores[column]
-            rows = [[explanation.feature_names[i], values[i], write(added[i])] for i in order]
+            rows = [[explanation.feature_names[i], shown[i], write(added[i])] for i in order]
             if order.size < added.size:
                 others = score - start - added[order].sum()
                 rows.append(["all other columns", "", write(others)])

@@ -16,7 +16,7 @@ from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, optio
 from mbkl.extras import require
 
 if TYPE_CHECKING:
-    from mbkl.cli.outcomes import Outcome, Splits
+    from mbkl.cli.outcomes import Labels, Numbers, Splits
     from mbkl.tabular import Frame
 
 _OURS = "MBKL"
@@ -67,7 +67,8 @@ def evaluate(
     if model is not None and test is not None:
         raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
     check_picture(plot, data, model, test)
-    from mbkl.cli.outcomes import Splits, joined
+    from mbkl.cli.outcomes import Splits
+    from mbkl.explain.held_out import joined
 
     if model is not None:
         targets, outcomes = _of_a_model(console, model, data, reading.target)
@@ -91,29 +92,30 @@ def evaluate(
 
 def _of_a_model(
     console: Console, path: Path, data: Path, targets: list[str] | None
-) -> tuple[tuple[str, ...], list[Outcome]]:
+) -> tuple[tuple[str, ...], list[Labels | Numbers]]:
     """Try a model on a frame; return the columns that are predicted, and what came out."""
     with console.steps(1, 1) as steps:
         steps.begin(f"reading {data.name}")
         from mbkl.cli.models import Trained
-        from mbkl.cli.outcomes import outcome_of
+        from mbkl.cli.outcomes import measured
+        from mbkl.explain.held_out import outcome_of
 
         trained = Trained.load(path)
         frame = trained.read_labelled(data, console, targets)
         steps.begin("predicting")
         classes = None if trained.predicts_numbers else trained.model.classes_
-        outcome = outcome_of(trained.model, trained.features(frame), frame.y, classes)
-    return frame.targets, [outcome]
+        outcome = outcome_of(trained.model, trained.features(frame), frame.y)
+    return frame.targets, [measured(outcome, classes)]
 
 
-def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:
+def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Labels | Numbers]:
     """Learn from parts of a frame and try what was learned on the rest."""
     from mbkl.cli.outcomes import try_out
 
     outcomes = []
-    with console.steps(*[1] * splits.n_splits) as steps:
+    with console.steps(*[1] * len(splits)) as steps:
         for number, split in enumerate(splits, 1):
-            steps.begin(f"fold {number} of {splits.n_splits}")
+            steps.begin(f"fold {number} of {len(splits)}")
             model = steps.watch(learning.estimator(splits.frame.task))
             outcomes.append(try_out(model, split, splits.classes))
     return outcomes
@@ -178,7 +180,7 @@ def compare(
 
 def _try_all(
     console: Console, learning: Learning, splits: Splits, rivals: list[str] | None
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[Labels | Numbers]]:
     """Try each method on each split."""
     from joblib import effective_n_jobs
     from sklearn.base import clone
@@ -190,15 +192,15 @@ def _try_all(
     contestants = {_OURS: learning.estimator(frame.task)}
     for name in rivals or _quick_rivals(frame, console):
         contestants[name] = _rival(name, frame, learning.seed, n_jobs)
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in contestants}
-    with console.steps(*[1] * splits.n_splits * len(contestants)) as steps:
+    outcomes: dict[str, list[Labels | Numbers]] = {name: [] for name in contestants}
+    with console.steps(*[1] * len(splits) * len(contestants)) as steps:
         for number, split in enumerate(splits, 1):
             for name, model in contestants.items():
                 steps.begin(f"{name}, {number}")
                 # The limit is for those without an option for it.
                 with threadpool_limits(n_jobs), _tolerant(name, console):
                     outcomes[name].append(try_out(clone(model), split, splits.classes))
-    return {name: found for name, found in outcomes.items() if len(found) == splits.n_splits}
+    return {name: found for name, found in outcomes.items() if len(found) == len(splits)}
 
 
 @contextmanager

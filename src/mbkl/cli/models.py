@@ -51,7 +51,7 @@ class Trained:
         dialect = extra.get("dialect", {})
         try:
             if rules is not None:
-                width = len(TableEncoder.from_rules(rules).rules)
+                width = len(TableEncoder.from_rules(rules).rules_)
                 if width != model.n_features_in_:
                     raise ValueError(f"{width} columns for {model.n_features_in_} features")
             are_names = isinstance(targets, list) and all(isinstance(one, str) for one in targets)
@@ -176,14 +176,27 @@ def encoded_for_training(frame: Frame, *others: Frame) -> tuple[list[Any], Table
     if frame.is_sparse:
         width = frame.columns.shape[1]
         return [frame.columns, *(resized(other.columns, width) for other in others)], None
-    encoder = encoder_of(frame)
+    with frame.errors_located():
+        encoder = TableEncoder().fit(frame.columns)
     return [encoded(encoder, one) for one in (frame, *others)], encoder
 
 
-def encoder_of(frame: Frame) -> TableEncoder:
-    """Learn how to encode a frame."""
-    with frame.errors_located():
-        return TableEncoder().fit(frame.columns)
+def encoded_with_notes(frame: Frame) -> tuple[Any, list[dict[str, Any]] | None, list[str]]:
+    """Encode a frame to learn from; return also the rules, and what is odd about its columns."""
+    import pandas as pd
+
+    from mbkl.explain.leaks import notes_on_leaks
+
+    [X], encoder = encoded_for_training(frame)
+    if encoder is None:
+        return X, None, []
+    is_text = {name: not pd.api.types.is_numeric_dtype(X[name]) for name in X}
+    columns = (
+        (name, pd.factorize(X[name])[0] if is_text[name] else X[name].to_numpy(), is_text[name])
+        for name in X
+    )
+    leaks = notes_on_leaks(columns, frame.y, frame.target or "y", frame.task != "regression")
+    return X, encoder.rules_, [*encoder.notes_, *leaks]
 
 
 def in_float32(values: Any) -> Any:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,37 +13,30 @@ import typer
 from numpy.typing import NDArray
 
 from mbkl.cli.console import Console, save_figure
-from mbkl.cli.models import encoded_for_training, encoder_of
+from mbkl.cli.models import encoded_for_training, encoded_with_notes
 from mbkl.cli.options import Reading
+from mbkl.explain.held_out import COVERAGE, Outcome, folds_of, outcome_of
 from mbkl.explain.quality import figures_of_the_mean, number_figures, probability_figures
 from mbkl.tabular import Frame, FrameError
 
 Split = tuple[Any, NDArray, Any, NDArray]
 
-# Share of the rows that intervals are to hold.
-COVERAGE = 0.9
-
 
 @dataclass(frozen=True)
-class _Outcome:
-    """What was predicted for rows, and the seconds of the fit."""
+class _Compared(Outcome):
+    """An outcome with a score by which methods are compared."""
 
-    truth: NDArray
-    predictions: NDArray
-    seconds: float
-
-    # By which methods are compared: its name, what several are called, how it is announced.
+    # Its name, what several are called, how it is announced.
     score_name: ClassVar[str]
     scores_name: ClassVar[str]
     score_in_words: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class Labels(_Outcome):
+class Labels(_Compared):
     """Classes that were predicted, of all classes, sorted, and their probabilities."""
 
     classes: NDArray
-    probabilities: NDArray[np.float64] | None
 
     score_name, scores_name, score_in_words = "accuracy", "accuracies", "accuracy"
 
@@ -68,8 +60,8 @@ class Labels(_Outcome):
             "balanced_accuracy": float(recall[n_rows > 0].mean()),
             "always_the_most_frequent": float(n_rows.max() / y.size),
         }
-        if self.probabilities is not None:
-            result |= probability_figures(y, self.probabilities, classes)
+        if self.more is not None:
+            result |= probability_figures(y, self.more, classes)
         columns = (column.tolist() for column in (classes, *by_class))
         result["classes"] = [
             {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
@@ -96,17 +88,15 @@ class Labels(_Outcome):
         """Draw ROC, precision and recall, and reliability."""
         from mbkl.plot import QualityDisplay
 
-        if self.probabilities is None:
+        if self.more is None:
             raise typer.BadParameter("--plot needs probabilities, and this model has none.")
-        display = QualityDisplay.from_predictions(self.truth, self.probabilities, self.classes)
+        display = QualityDisplay.from_predictions(self.truth, self.more, self.classes)
         save_figure(display.figure_, path)
 
 
 @dataclass(frozen=True)
-class Numbers(_Outcome):
+class Numbers(_Compared):
     """Numbers that were predicted, and bounds that are to hold the truth: two for each number."""
-
-    bounds: NDArray[np.float64] | None
 
     score_name, scores_name, score_in_words = "r2", "r2s", "R2"
 
@@ -120,11 +110,10 @@ class Numbers(_Outcome):
     def _columns(self) -> list[tuple[Any, ...]]:
         """Truth, predictions and bounds of each target."""
         if self.truth.ndim == 1:
-            return [(self.truth, self.predictions, self.bounds)]
+            return [(self.truth, self.predictions, self.more)]
         numbers = zip(self.truth.T, self.predictions.T, strict=True)
         return [
-            (*one, None if self.bounds is None else self.bounds[:, k])
-            for k, one in enumerate(numbers)
+            (*one, None if self.more is None else self.more[:, k]) for k, one in enumerate(numbers)
         ]
 
     def figures(self, targets: Sequence[str] = ()) -> dict[str, Any]:
@@ -190,30 +179,10 @@ class Numbers(_Outcome):
         save_figure(figure, path)
 
 
-Outcome = Labels | Numbers
-
-
-def outcome_of(model: Any, X: Any, y: NDArray, classes: NDArray | None, seconds=0.0) -> Outcome:
-    """Return what a fitted model predicts; no classes means numbers."""
-    if classes is None:
-        has_intervals = hasattr(model, "predict_interval")
-        bounds = model.predict_interval(X, COVERAGE) if has_intervals else None
-        return Numbers(y, model.predict(X), seconds, bounds)
-    probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
-    return Labels(y, model.predict(X), seconds, classes, probabilities)
-
-
-def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
-
-    def rows_of(name: str) -> Any:
-        found = [getattr(one, name) for one in outcomes]
-        return None if any(own is None for own in found) else np.concatenate(found)
-
-    first = outcomes[0]
-    by_row = {field.name for field in fields(first)} - {"seconds", "classes"}
-    seconds = float(np.mean([one.seconds for one in outcomes]))
-    return replace(first, **{name: rows_of(name) for name in by_row}, seconds=seconds)
+def measured(outcome: Outcome, classes: NDArray | None) -> Labels | Numbers:
+    """Return an outcome with its figures; no classes means numbers."""
+    own = vars(outcome)
+    return Numbers(**own) if classes is None else Labels(**own, classes=classes)
 
 
 @dataclass(frozen=True)
@@ -222,8 +191,7 @@ class Splits:
 
     frame: Frame
     test: Frame | None
-    n_splits: int
-    seed: int
+    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
     @classmethod
     def read(
@@ -239,11 +207,16 @@ class Splits:
         with console.steps(1) as steps:
             steps.begin(f"reading {data.name}")
             frame = reading.read(data, console)
-            if not frame.is_sparse:  # the same notes as those of a fit
-                console.note(*encoder_of(frame).notes_)
+            console.note(*encoded_with_notes(frame)[2])  # the same as those of a fit
             if test is not None:
-                return cls(frame, reading.read_test(test, frame), 1, seed)
-        return cls(frame, None, _possible_folds(frame, n_folds, console), seed)
+                return cls(frame, reading.read_test(test, frame), ())
+        are_classes = frame.task != "regression"
+        if are_classes:
+            _check_classes(frame, n_folds, console)
+        return cls(frame, None, list(folds_of(frame.y, are_classes, n_folds, seed)))
+
+    def __len__(self) -> int:
+        return len(self.folds) or 1
 
     def __iter__(self) -> Iterator[Split]:
         """Yield X and y to learn from, and X and y to be right about.
@@ -260,30 +233,14 @@ class Splits:
         return None if self.frame.task == "regression" else np.unique(self.frame.y)
 
     def _pairs(self) -> Iterator[tuple[Frame, Frame]]:
-        from sklearn.model_selection import KFold, StratifiedKFold
-
         if self.test is not None:
             yield self.frame, self.test
-            return
-        frame, kind, alone = self.frame, KFold, np.empty(0, np.intp)
-        if self.classes is not None:
-            kind = StratifiedKFold
-            _, first, counts = np.unique(frame.y, return_index=True, return_counts=True)
-            alone = first[counts == 1]
-        others = np.setdiff1d(np.arange(frame.n_rows), alone)
-        folds = kind(self.n_splits, shuffle=True, random_state=self.seed)
-        with warnings.catch_warnings():
-            # A class with fewer rows than folds is outside of some of them only.
-            warnings.simplefilter("ignore", UserWarning)
-            pairs = list(folds.split(others, frame.y[others]))
-        for inside, outside in pairs:
-            yield frame.take(np.union1d(others[inside], alone)), frame.take(others[outside])
+        for inside, outside in self.folds:
+            yield self.frame.take(inside), self.frame.take(outside)
 
 
-def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
-    """Return how many folds there can be, and say so if some classes have too few rows."""
-    if frame.task == "regression":
-        return min(n_folds, frame.n_rows)
+def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
+    """Say which classes have few rows; if all of them have one, none can be held out."""
     classes, counts = np.unique(frame.y, return_counts=True)
     if counts.max() < 2:
         raise FrameError(
@@ -298,12 +255,11 @@ def _possible_folds(frame: Frame, n_folds: int, console: Console) -> int:
             f"{many} fewer rows than there are folds: {shown}. A class with one "
             "row is learned from, but never tested."
         )
-    return min(n_folds, int(counts.max()))
 
 
-def try_out(model: Any, split: Split, classes: NDArray | None) -> Outcome:
+def try_out(model: Any, split: Split, classes: NDArray | None) -> Labels | Numbers:
     """Fit a model on one side of a split and predict the other; no classes means numbers."""
     X_train, y_train, X_test, y_test = split
     began = time.perf_counter()
     model.fit(X_train, y_train)
-    return outcome_of(model, X_test, y_test, classes, time.perf_counter() - began)
+    return measured(outcome_of(model, X_test, y_test, time.perf_counter() - began), classes)

@@ -234,6 +234,8 @@ def _scale(importances: Array, unit: str) -> Array:
 
 def _scaled(predictor: TablePredictor, scale: Array) -> TablePredictor:
     """Return the model whose scores are divided by a scale."""
+    if (scale == 1.0).all():  # tables of many classes are large
+        return predictor
     tables = [table / scale for table in predictor.tables]
     return replace(predictor, tables=tables, intercept=predictor.intercept / scale)
 

@@ -46,7 +46,7 @@ class InputColumn:
         if np.isnan(value):
             return "missing"
         if self.kind == "date":
-            return str(np.datetime64(round(float(value)), "D"))
+            return str(np.datetime64(int(np.floor(value)), "D"))
         # As it was written: 0.1, not the float32 number next to it with all its digits.
         return f"{float(str(value)):g}" if self.kind == "number" else f"{value:.0f}"
 

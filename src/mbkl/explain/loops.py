@@ -14,6 +14,8 @@ from mbkl.explain.fern_games import MOST_EXACT, shapley
 _MOST_COALITIONS = 2**MOST_EXACT
 # With so few columns entries are shared out game by game, else the weights of cells are.
 _FEW_COLUMNS = 8
+# Answers whose weights meet the table together.
+_ANSWERS_AT_ONCE = 16
 # By number of players, player and coalition: how much the coalition's value counts.
 _WEIGHTS = np.zeros((MOST_EXACT + 1, MOST_EXACT, _MOST_COALITIONS))
 for _size in range(1, MOST_EXACT + 1):
@@ -54,41 +56,40 @@ def share(
     moves, players = np.empty(width, dtype=np.uint64), np.empty(width, dtype=np.int64)
     cells = np.empty(_MOST_COALITIONS, dtype=np.uint64)
     values = np.empty(_MOST_COALITIONS)
+    n_together = _ANSWERS_AT_ONCE if n_columns > _FEW_COLUMNS else 1
     for fern in range(start, stop):
         factor, shift, own = factors[fern], shifts[fern], numbers[raw[fern] : raw[fern + 1]]
         table = tables[first[fern] : first[fern + 1]]
         by_number = table[own, :_FEW_COLUMNS]
-        weights = np.zeros((width, len(table)))
-        for answer in range(row_starts[fern], row_starts[fern + 1]):
+        weights = np.zeros((n_together, width, len(table)))
+        for begin in range(row_starts[fern], row_starts[fern + 1], n_together):
+            end = min(begin + n_together, row_starts[fern + 1])
             has_weights = False
-            for other in range(starts[fern], starts[fern + 1]):
-                nobody, size = others[other] * factor, 0
-                for player in range(sizes[fern]):
-                    mask = masks[fern, player]
-                    here, there = rows[answer] & mask, others[other] & mask
-                    # Written in any case and kept if they differ: who does cannot be predicted.
-                    moves[size] = (here - there) * factor
-                    players[size] = player
-                    size += here != there
-                if size == 0:
-                    continue
-                game = (nobody, size, moves, players, shift, own, masses[other])
-                if size <= MOST_EXACT and n_columns <= _FEW_COLUMNS:
-                    _share_out(*game, cells, by_number, values, shares[answer])
-                    continue
-                has_weights = True
-                if size <= MOST_EXACT:
-                    _add_all(*game, cells, weights)
-                else:
-                    _go_round(*game, weights)
-            if not has_weights:
-                continue
-            for player in range(sizes[fern]):
-                for cell in range(len(table)):
-                    weight = weights[player, cell]
-                    for column in range(n_columns if weight != 0.0 else 0):
-                        shares[answer, player, column] += weight * table[cell, column]
-            weights[:] = 0.0
+            for answer in range(begin, end):
+                for other in range(starts[fern], starts[fern + 1]):
+                    nobody, size = others[other] * factor, 0
+                    for player in range(sizes[fern]):
+                        mask = masks[fern, player]
+                        here, there = rows[answer] & mask, others[other] & mask
+                        # Written in any case, kept if they differ: who does cannot be predicted.
+                        moves[size] = (here - there) * factor
+                        players[size] = player
+                        size += here != there
+                    if size == 0:
+                        continue
+                    game = (nobody, size, moves, players, shift, own, masses[other])
+                    if size <= MOST_EXACT and n_columns <= _FEW_COLUMNS:
+                        _share_out(*game, cells, by_number, values, shares[answer])
+                        continue
+                    has_weights = True
+                    if size <= MOST_EXACT:
+                        _add_all(*game, cells, weights[answer - begin])
+                    else:
+                        _go_round(*game, weights[answer - begin])
+            if has_weights:
+                added = np.dot(weights.reshape(n_together * width, len(table)), table)
+                shares[begin:end] += added.reshape(n_together, width, n_columns)[: end - begin]
+                weights[:] = 0.0
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from mbkl.engine.rows import first_by_hash
@@ -24,6 +23,8 @@ from mbkl.explain import (
     probability_figures,
     quality_curves,
 )
+from mbkl.explain.held_out import COVERAGE, Outcome, folds_of, joined, outcome_of
+from mbkl.explain.leaks import notes_on_leaks
 from mbkl.explain.quality import figures_of_the_mean, number_figures
 from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
 from mbkl.explain.shapes import column_of, plain
@@ -52,11 +53,12 @@ _KERNEL_ROWS = 240
 _PAIRS, _GROUPS, _CURVES = 10, 8, 24
 # Pictures of two columns: how many, of how many values each, over how many rows.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
-# Without new rows the accuracy is that of so many folds, or on more rows of the first of them.
-_FOLDS, _ROWS_IN_FOLDS = 5, 5_000
-# Share of the rows that intervals of numbers are to hold, dots that a picture of them can show,
-# and groups of a target whose rows are told apart in the kernel.
-_COVERAGE, _DOTS, _GROUPS_OF_NUMBERS = 0.9, 1_200, 5
+# Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
+# where rows times classes are more.
+_FOLDS, _ROWS_IN_FOLDS, _LABELS_IN_FOLDS = 5, 5_000, 50_000
+# Dots that a picture of numbers can show, and groups of a target whose rows are told apart in the
+# kernel.
+_DOTS, _GROUPS_OF_NUMBERS = 1_200, 5
 
 
 def describe_model(model) -> list[list[str]]:
@@ -67,7 +69,7 @@ def describe_model(model) -> list[list[str]]:
     facts = [
         ["binary maps kept", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n) or "0"],
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
-        ["cost C", f"{model.C_:.4g}"],
+        *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
     changed = {
         name: value
@@ -78,93 +80,59 @@ def describe_model(model) -> list[list[str]]:
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
-@dataclass(frozen=True)
-class Guesses:
-    """What was said about rows whose classes or numbers are known.
-
-    More are probabilities of shape (n_rows, n_classes), or bounds of numbers of shape (n_rows,
-    n_targets, 2). The rows are "new", were not seen by models of other "folds" or "held out" from
-    one, or are of the "training".
-    """
-
-    y: NDArray
-    said: NDArray
-    more: NDArray | None
-    how: str
+def notes_on_columns(model, X, y, columns: Sequence[InputColumn], target: str | None) -> list[str]:
+    """Return notes on columns that tell by themselves what is to be predicted."""
+    target, y = target or getattr(y, "name", None) or "y", np.asarray(y)
+    if sparse.issparse(X):
+        return []
+    known = ((own.name, X[:, i], own.kind == "category") for i, own in enumerate(columns))
+    return notes_on_leaks(known, y, target, not is_regressor(model))
 
 
-def guesses(model, X, y, how: str) -> Guesses:
-    """Return what a model says about rows."""
-    more = None
-    if is_regressor(model):
-        more = model.predict_interval(X, _COVERAGE)
-    elif hasattr(model, "predict_proba"):
-        more = model.predict_proba(X)
-    return Guesses(np.asarray(y), model.predict(X), more, how)
+def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
+    """Return what models like this one say about rows that they have not seen, and how.
 
-
-def cross_validated(model, X, y) -> Guesses | None:
-    """Return what models like this one say about rows that they have not seen.
-
-    These are models of five folds (of fewer, where no class has five rows), or for many rows
-    one of four fifths of them. None where the rows cannot be divided so.
+    These are models of five "folds" (of fewer, where no class has five rows), or for many rows, or
+    many classes, one of four fifths of them. None where the rows cannot be divided so.
     """
     y = np.asarray(y)
     alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
     alike.set_params(**{"checkpoint": None} if "checkpoint" in alike.get_params() else {})
-    folds = _folds(model, y)
-    if folds is None:
+    folds = list(folds_of(y, not is_regressor(model), _FOLDS, seed=0))
+    if len(y) < _FOLDS or not folds:
         return None
-    parts, outside_rows, more = [], [], []
+    n_labels = 0 if is_regressor(model) else model.classes_.size
+    is_long = len(y) > _ROWS_IN_FOLDS or len(y) * n_labels > _LABELS_IN_FOLDS
+    outcomes = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
-        for inside, outside in folds.split(np.zeros(len(y)), y):
+        for inside, outside in folds[:1] if is_long else folds:
             part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
-            own = guesses(part, _safe_indexing(X, outside), y[outside], "folds")
-            if not is_regressor(model) and part.classes_.size < model.classes_.size:
-                return None
-            parts.append(own.said)
-            outside_rows.append(outside)
-            more.append(own.more)
-            if len(y) > _ROWS_IN_FOLDS:
-                break
-    rows = np.concatenate(outside_rows)
-    known = [own for own in more if own is not None]
-    joined = np.concatenate(known) if known else None
-    how = "held out" if len(parts) == 1 else "folds"
-    return Guesses(y[rows], np.concatenate(parts), joined, how)
+            outcomes.append(outcome_of(part, _safe_indexing(X, outside), y[outside]))
+    return joined(outcomes), "folds" if len(outcomes) > 1 else "held out"
 
 
-def _folds(model, y: NDArray) -> KFold | StratifiedKFold | None:
-    """Return how to divide rows, or None where they are too few."""
-    if len(y) < _FOLDS:
-        return None
-    if is_regressor(model):
-        return KFold(_FOLDS, shuffle=True, random_state=0)
-    counts = np.unique(y, return_counts=True)[1]
-    if counts.min() < 2:
-        return None
-    return StratifiedKFold(min(_FOLDS, counts.max()), shuffle=True, random_state=0)
-
-
-def numbers(made: Guesses, names: Sequence[str]) -> dict:
+def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
     """Return figures of predicted numbers, and dots to draw, for each target."""
     assert made.more is not None
-    n_rows = len(made.y)
-    y, said = made.y.reshape(n_rows, -1).astype(np.float64), made.said.reshape(n_rows, -1)
+    n_rows = len(made.truth)
+    y, said = (
+        made.truth.reshape(n_rows, -1).astype(np.float64),
+        made.predictions.reshape(n_rows, -1),
+    )
     bounds = made.more.reshape(n_rows, -1, 2)
     shown = np.arange(n_rows)
     if n_rows > _DOTS:
         shown = np.sort(np.random.default_rng(0).choice(n_rows, _DOTS, replace=False))
     return {
-        "how": made.how,
+        "how": how,
         "rows": n_rows,
-        "coverage": _COVERAGE,
+        "coverage": COVERAGE,
         "targets": [
             {
                 "name": name,
                 "figures": plain(number_figures(y[:, k], said[:, k], bounds[:, k])),
-                "mean": plain(figures_of_the_mean(y[:, k], _COVERAGE)),
+                "mean": plain(figures_of_the_mean(y[:, k], COVERAGE)),
                 "said": rounded(said[shown, k]),
                 "truth": rounded(y[shown, k]),
                 "lower": plain(bounds[shown, k, 0]),
@@ -175,9 +143,9 @@ def numbers(made: Guesses, names: Sequence[str]) -> dict:
     }
 
 
-def accuracy(model, made: Guesses) -> dict:
+def accuracy(model, made: Outcome, how: str) -> dict:
     """Return accuracy, the confusion matrix, figures of each class and of the probabilities."""
-    y, guess = made.y, made.said
+    y, guess = made.truth, made.predictions
     classes = np.unique(np.concatenate([model.classes_, y]))
     confusion = confusion_matrix(y, guess, labels=classes)
     precision, recall, _, count = precision_recall_fscore_support(
@@ -189,7 +157,7 @@ def accuracy(model, made: Guesses) -> dict:
         "accuracy": float(np.diag(confusion).sum() / max(confusion.sum(), 1)),
         "largestClass": float(count.max() / max(count.sum(), 1)),
         "rows": int(count.sum()),
-        "how": made.how,
+        "how": how,
         "classes": [
             {"name": str(label), "precision": p, "recall": r, "count": n}
             for label, p, r, n in zip(
@@ -432,15 +400,16 @@ def what_if(
     n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
     if n_columns < min(n_scores, 2):
         return None
-    scores = np.arange(n_scores)
+    scores, data = np.arange(n_scores), model._validate_new(X)
+    known = np.arange(data.shape[0])
     if n_columns < n_scores:
         if is_regressor(model):
             return None
         frequency = [-(y == label).sum() for label in explanation.classes]
         scores = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
-    data = model._validate_new(X)
+        known = np.flatnonzero(np.isin(y, np.array(explanation.classes)[scores]))
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
+    chosen = known[first_by_hash(data[known], np.zeros(known.size, np.intp), n_rows, seed=0)]
     rows = data[chosen]
     used = {shape.feature: shape for shape in explanation.shapes}
     return {
@@ -468,12 +437,12 @@ def _of_classes(model, y: NDArray) -> dict:
 
 def _of_numbers(model, y: NDArray) -> dict:
     """Return what the page needs to tell of numbers: what rows are, and their intervals."""
-    lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(_COVERAGE)
+    lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(COVERAGE)
     return {
         "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
         "lower": plain(lower),
         "upper": plain(upper),
-        "coverage": _COVERAGE,
+        "coverage": COVERAGE,
         "isLogarithm": model.loss == "poisson",
     }
 

@@ -2,7 +2,7 @@
 
 // Days since 1970-01-01 as a date.
 function date(days) {
-  const when = new Date(Math.round(days) * 86400000);
+  const when = new Date(Math.floor(days) * 86400000);
   return Number.isNaN(when.getTime()) ? number(days, 4) : when.toISOString().slice(0, 10);
 }
 
@@ -93,11 +93,16 @@ function shapeFunctions(section, data) {
     if (kind === "category") return;
     const write = writers[kind];
     const [low, high] = [edges[0], edges[edges.length - 1]];
-    const value = low + (cursor.value / 200) * (high - low);
+    const between = low + (cursor.value / 200) * (high - low);
+    const isWhole = kind === "whole";
+    const value = isWhole ? Math.min(Math.max(Math.round(between), Math.ceil(low)), Math.floor(high)) : between;
     const place = Math.max(edges.findIndex((edge) => edge >= value) - 1, 0);
-    const [from, to] = [edges[place], edges[place + 1]].map(write);
-    const range = place === 0 ? `up to ${to}` : place === counts.length - 1 ? `above ${from}` : `from ${from} to ${to}`;
-    const text = `${name} = ${write(kind === "number" ? value : Math.round(value))} adds ${sums(values.map((line) => line[place]))}; ${whole(counts[place])} rows ${range}`;
+    // Whole numbers are beyond one edge, and up to the next.
+    const ends = isWhole ? [Math.floor(edges[place]) + 1, Math.floor(edges[place + 1])] : [edges[place], edges[place + 1]];
+    const [from, to] = ends.map(write);
+    const range = place === 0 ? `up to ${to}` : place === counts.length - 1 ? `${isWhole ? "from" : "above"} ${from}${isWhole ? " on" : ""}`
+      : from === to ? `with ${to}` : `from ${from} to ${to}`;
+    const text = `${name} = ${write(value)} adds ${sums(values.map((line) => line[place]))}; ${whole(counts[place])} rows ${range}`;
     cursor.setAttribute("aria-valuetext", text);
     readout.textContent = `${text}.${missing ? ` A missing value (${whole(missingCount)} rows) adds ${sums(missing)}.` : ""}`;
     mark(value, place);

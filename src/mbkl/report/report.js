@@ -58,6 +58,7 @@ const sections = {
     ];
     section.append(element("ul", { class: "cards" }, ...cards.map(([value, text]) =>
       element("li", {}, element("strong", {}, value), element("span", {}, text)))));
+    section.append(...data.notes.map((note) => element("p", { class: "note" }, note)));
     section.append(element("dl", { class: "facts" }, ...data.facts.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
     document.getElementById("lead").textContent = (data.numbers ? numberLead : classLead)(data);
@@ -108,7 +109,7 @@ const sections = {
     }
     if (found.groups.length) {
       section.append(element("details", {}, element("summary", {},
-        `The ${found.groups.length} ${found.groups.length < found.groupCount ? `most important of ${whole(found.groupCount)} ` : ""}sets of columns that are asked about together`),
+        `${found.groups.length < found.groupCount ? `The ${found.groups.length} most important of ${whole(found.groupCount)} sets` : "Sets"} of columns that are asked about together`),
       bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },

@@ -19,6 +19,7 @@ from sklearn.utils import check_consistent_length
 
 from mbkl.explain import InputColumn, explain_global
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes
+from mbkl.explain.held_out import Outcome, outcome_of
 from mbkl.explain.input_columns import input_columns
 from mbkl.explain.rows import check_number
 from mbkl.io.container import write_atomically
@@ -71,8 +72,8 @@ def write_report(
         What is predicted, for numbers; None means the name of y, or y.
     cross_validate : bool, default=True
         Whether to measure that, without new data, on rows that models of other folds
-        have not seen: five more fits, or one for more than 5,000 rows. False measures it on
-        the training rows, and the report says so.
+        have not seen: five more fits, or one for more than 5,000 rows or many classes.
+        False measures it on the training rows, and the report says so.
     title : str or None
     timings : dict of float or None
         Seconds of each stage; None means those of the fit.
@@ -120,18 +121,20 @@ def write_report(
         words = "the logarithm of {}" if model.loss == "poisson" else "{}"
         explanation = replace(explanation, classes=tuple(map(words.format, targets)))
     shown = content.columns_to_show(explanation, max_features)
-    how = "training" if X_test is None else "new"
     made = content.cross_validated(model, X, y) if X_test is None and cross_validate else None
-    made = made or content.guesses(model, X_new, y_new, how)
+    if made is None:
+        how = "training" if X_test is None else "new"
+        made = outcome_of(model, X_new, np.asarray(y_new)), how
     title = title or "A model of binary maps"
     timings = getattr(model, "timings_", {}) if timings is None else timings
     data = {
         "rows": len(np.asarray(y)),
         "features": model.n_features_in_,
         "columns": len(columns),
-        **_predictions(model, made, targets),
+        **_predictions(model, *made, targets),
         "scores": [str(label) for label in explanation.classes],
         "facts": content.describe_model(model),
+        "notes": content.notes_on_columns(model, rows, y, columns, target),
         "importances": {
             **content.importances(explanation, shown),
             "together": content.together(model, rows, explanation, columns),
@@ -148,12 +151,16 @@ def write_report(
     return Path(path)
 
 
-def _predictions(model, made: content.Guesses, targets: Sequence[str]) -> dict:
-    """Return what is known of classes or of numbers; the page has no part for the other."""
+def _predictions(model, made: Outcome, how: str, targets: Sequence[str]) -> dict:
+    """Return what is known of classes or of numbers; the page has no part for the other.
+
+    The rows are "new", were not seen by models of other "folds" or "held out" from one, or are of
+    the "training".
+    """
     if targets:
-        return {"numbers": content.numbers(made, targets)}
+        return {"numbers": content.numbers(made, how, targets)}
     classes = [str(label) for label in model.classes_.tolist()]
-    return {"classes": classes, "accuracy": content.accuracy(model, made)}
+    return {"classes": classes, "accuracy": content.accuracy(model, made, how)}
 
 
 def page(title: str, data: dict) -> str:

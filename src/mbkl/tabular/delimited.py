@@ -32,6 +32,7 @@ _BOMS = {
 }
 # Comments, and the line that tells Excel the delimiter.
 _NO_ROW = re.compile(r"\s*$|[#%]|sep=.$")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 _COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
 
 
@@ -161,9 +162,9 @@ def _delimiter(lines: list[str]) -> str:
 
 def _decimal(rows: list[list[str]], delimiter: str) -> str:
     """Return what stands before the fraction of most numbers."""
-    if delimiter == ",":
-        return "."
     fields = [field.strip() for row in rows for field in row]
+    if delimiter == ",":  # in quotes 1,234 is one thousand and more
+        fields = [field for field in fields if not _THOUSANDS.fullmatch(field)]
     commas = sum(_COMMA_NUMBER.fullmatch(field) is not None for field in fields)
     points = sum(_POINT_NUMBER.fullmatch(field) is not None for field in fields)
     return "," if commas > points else "."

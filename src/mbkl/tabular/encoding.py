@@ -44,8 +44,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     rules_ : list of dict
         For each column that is used its `name` and its `kind`: "number" or "text".
-    rules : list of dict
-        The same.
     notes_ : list of str
         Columns that are left out or constant, in words.
     n_features_in_ : int
@@ -64,7 +62,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     0  2.0  Rome
     1  NaN  Bonn
     2  1.0  Rome
-    >>> TableEncoder().fit(frame).rules
+    >>> TableEncoder().fit(frame).rules_
     [{'name': 'day', 'kind': 'number'}, {'name': 'town', 'kind': 'text'}]
     """
 
@@ -75,7 +73,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         rules : list of dict
-            As in `rules`, also after a round trip through JSON.
+            As in `rules_`, also after a round trip through JSON.
 
         Returns
         -------
@@ -96,12 +94,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.n_features_in_ = len(rules)
         encoder.notes_ = []
         return encoder
-
-    @property
-    def rules(self) -> list[dict[str, Any]]:
-        """How each column that is used becomes a feature."""
-        check_is_fitted(self)
-        return self.rules_
 
     def fit(self, X, y=None):
         """Learn the kinds of the columns.
@@ -221,7 +213,6 @@ def _arrow(X) -> pa.Table:
 
 
 def _array(values, name) -> pa.Array:
-
     values = np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
     try:
         # From pandas means that NaN is a missing value.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,8 +28,15 @@ from mbkl.tabular.frame import Frame, FrameError
 
 _MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
-# Digits in groups of three, such as 1,234.5; what stands between them is no decimal.
-_GROUPED = r"^[+-]?(\d{{1,3}}([,.' ]\d{{3}})+|\d+)([{0}]\d*)?$"
+# Digits in groups of three, such as 1,234.5; what stands between them is no decimal. Signs of
+# currencies and of percent are the same for all.
+_SIGN = r"\s*[$€£¥%]?\s*"
+_GROUPED = rf"^[+-]?{_SIGN}[+-]?(\d{{{{1,3}}}}([,.' ]\d{{{{3}}}})+|\d+)([{{0}}]\d*)?{_SIGN}$"
+# Dates as people write them, besides 2020-12-31; 12/10/2020 may be two days.
+_LIKE_A_DATE = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{2,4}( \d.*)?")
+_DATES = [
+    f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d") for time in ("", " %H:%M", " %H:%M:%S")
+]
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -138,7 +146,7 @@ def _format(path: Path) -> str:
     known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
     if not endings or endings[-1] not in known:
         raise FrameError(
-            f"{path}: the name does not tell the format; rename the file to end with one of "
+            f"{path}: the name does not tell the format; save the file as one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
@@ -230,7 +238,7 @@ def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray
 def _as_numbers(
     column: pa.ChunkedArray, name: str, decimal: str
 ) -> tuple[pa.ChunkedArray, list[str]]:
-    """Return text as numbers if all of it is; and a note if most of it is."""
+    """Return text as numbers or dates if all of it is; and a note if most of it is numbers."""
     if column.null_count == len(column):
         return column, []
     numbers = column
@@ -241,6 +249,13 @@ def _as_numbers(
         return numbers.cast(pa.float64()), []
     except pa.ArrowInvalid:
         pass
+    some = column.drop_null()[0].as_py()
+    if _LIKE_A_DATE.fullmatch(some):
+        for form in _DATES:
+            dates = pc.strptime(column, form, "s", error_is_null=True)
+            if dates.null_count == column.null_count:
+                return dates, []
+        return column, [f"Column '{name}' is text: dates as '{some}' are to be as 2020-12-31."]
     if share_of_numbers(numbers.unique()) <= 0.5:
         return column, []
     row, _ = first_that_is_no_number(numbers)
