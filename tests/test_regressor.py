@@ -192,7 +192,8 @@ def test_a_line_is_taken_from_numbers(linear, limit, monkeypatch, tmp_path):
     assert model.theta_.sum() == pytest.approx(1.0)
     assert model.score(X_new, y_new) > 0.95
     lower, upper = model.predict_interval(X_new).T
-    assert 0.8 < ((lower <= y_new) & (y_new <= upper)).mean() < 0.98
+    # Of few rows that grow, thirty tell the width.
+    assert 0.7 < ((lower <= y_new) & (y_new <= upper)).mean() < 0.98
     model.save(tmp_path / "line.mbkl")
     np.testing.assert_array_equal(load(tmp_path / "line.mbkl").predict(X_new), model.predict(X_new))
     order = np.random.default_rng(1).permutation(len(X))

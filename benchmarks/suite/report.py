@@ -287,8 +287,7 @@ def _time_notes(task: Task, collection: Collection) -> list[str]:
         "Medians over data sets of medians over folds. Fitting includes the choice of "
         f"parameters; its ratio to {REFERENCE} is taken on each fold.",
         "Each measurement follows a fit to a few rows, so that imports, compilation and the start "
-        "of processes are in none. All cores, one method at a time; waiting threads of OpenMP "
-        "sleep (OMP_WAIT_POLICY=passive).",
+        "of processes are in none. All cores, one method at a time.",
         "Size is that of the pickled model, with its preprocessing, without the record of a "
         f"search. The picture shows mean {task.measure} against median time.",
         "Results are kept from run to run; machine and load above are those of the last run.",
