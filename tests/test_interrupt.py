@@ -25,9 +25,10 @@ while True:
     [
         (PAPER, 40_000, "kernel weights, iteration 3"),
         (PAPER, 40_000, "classifier weights, iteration 1"),
-        (DEFAULT, 9_000, "choice of maps"),
-        (DEFAULT, 9_000, "classifier weights, iteration 1"),
+        (DEFAULT, 4_500, "choice of maps"),
+        (DEFAULT, 4_500, "classifier weights, iteration 1"),
         (DEFAULT, 40_000, "growth, iteration 3"),
+        ({}, 9_000, "growth, iteration 30"),
     ],
 )
 def test_an_interrupt_ends_a_fit(python_environment, parameters, n_rows, stage):

@@ -171,7 +171,7 @@ def test_row_groups_are_not_read_as_a_whole(tmp_path):
 
 
 def test_too_little_memory_is_refused_with_the_number_needed(make_data):
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     model = MBKLClassifier(maps="stumps", n_maps=100, max_memory=1_000)
     with pytest.raises(ValueError, match=r"max_memory=1,000 bytes is too little: about [\d,]+ are"):
         model.fit(X, y)
@@ -210,16 +210,16 @@ def test_sizes_that_are_none(size):
 def test_settings_that_do_not_go_together(make_data, settings, message):
     if settings.get("device") == "torch":
         pytest.importorskip("torch")
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     with pytest.raises(ValueError, match=message):
         MBKLClassifier(**{"maps": "stumps", "n_maps": 50, **settings}).fit(X, y)
 
 
 def test_sparse_rows_are_refused(make_data):
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     with pytest.raises(ValueError, match="sparse rows and projections"):
         MBKLClassifier(maps="stumps", max_memory="1kB").fit(sparse.csr_array(X), y)
-    weights = np.arange(5_000) % 3
+    weights = np.arange(6_000) % 3
     MBKLClassifier(maps="stumps", max_memory="4GB").fit(sparse.csr_array(X), y, weights)
 
 
@@ -251,7 +251,7 @@ AMPLE = {
     ],
 )
 def test_ample_memory_is_used(make_data, bits_of, no_files, name, maps):
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     X, weights = AMPLE[name](X)
     models = [
         MBKLClassifier(maps=maps, n_maps=30, max_memory=limit, random_state=0).fit(X, y, weights)
@@ -261,7 +261,7 @@ def test_ample_memory_is_used(make_data, bits_of, no_files, name, maps):
 
 
 def test_a_disk_that_is_too_small(make_data, monkeypatch):
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     model = MBKLClassifier(maps="stumps", n_maps=100)
     estimate = estimate_memory(model, *X.shape)
     monkeypatch.setattr(memory, "_BLOCKS", 0)
@@ -271,7 +271,7 @@ def test_a_disk_that_is_too_small(make_data, monkeypatch):
 
 
 def test_a_folder_that_is_not_there(make_data, tmp_path, monkeypatch):
-    X, y = make_data(5_000, 4)
+    X, y = make_data(6_000, 4)
     model = MBKLClassifier(maps="stumps", n_maps=100)
     estimate = estimate_memory(model, *X.shape)
     monkeypatch.setattr(memory, "_BLOCKS", 0)

@@ -66,7 +66,7 @@ STAGES = (
     (Growth, "_filled", "tables"),
     (device_growth.DeviceGrowingRows, "fill", "of these: sums"),
     (device_growth.DeviceGrowingRows, "refresh", "residuals"),
-    (Growth, "maps", "maps"),
+    (grown_ferns, "averaged_maps", "maps"),
 )
 
 

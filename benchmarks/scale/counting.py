@@ -143,7 +143,7 @@ def _round_trip(tally: Tally, crew, calls) -> None:
 
 def _answers(tally: Tally, calls, results) -> None:
     # Histograms are as many as there are workers; samples are bounded all together.
-    asked = [each for each in calls[0][2] if isinstance(each, str)]
+    asked = [each for each in calls[0][1] if isinstance(each, str)]
     whole = asked in (["histogram"], ["counts"])
     tally.add("bytes back" if whole else "bytes of samples", array_bytes(results))
 

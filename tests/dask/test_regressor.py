@@ -119,7 +119,8 @@ def test_numbers_of_stores_are_those_of_the_rows(loss, rows):
         )
 
 
-def test_folds_and_samples_are_those_of_the_rows(rows):
+def test_folds_and_samples_are_those_of_the_rows(rows, monkeypatch):
+    monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 1_000)
     settings = {"maps": "stumps", "n_maps": 60, "random_state": 0}
     X, y, weights = (each[rows[2] > 0] for each in rows)
     local, remote = mbkl.MBKLRegressor(**settings), MBKLRegressor(**settings)

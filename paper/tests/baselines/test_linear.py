@@ -35,7 +35,9 @@ def test_more_columns_than_rows_are_the_same_problem(make_data, C, make):
     values = [
         objective(fitted.coef_[0], fitted.intercept_[0], X, labels, C) for fitted in (model, direct)
     ]
-    assert values[0] == pytest.approx(values[1], rel=1e-4)
+    # liblinear may give up before.
+    assert values[0] <= (1 + 1e-4) * values[1]
+    assert values[0] == pytest.approx(values[1], rel=1e-2)
     np.testing.assert_allclose(
         model.decision_function(X), direct.decision_function(X), rtol=1e-2, atol=2e-3
     )

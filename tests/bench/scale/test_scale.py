@@ -233,13 +233,13 @@ def test_a_pass_over_the_workers_is_the_pass_here_for_each(client):
 def test_what_goes_to_the_workers_is_counted(client):
     from mbkl.dask import MBKLClassifier as OnDask
 
-    X, y = rows_of(Shape(5_000, 5))
-    fit = Fit("Dask", Shape(5_000, 5), {"maps": "stumps", "n_maps": 50})
+    X, y = rows_of(Shape(6_000, 5))
+    fit = Fit("Dask", Shape(6_000, 5), {"maps": "stumps", "n_maps": 50})
     with counted(with_dask=True) as tally, fits.ready(fit, client, X, y) as make:
         model = make()
     assert isinstance(model, OnDask)
-    assert tally.on_workers["bin"] == 5 * 5_000
-    assert tally.on_workers["order"] == 5_000
+    assert tally.on_workers["bin"] == 5 * 6_000
+    assert tally.on_workers["order"] == 6_000
     assert tally.here["exchanges"] == 1
     # Tables go to both workers, and histograms come back from both.
     smallest = 2 * 8 * model.n_maps_
