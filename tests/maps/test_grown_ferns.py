@@ -568,7 +568,7 @@ def test_an_error_in_one_growth_ends_the_others(compiled):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "expected"), [(100, 4), (7_500, 4), (10_000, 3), (15_000, 2), (15_001, 1), (0, 4)]
+    ("n_rows", "expected"), [(100, 4), (5_000, 4), (6_000, 3), (10_000, 2), (10_001, 1), (0, 4)]
 )
 def test_few_rows_are_grown_on_several_times(n_rows, expected):
     assert GrownFerns()._growths_of(n_rows) == expected

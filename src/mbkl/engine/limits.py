@@ -106,4 +106,4 @@ ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 ROWS_OF_MIXTURES = 2_000
 # Growths that are averaged, at most, and how many rows all of them together see: on few rows one
 # takes little time, and differs from the next (python -m benchmarks.suite).
-MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 30_000
+MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000

@@ -78,7 +78,7 @@ class GrownFerns(FernFamily):
         Ferns without progress on these rows after which growth ends.
     n_growths : int or "auto", default="auto"
         Ferns are grown so many times, each time from other samples of rows and features, and the
-        model is the mean. "auto" is 4 up to 7,500 rows, fewer for more, and 1 above 15,000 or with
+        model is the mean. "auto" is 4 up to 5,000 rows, fewer for more, and 1 above 10,000 or with
         fewer than 1,000 ferns.
 
     Examples
