@@ -419,7 +419,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,) or None
-            A weight of two means the sample twice, zero means its absence.
+            A weight of two means the sample twice (for ferns that are grown alone nearly so),
+            zero means its absence.
 
         Returns
         -------

@@ -260,7 +260,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         their spread where a sample is (and for counts of the square root of the prediction): as
         many of them are outside on either side as new ones will be. That is so for samples like
         those of `fit` on the whole, not for every kind of them. The spread is learned from the same
-        residuals; where grown ferns are the model, or more than 4,000 rows are learned from with
+        residuals; where grown ferns are the model, or more than 5,000 rows are learned from with
         maps that are given, it is the same everywhere.
 
         Parameters
@@ -445,7 +445,8 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers to predict.
         sample_weight : array-like of shape (n_samples,) or None
-            A weight of two means the sample twice, zero means its absence.
+            A weight of two means the sample twice (for ferns that are grown alone nearly so),
+            zero means its absence.
 
         Returns
         -------

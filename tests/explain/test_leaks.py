@@ -87,3 +87,11 @@ def test_many_rows_are_looked_at_in_part():
 def test_nothing_to_tell():
     assert notes(NOISE, np.repeat("same", N)) == []
     assert notes(NOISE, np.ones(N), are_classes=False) == []
+
+
+def test_labels_of_any_kind_and_several_targets():
+    values = np.repeat([7.0, 3.0], N // 2)
+    (note,) = notes(values, CLASSES.astype(object))
+    assert "tells 'y'" in note
+    (note,) = notes(values, np.column_stack([values, NOISE]), are_classes=False)
+    assert "tells one of 'y'" in note

@@ -586,3 +586,37 @@ def test_n_growths_has_to_be_a_positive_number(value):
     X, y = sample(50)
     with pytest.raises(ValueError, match="n_growths"):
         grow(X, y, n_growths=value)
+
+
+def test_no_more_ferns_than_asked_for_whatever_the_growths():
+    X, y = sample(300)
+    assert grow(X, y, 1, n_growths=4).n_rounds == 1
+
+
+def test_growths_with_very_many_levels_do_not_wait_for_each_other(monkeypatch):
+    from mbkl.engine import compiled as module
+
+    monkeypatch.setattr(module, "SMALLEST_SHARE", 1)  # all loops are for all threads
+    X, y = sample(900)
+    X[:, 3] = np.arange(900) % 300
+    n_levels = np.array([0, 0, 0, 300])
+    rows, targets = as_rows(X), Targets(y, 2, np.ones(900))
+    found = [
+        GrownFerns(n_growths=3).grow(replace(rows, loops=loops), targets, 30, 0, n_levels=n_levels)
+        for loops in (TWINS, module.Compiled(2))
+    ]
+    np.testing.assert_array_equal(found[0].path, found[1].path)
+
+
+def test_a_callback_that_fails_ends_growths_side_by_side(compiled):
+    X, y = sample(500)
+    told = []
+
+    def fail(state):
+        told.append(state)
+        if len(told) == 5:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        grow(X, y, 80, n_growths=4, progress=fail, loops=compiled)
+    assert len(told) == 5

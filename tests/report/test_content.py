@@ -225,3 +225,10 @@ def test_a_class_of_one_row_does_not_keep_rows_from_being_held_out(people):
     made, how = content.cross_validated(model.fit(X, y), X, y)
     assert how == "folds"
     assert "rare" not in made.truth
+
+
+def test_rows_without_a_class_of_the_model_are_not_held_out(people):
+    model, X, y, _ = people
+    rare = np.where(np.arange(len(y)) % 9 == 3, "rare", np.asarray(y))
+    assert content.cross_validated(model.fit(X, rare), X, y) is None
+    model.fit(X, y)

@@ -5,7 +5,7 @@ import pytest
 
 from mbkl.engine import limits
 from mbkl.solvers.choose import solve
-from mbkl.solvers.problem import LOSSES, Margins, Problem, Solution, joined
+from mbkl.solvers.problem import LOSSES, Margins, Problem, SharedProgress, Solution, joined
 
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
 
@@ -101,3 +101,22 @@ def test_progress_sees_every_step_and_may_stop(make_problem, each_solver, loss):
 @EVERY_LOSS
 def test_the_gap_is_within_the_tolerance(make_problem, each_solver, loss):
     assert solve(make_problem(loss), None, 1e-3, 100).relative_gap <= 1e-3
+
+
+def test_shared_progress_asks_each_and_ends_all_after_an_error():
+    answers = iter([True, False, ValueError("broken")])
+
+    def progress(state):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    tell = SharedProgress(progress)
+    assert tell(0)
+    assert tell.is_told_to_stop
+    assert not tell(1)  # every solver makes one step at least
+    with pytest.raises(ValueError, match="broken"):
+        tell(2)
+    assert tell(3)  # and asks no more
+    assert tell.has_failed

@@ -99,7 +99,7 @@ FEW_PAIRS = 4_000
 # finds better random ones (python -m benchmarks.suite).
 ROWS_OF_GROWTH, ROWS_OF_GROWTH_AFTER_A_SEARCH = FEW_ROWS_GRAM, 10_000
 # The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
-# say, and these are drawn for as many rows as the kernel matrix is fast for.
+# say, and these are drawn for `ROWS_OF_A_SEARCH`.
 ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 # Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
 # less.

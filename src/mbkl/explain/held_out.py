@@ -44,7 +44,7 @@ def joined(outcomes: Sequence[Any]) -> Any:
 
     def rows_of(name: str) -> NDArray | None:
         found = [getattr(one, name) for one in outcomes]
-        return None if found[0] is None else np.concatenate(found)
+        return None if any(own is None for own in found) else np.concatenate(found)
 
     by_row = {name: rows_of(name) for name in ("truth", "predictions", "more")}
     return replace(outcomes[0], **by_row, seconds=float(np.mean([own.seconds for own in outcomes])))

@@ -26,7 +26,8 @@ def notes_on_leaks(
 afterwards, or just numbers the rows."]
     """
     every = -(-len(y) // _MOST_ROWS)
-    targets = list(y[::every].reshape(-1, y[0].size).T)
+    some = y[::every]
+    targets = list(some.reshape(len(some), -1).T)
     if are_classes:
         targets = [np.unique(own, return_inverse=True)[1] for own in targets]
     tells = _tells_classes if are_classes else _tells_numbers
@@ -38,8 +39,9 @@ afterwards, or just numbers the rows."]
     if not found:
         return []
     shown = " or ".join(found[:_MOST_NAMES])
+    told = f"'{target}'" if len(targets) == 1 else f"one of '{target}'"
     return [
-        f"Column {shown} alone tells '{target}' almost perfectly: leave it out if it is known only "
+        f"Column {shown} alone tells {told} almost perfectly: leave it out if it is known only "
         "afterwards, or just numbers the rows."
     ]
 

@@ -207,7 +207,7 @@ def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
     # Of what cannot be told apart, that which leans on neither.
     worse = losses - losses[int(np.argmin(losses.sum(axis=1)))]
     errors = worse.std(axis=1) * np.sqrt(len(drawn.y))
-    alike = np.array(_SHARES)[worse.sum(axis=1) <= errors]
+    alike = np.array(_SHARES)[~(worse.sum(axis=1) > errors)]
     return float(min(alike, key=lambda share: abs(share - 0.5))), unit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -15,7 +16,6 @@ from mbkl.declare import AT_LEAST_ONE, AUTO, POSITIVE, estimator, parameter
 from mbkl.engine.arrays import exact_total
 from mbkl.engine.limits import MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
-from mbkl.engine.twins import TWINS
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
 from mbkl.maps.categories import wide_categories
 from mbkl.maps.ferns import FernFamily
@@ -141,20 +141,27 @@ class GrownFerns(FernFamily):
         mean = exact_total(weights) / len(weights)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         are_levels = counts[stumps.features] > 0
+        wide = wide_categories(counts)
+        levels = wide.codes(rows) if wide.n_groups else None
         tell = SharedProgress(progress)
-        n_growths = self._growths_of(rows.shape[0], n_maps)
-        few = codes.in_one_thread() if n_growths > 1 else None
+        n_growths = min(self._growths_of(rows.shape[0], n_maps), n_maps)
+        # Many rows keep all threads busy, and would be in memory several times.
+        is_small = n_growths > 1 and rows.shape[0] <= ROWS_OF_ALL_GROWTHS
+        alone = codes.in_one_thread() if is_small else None
 
         def path(number: int) -> Path | None:
-            if number and tell.is_told_to_stop:
+            if number and (tell.is_told_to_stop or tell.has_failed):
                 return None
-            growing = growing_rows(few or codes, objective, y, weights / mean, keys, seed)
+            growing = growing_rows(alone or codes, objective, y, weights / mean, keys, seed)
             growth = Growth(self, growing, objective, seed, are_levels, targets.held_out, number)
-            growth.watch(wide_categories(counts), rows)
-            return growth.run(max(n_maps // n_growths, 1), tell)
+            if levels is not None:
+                growth.watch(wide, levels)
+            return growth.run(n_maps // n_growths, tell)
 
-        each = TWINS.each if few is None else rows.loops.each
-        with tell:
-            begun = [found for found in each(path, range(n_growths)) if found is not None]
+        n_threads = 1 if alone is None else min(rows.loops.n_threads, n_growths)
+        # Threads of their own: those of the loops wait for work that is short.
+        with ThreadPoolExecutor(n_threads) as pool, tell:
+            side_by_side = pool.map if n_threads > 1 else map
+            begun = [found for found in side_by_side(path, range(n_growths)) if found is not None]
         finished = [found for found in begun if found.is_finished]
         return averaged_maps(finished or begun, stumps, counts, rows.loops)

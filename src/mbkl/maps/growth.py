@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype, to_host
-from mbkl.engine.rows import Rows
+from mbkl.engine.codes import Codes
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory
 from mbkl.maps.ferns import FernMaps
@@ -231,9 +231,9 @@ class Growth:
         self._begin()
         self._ridge = family.ridge * objective.usual_curvature
 
-    def watch(self, categories: CategoryMaps, rows: Rows) -> None:
-        """Give categories with very many levels tables of their own."""
-        n_wide = self._rows.watch(categories.codes(rows)) if categories.n_groups else 0
+    def watch(self, categories: CategoryMaps, codes: Codes) -> None:
+        """Give categories with very many levels, which have these codes, tables of their own."""
+        n_wide = self._rows.watch(codes)
         n_cells, n_columns = categories.n_levels + 2, self.objective.n_columns
         pairs = zip(categories.features[:n_wide].tolist(), n_cells.tolist(), strict=False)
         self._wide = [WideCategory(feature, n, n_columns) for feature, n in pairs]

@@ -108,6 +108,8 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
         warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
         for inside, outside in folds[:1] if is_long else folds:
             part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
+            if n_labels and part.classes_.size < n_labels:
+                return None
             outcomes.append(outcome_of(part, _safe_indexing(X, outside), y[outside]))
     return joined(outcomes), "folds" if len(outcomes) > 1 else "held out"
 

@@ -120,7 +120,7 @@ def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, pr
     own = part.operator.is_map
     if near is not None:
         weights = problem.operator.to_device(np.zeros(part.shape))
-        weights[own] = near.weights
+        weights[own] = problem.operator.to_device(near.weights)
         near = replace(near, weights=weights)
     small = _follow(part, _inside(part, near), goal, max_iter, progress)
     scores = part.operator.forward(small.weights)

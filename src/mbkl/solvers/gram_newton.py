@@ -156,7 +156,7 @@ def _minimise_column(
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
         solution = Solution(np.zeros((0, 1)), intercept, objective, gap, n_iter, alpha[:, None])
-        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.is_told_to_stop
+        done = solution.is_within(tol)[0] or n_iter == max_iter or tell.has_failed
         if tell(solution) or done:
             break
         system = _NewtonSystem.of(gram, margins, shifted)

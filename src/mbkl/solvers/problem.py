@@ -522,23 +522,27 @@ def go_on(solution: Solution) -> bool:
 
 
 class SharedProgress:
-    """Progress of solvers in several threads: one call at a time, and one end for all.
+    """Progress of solvers in several threads: one call at a time, and an error ends all.
 
-    As a context it ends the others when one is interrupted.
+    As a context it ends them when their caller is interrupted.
     """
 
     def __init__(self, progress: Callable[[Any], bool]) -> None:
-        self.is_told_to_stop = False
+        self.is_told_to_stop = self.has_failed = False
         self._progress = progress
         self._lock = threading.Lock()
 
     def __call__(self, state: Any) -> bool:
         with self._lock:
-            self.is_told_to_stop |= bool(self._progress(state))
-            return self.is_told_to_stop
+            if self.has_failed:
+                return True
+            with self:
+                is_told_to_stop = bool(self._progress(state))
+            self.is_told_to_stop |= is_told_to_stop
+            return is_told_to_stop
 
     def __enter__(self) -> SharedProgress:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *rest) -> None:
-        self.is_told_to_stop |= error is not None
+        self.has_failed |= error is not None
