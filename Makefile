@@ -29,7 +29,7 @@ $(TORCH): $(READY) requirements-gpu.lock
 	@touch $@
 
 demo: $(READY) ## learn, compare with rivals and draw pictures, on data that ship with scikit-learn
-	OMP_WAIT_POLICY=passive $(RUN)python examples/demo.py
+	$(RUN)python examples/demo.py
 
 test: $(READY) lint ## lint, type-check and test
 	$(RUN)python -m pytest -n auto
