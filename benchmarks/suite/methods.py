@@ -46,7 +46,7 @@ NO_CLASSIFIERS = {
     "parquet.py",
     "plot",
     "report",
-    "tables",
+    "tabular",
 }
 # Bags of EBM, which has 14 by default and then takes two minutes for the 379 rows of wdbc.
 EBM_BAGS = 4
