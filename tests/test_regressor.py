@@ -153,7 +153,7 @@ def test_the_default_beats_either_family_or_comes_close(friedman):
 def test_more_rows_than_the_matrix_is_for(friedman, monkeypatch):
     X, y, X_test, y_test = friedman
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
-    monkeypatch.setattr(limits, "ROWS_OF_A_SEARCH", 100)
+    monkeypatch.setattr(limits, "ROWS_DRAWN_FOR_NUMBERS", 100)
     model = MBKLRegressor(random_state=0).fit(X, y)
     assert model.score(X_test, y_test) > 0.85
     assert model.n_held_out_ == pytest.approx(100, abs=1)

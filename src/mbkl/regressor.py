@@ -197,7 +197,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     @property
     def _rows_to_draw_for(self) -> int:
         is_ridge = self.loss == "squared_error"
-        return limits.ROWS_OF_A_SEARCH if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
+        return limits.ROWS_DRAWN_FOR_NUMBERS if is_ridge else limits.FEW_ROWS_OTHER_LOSSES
 
     def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_share(rows.numbers, drawn, grown), 1.0

@@ -428,7 +428,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         with maps="auto" it means a third, once and three times the cost that a sample
         suggests, after ferns that are deeper and shallower than suggested. What is
         suggested is left only where the gain exceeds its standard error. Of more than
-        4,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
+        2,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
         themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
         on they are mixed in, as `MBKLClassifier` does from 2,000 on.
     C_kernels : sequence of float, "tied" or None, default=None

@@ -11,6 +11,8 @@ enough to learn from the data, before any map is drawn,
 - the depth of the ferns, and the share of stumps beside them,
 - the cost of errors,
 - for numbers, a straight line in all features that leaves less for the maps to learn.
+
+Matrices of pairs of rows are in single precision: errors are compared, not reported.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
-from scipy.spatial.distance import cdist
+from scipy.linalg.lapack import spotrf, spotrs, strtri
+from scipy.spatial.distance import pdist, squareform
 
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
@@ -30,6 +32,7 @@ from mbkl.maps.interactions import evidence_of_features
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
+Pairs = NDArray[np.float32]  # something of each pair of rows
 
 # Candidates, chosen on the development sets of the benchmark suite: mean exponents of
 # the fern kernel over pairs of rows, shares of stumps, and ridges.
@@ -54,7 +57,7 @@ _MOST_OFF, _LITTLE = 0.1, 0.005
 _FEWEST_UNSEEN, _MOST_UNSEEN, _FOLDS = 20, 300, 5
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
-_MOST_DIFFERENCES = 2e7
+_MOST_DIFFERENCES = 5e6
 _DEEPEST = 40.0
 # A hinge has no use for higher costs, unlike the ridge: it lets go of rows that are
 # right.
@@ -112,12 +115,12 @@ class _Candidate:
     ridge: float = 0.1
     error: float = np.inf
 
-    def kernel(self, distance: Array) -> Array:
+    def kernel(self, distance: Pairs) -> Pairs:
         """Return the kernel of pairs of rows at some distance, relative to the mean."""
         ferns = (1.0 - self.stump_share) * np.exp(-self.exponent * distance)
         return ferns + self.stump_share * (1.0 - distance / 2.0)
 
-    def slope(self, distance: Array) -> Array:
+    def slope(self, distance: Pairs) -> Pairs:
         """Return how fast the kernel falls with the distance."""
         ferns = (1.0 - self.stump_share) * self.exponent * np.exp(-self.exponent * distance)
         return ferns + self.stump_share / 2.0
@@ -249,17 +252,17 @@ class _SampleLearner:
         cost = min(total / (2.0 * best.ridge), self.largest_cost) * float(self.copies.mean())
         return Choice(rates, depth, stumps / total, cost, best.error)
 
-    def distance(self, rates: Array) -> tuple[Array, float]:
+    def distance(self, rates: Array) -> tuple[Pairs, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
         ordered = np.where(self.is_category, 0.0, rates)
         warped = np.hstack([self.ranks * ordered, self.ranges * ordered]) / 2.0
-        distance = cdist(warped, warped, metric="cityblock")
+        distance = squareform(pdist(warped, metric="cityblock"))
         for level, rate in zip(self.levels, rates[self.is_category], strict=True):
             distance += rate * PARTED_LEVELS * (level[:, None] != level)
         mean = float(distance.mean())
-        return (distance / mean if mean > 0 else distance), mean
+        return (distance / mean if mean > 0 else distance).astype(np.float32), mean
 
-    def best_candidate(self, distance: Array, ridge: float) -> _Candidate:
+    def best_candidate(self, distance: Pairs, ridge: float) -> _Candidate:
         candidates = [
             self.best_ridge(_Candidate(exponent, share, ridge), distance)
             for exponent in _EXPONENTS
@@ -270,11 +273,11 @@ class _SampleLearner:
         near = [c for c in candidates if c.error <= (1.0 + self.tolerance) * lowest]
         return max(near, key=lambda c: (c.exponent, -c.error))
 
-    def best_ridge(self, candidate: _Candidate, distance: Array) -> _Candidate:
+    def best_ridge(self, candidate: _Candidate, distance: Pairs) -> _Candidate:
         """Walk along the ridges from the candidate's own while the error falls."""
         return self._best_ridge(candidate, candidate.kernel(distance))
 
-    def _best_ridge(self, candidate: _Candidate, kernel: Array) -> _Candidate:
+    def _best_ridge(self, candidate: _Candidate, kernel: Pairs) -> _Candidate:
         errors: dict[int, float] = {}
 
         def error(position: int) -> float:
@@ -290,7 +293,7 @@ class _SampleLearner:
                 place += direction
         return replace(candidate, ridge=_RIDGES[place], error=error(place))
 
-    def error(self, kernel: Array, ridge: float) -> float:
+    def error(self, kernel: Pairs, ridge: float) -> float:
         """Return the mean loss of rows predicted by all others."""
         factor = self.factor(kernel, ridge)
         if factor is None:
@@ -298,7 +301,7 @@ class _SampleLearner:
         others = (1.0 - 1.0 / self.copies) * self.weights / ridge
         weights = self.solve(factor)
         # The diagonal of the inverse: squares of the columns of the factor's own.
-        inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
+        inverse, _ = strtri(factor, lower=1, overwrite_c=1)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         residuals = weights / (others + diagonal / self.copies)[:, None]
         return self.mean_loss(residuals)
@@ -312,24 +315,24 @@ class _SampleLearner:
         """Return squared hinge losses: label * (label - prediction) = 1 - label * prediction."""
         return np.clip(self.labels * residuals, 0.0, _LARGEST_RESIDUAL) ** 2
 
-    def factor(self, kernel: Array, ridge: float) -> Array | None:
+    def factor(self, kernel: Pairs, ridge: float) -> Pairs | None:
         """Return the Cholesky factor of the kernel plus the ridge and one, for the intercept."""
         matrix = kernel + 1.0
-        matrix[np.diag_indices_from(matrix)] += ridge / self.weights
+        matrix[np.diag_indices_from(matrix)] += (ridge / self.weights).astype(np.float32)
         # The transpose of a symmetric matrix is itself, in the order of LAPACK.
-        factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1)
+        factor, failed = spotrf(matrix.T, lower=1, overwrite_a=1)
         return None if failed else factor
 
-    def solve(self, factor: Array) -> Array:
+    def solve(self, factor: Pairs) -> Array:
         """Return the weights of the rows."""
-        return dpotrs(factor, self.labels, lower=1)[0]
+        return spotrs(factor, self.labels.astype(np.float32), lower=1)[0].astype(np.float64)
 
-    def learned_rates(self, candidate: _Candidate, distance: Array, rates: Array) -> Array:
+    def learned_rates(self, candidate: _Candidate, distance: Pairs, rates: Array) -> Array:
         """Return rates in proportion to how much the learned function changes along each."""
         factor = self.factor(candidate.kernel(distance), candidate.ridge)
         if factor is None:
             return rates
-        weights = self.solve(factor)
+        weights = self.solve(factor).astype(np.float32)
         n_rows = len(distance)
         n_looked_at = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
         rows = slice(0, min(n_rows, n_looked_at))
@@ -343,7 +346,7 @@ class _SampleLearner:
                 other = np.roll(level, 1)[rows, None] == level
                 signs = PARTED_LEVELS * (other.astype(float) - (level[rows, None] == level))
             else:
-                column = self.ranks[:, feature]
+                column = self.ranks[:, feature].astype(np.float32)
                 signs = np.sign(column[rows, None] - column)
             changes[feature] = (((signs * slopes) @ weights) ** 2).mean() ** 0.5
         return self.floored(changes * rates)
@@ -449,10 +452,10 @@ class _WithLine(_SampleOfNumbers):
         return float((off @ slopes).var(axis=0).mean())
 
     def _with_line(
-        self, candidate: _Candidate, distance: Array, rates: Array, share: float
+        self, candidate: _Candidate, distance: Pairs, rates: Array, share: float
     ) -> _Candidate:
         """Return the candidate with the ridge that suits it beside a line."""
-        kernel = candidate.kernel(distance) + share * self._linear_kernel(rates)
+        kernel = candidate.kernel(distance) + np.float32(share) * self._linear_kernel(rates)
         return self._best_ridge(candidate, kernel)
 
     def _slopes(self, candidate: _Candidate, rates: Array, share: float) -> Array:
@@ -460,13 +463,14 @@ class _WithLine(_SampleOfNumbers):
 
         They are learned beside the maps, as those of what maps do not explain better.
         """
-        kernel = candidate.kernel(self.distance(rates)[0]) + share * self._linear_kernel(rates)
+        kernel = candidate.kernel(self.distance(rates)[0])
+        kernel += np.float32(share) * self._linear_kernel(rates)
         factor = self.factor(kernel, candidate.ridge)
         weights = np.zeros_like(self.labels) if factor is None else self.solve(factor)
         return share * (self._weighted(rates).T @ weights)
 
-    def _linear_kernel(self, rates: Array) -> Array:
-        return self._weighted(rates) @ self.inputs.T
+    def _linear_kernel(self, rates: Array) -> Pairs:
+        return (self._weighted(rates) @ self.inputs.T).astype(np.float32)
 
     def _weighted(self, rates: Array) -> Array:
         """Return the features times their rates: the kernel of a row and itself is one or so."""

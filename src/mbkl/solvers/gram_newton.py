@@ -45,6 +45,9 @@ Array = NDArray[np.float64]
 _STEPS = 0.5 ** np.arange(12)
 # Relative to the largest diagonal entry: rows of equal codes make a singular matrix.
 _RIDGE = 1e-12
+# Half of the digits are enough for a step, and take half of the time, up to tolerances of this and
+# where the diagonal grows by at least as much.
+_ENOUGH_FOR_HALF = 1e-4, 1e-3
 
 
 def minimise(
@@ -63,6 +66,7 @@ def minimise(
     assert problem.gram is not None
     assert problem.penalty is not None
     gram, margins, operator = problem.gram(), problem.margins, problem.operator
+    half = gram if tol < _ENOUGH_FOR_HALF[0] else gram.astype(np.float32)
     copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
     tell = SharedProgress(progress)
@@ -73,7 +77,7 @@ def minimise(
         def solve(column: int) -> Solution:
             part = margins.columns(np.array([column]))
             own = begin[:, column]
-            return _minimise_column(gram, part, own, tol, max_iter, tell, copies)
+            return _minimise_column(gram, half, part, own, tol, max_iter, tell, copies)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -121,6 +125,12 @@ def factor_of(matrix: Array, curvature: Array):
     return cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
 
 
+def _solved(factor, targets: Array) -> Array:
+    """Return what the system of a factor has for a solution."""
+    targets = np.asfortranarray(targets, dtype=factor[0].dtype)
+    return cho_solve(factor, targets, overwrite_b=True, check_finite=False).astype(np.float64)
+
+
 def left_out_residuals(gram: Array, curvature: Array, targets: Array) -> Array:
     """Return targets of a squared error less their predictions by all other rows.
 
@@ -140,7 +150,8 @@ def left_out_residuals(gram: Array, curvature: Array, targets: Array) -> Array:
 
 
 def _minimise_column(
-    gram,
+    gram: Array,
+    half: NDArray[np.floating],
     margins: Margins,
     alpha: Array,
     tol: float,
@@ -148,7 +159,10 @@ def _minimise_column(
     tell: SharedProgress,
     copies: Array | None,
 ) -> Solution:
-    """Minimise one column; its solution has supports, and no weights yet."""
+    """Minimise one column; its solution has supports, and no weights yet.
+
+    `half` is the kernel matrix with as many digits as steps need.
+    """
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
     system = None
@@ -159,7 +173,7 @@ def _minimise_column(
         done = solution.is_within(tol)[0] or n_iter == max_iter or tell.has_failed
         if tell(solution) or done:
             break
-        system = _NewtonSystem.of(gram, margins, shifted)
+        system = _NewtonSystem.of(gram, half, margins, shifted)
         proposal, level = system.solution()
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
@@ -171,7 +185,7 @@ def _minimise_column(
         guess = intercept + step * (level - intercept)
         intercept = margins.best_intercept(scores[:, None], guess)
     if copies is not None:
-        system = system or _NewtonSystem.of(gram, margins, shifted)
+        system = system or _NewtonSystem.of(gram, half, margins, shifted)
         solution.left_out = _left_out_scores(system, margins, shifted, copies)
     return solution
 
@@ -196,7 +210,7 @@ class _NewtonSystem:
     factor: tuple | None
 
     @classmethod
-    def of(cls, gram, margins: Margins, shifted: Array) -> _NewtonSystem:
+    def of(cls, gram, half, margins: Margins, shifted: Array) -> _NewtonSystem:
         curvature = margins.curvature(shifted)[:, 0]
         rows = np.flatnonzero(curvature)
         curvature = curvature[rows]
@@ -205,7 +219,11 @@ class _NewtonSystem:
         others[rows] = 0.0
         if others.any():
             target -= gram[rows] @ others
-        factor = factor_of(gram[np.ix_(rows, rows)], curvature) if rows.size else None
+        factor = None
+        if rows.size:
+            is_enough = 1.0 / curvature.max() >= _ENOUGH_FOR_HALF[1] * gram.diagonal().max()
+            digits = half if is_enough else gram
+            factor = factor_of(digits[np.ix_(rows, rows)], curvature)
         return cls(rows, curvature, target, others, factor)
 
     def solution(self) -> tuple[Array, float]:
@@ -214,7 +232,7 @@ class _NewtonSystem:
         if self.factor is None:
             return alpha, 0.0
         both = np.column_stack([self.target, np.ones(self.rows.size)])
-        solved = cho_solve(self.factor, both, overwrite_b=True, check_finite=False)
+        solved = _solved(self.factor, both)
         level = float((solved[:, 0].sum() + alpha.sum()) / solved[:, 1].sum())
         alpha[self.rows] = solved[:, 0] - level * solved[:, 1]
         return alpha, level
@@ -226,9 +244,9 @@ class _NewtonSystem:
         if self.factor is None or not n_curved:
             return shares
         lower, _ = self.factor
-        own = np.eye(self.rows.size, n_curved)
+        own = np.eye(self.rows.size, n_curved, dtype=lower.dtype)
         columns = solve_triangular(lower, own, lower=True, overwrite_b=True, check_finite=False)
-        constant = cho_solve(self.factor, np.ones(self.rows.size), check_finite=False)
+        constant = _solved(self.factor, np.ones(self.rows.size))
         inverse = (columns**2).sum(axis=0) - constant[:n_curved] ** 2 / constant.sum()
         shares[self.rows[:n_curved]] = 1.0 - inverse / self.curvature[:n_curved]
         return np.clip(shares, 0.0, 1.0 - 1e-6)
