@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import mbkl
 from mbkl.dask import MBKLClassifier, WorkerLostError
-from mbkl.dask.crew import DaskCrew
+from mbkl.dask.crew import Crew
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -149,7 +149,7 @@ def test_the_workers_forget_the_rows(client, fitted):
 
 def test_tasks_have_names_that_a_person_can_read(client, fitted):
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    known = {"mbkl-load", "mbkl-store", "mbkl-bin", "mbkl-bin-ferns", "mbkl-merge-rows-merge"}
+    known = {"mbkl-load", "mbkl-store", "mbkl-merge-rows-split", "mbkl-merge-rows-merge"}
     assert known <= set(names)
 
 
@@ -184,7 +184,7 @@ def test_a_worker_that_is_killed_gives_an_error_that_names_it(
     X, y = rows
     mortal.wait_for_workers(2)
     pids = mortal.run(os.getpid)
-    original, calls = getattr(DaskCrew, moment), []
+    original, calls = getattr(Crew, moment), []
 
     def killing(self, *arguments, **options):
         calls.append(1)
@@ -195,7 +195,7 @@ def test_a_worker_that_is_killed_gives_an_error_that_names_it(
                 time.sleep(0.05)
         return original(self, *arguments, **options)
 
-    monkeypatch.setattr(DaskCrew, moment, killing)
+    monkeypatch.setattr(Crew, moment, killing)
     parts = da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
     with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
         MBKLClassifier(client=mortal, **OWN).fit(*parts)
@@ -236,7 +236,7 @@ BAD = {
     ),
     "infinite values": (
         lambda X, y: (da.from_array(np.where(X > 3, np.inf, X), chunks=(500, 6)), y),
-        r"Partition \d+ of X has infinite values",
+        r"Partition \d+: Input X contains infinity",
     ),
     "text": (
         lambda X, y: (
@@ -258,7 +258,7 @@ BAD = {
             da.from_array(X, chunks=(500, 6)),
             np.where(y > 1, None, "known").astype(object),
         ),
-        r"Partition \d+ of y has missing labels",
+        r"Partition \d+: Input y has missing labels",
     ),
     "one class": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), np.zeros(5_000)),
@@ -270,7 +270,7 @@ BAD = {
     ),
     "missing labels": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), np.where(y > 1, np.nan, y)),
-        r"Partition \d+ of y has missing labels",
+        r"Partition \d+: Input y has missing labels",
     ),
 }
 
@@ -285,7 +285,7 @@ def test_bad_input(client, rows, name):
 
 def test_negative_weights_are_refused(client, rows):
     X, y = rows
-    with pytest.raises(ValueError, match="sample_weight has entries that are no weights"):
+    with pytest.raises(ValueError, match="sample_weight has negative entries"):
         MBKLClassifier(**LEARNED).fit(da.from_array(X, chunks=(500, 6)), y, np.full(5_000, -1.0))
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import mbkl
 from mbkl.cells import operator_of
 from mbkl.dask import MBKLClassifier
-from mbkl.dask.crew import local_crew
 from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.rows import RemoteMatrix
 from mbkl.engine import limits
@@ -54,16 +53,20 @@ def rows_change_sides(monkeypatch):
     monkeypatch.setattr(limits, "FEW_PAIRS", 0)
 
 
-def fit_pieces(X, y, weights, cuts, own) -> MBKLClassifier:
-    """Fit with a store for each piece."""
-    masses = [None] * (len(cuts) + 1) if weights is None else np.split(weights, cuts)
-    pieces = zip(np.split(X, cuts), np.split(y, cuts), masses, strict=True)
-    model = MBKLClassifier(random_state=0, **own)
-    crew = local_crew(list(pieces))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model._fit_stores(crew)
-    return model
+@pytest.fixture(scope="module")
+def fit_pieces(local_crew):
+    """Return a function that fits a model with a store for each piece."""
+
+    def fit(X, y, weights, cuts, own) -> MBKLClassifier:
+        masses = [None] * (len(cuts) + 1) if weights is None else np.split(weights, cuts)
+        pieces = zip(np.split(X, cuts), np.split(y, cuts), masses, strict=True)
+        model = MBKLClassifier(random_state=0, **own)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model._fit_stores(local_crew(list(pieces)))
+        return model
+
+    return fit
 
 
 def data(make_data, n_rows=400, n_classes=2):
@@ -74,7 +77,7 @@ def data(make_data, n_rows=400, n_classes=2):
 
 
 @pytest.fixture
-def both_rows(make_data):
+def both_rows(local_crew, make_data):
     """Return a function that gives the same labelled rows here and in stores."""
 
     def make(n_classes=3):
@@ -83,7 +86,7 @@ def both_rows(make_data):
         cuts = [3, 3, 150]
         crew = local_crew([*zip(*(np.split(a, cuts) for a in (X, y, weights)), strict=True)])
         matrix = RemoteMatrix(crew)
-        labels = matrix.labelled(np.arange(n_classes))
+        labels = matrix.labelled()[1:]
         found = []
         for rows, own, mass in ((ArrayRows(X), y, weights), (matrix, *labels)):
             maps, codes = Stumps().fit_codes(rows, mass, 60, 0)
@@ -117,7 +120,9 @@ def test_balanced_and_first_rows_are_those_of_rows_here(both_rows, few_rows_are_
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_same_bits_with_supports(loss, make_data, bits_of, few_rows_are_many, rows_change_sides):
+def test_same_bits_with_supports(
+    fit_pieces, loss, make_data, bits_of, few_rows_are_many, rows_change_sides
+):
     own = {"maps": "stumps", "theta": "learned", "n_maps": 100, "loss": loss}
     X, y = data(make_data)
     expected = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
@@ -127,7 +132,7 @@ def test_same_bits_with_supports(loss, make_data, bits_of, few_rows_are_many, ro
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize(("n_classes", "cuts"), [(2, [150]), (3, [3, 3, 390])])
-def test_same_bits(name, n_classes, cuts, make_data, bits_of, few_rows_are_many):
+def test_same_bits(fit_pieces, name, n_classes, cuts, make_data, bits_of, few_rows_are_many):
     own = dict(SETTINGS[name])
     if name == "class weights" and n_classes == 3:
         own["class_weight"] = {0: 1.0, 1: 2.5, 2: 0.5}
@@ -138,7 +143,7 @@ def test_same_bits(name, n_classes, cuts, make_data, bits_of, few_rows_are_many)
     assert bits_of(fit_pieces(X, y, None, cuts, own)) == bits_of(plain)
 
 
-def test_few_rows_are_collected(make_data, bits_of):
+def test_few_rows_are_collected(fit_pieces, make_data, bits_of):
     X, y = data(make_data)
     plain = mbkl.MBKLClassifier(random_state=0).fit(X, y)
     assert bits_of(fit_pieces(X, y, None, [100, 101], {})) == bits_of(plain)
@@ -146,7 +151,7 @@ def test_few_rows_are_collected(make_data, bits_of):
 
 @settings(max_examples=8)
 @given(st.lists(st.integers(0, 300), max_size=3), st.integers(0, 3))
-def test_any_parts_and_weights(make_data, bits_of, cuts, seed):
+def test_any_parts_and_weights(fit_pieces, make_data, bits_of, cuts, seed):
     X, y = make_data(300, 3)
     weights = np.random.default_rng(seed).integers(0, 4, size=300) / 3.0
     own = {"maps": "stumps", "theta": "learned", "n_maps": 40}
@@ -154,7 +159,7 @@ def test_any_parts_and_weights(make_data, bits_of, cuts, seed):
     assert bits_of(fit_pieces(X, y, weights, sorted(cuts), own)) == bits_of(plain)
 
 
-def test_quantiles_of_many_rows_come_from_a_sample(make_data, bits_of, monkeypatch):
+def test_quantiles_of_many_rows_come_from_a_sample(fit_pieces, make_data, bits_of, monkeypatch):
     monkeypatch.setattr("mbkl.maps.stumps._QUANTILE_ROWS", 100)
     X, y = data(make_data)
     own = {"maps": Stumps(thresholds="quantile"), "n_maps": 60}
@@ -162,14 +167,14 @@ def test_quantiles_of_many_rows_come_from_a_sample(make_data, bits_of, monkeypat
     assert bits_of(fit_pieces(X, y, None, [77, 300], own)) == bits_of(plain)
 
 
-def test_stores_that_are_empty(make_data, bits_of):
+def test_stores_that_are_empty(fit_pieces, make_data, bits_of):
     X, y = data(make_data)
     own = {"maps": ["stumps", "ferns"], "n_maps": 20}
     plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)
     assert bits_of(fit_pieces(X, y, None, [0, 0, 400], own)) == bits_of(plain)
 
 
-def test_columns_that_do_not_match(make_data):
+def test_columns_that_do_not_match(local_crew, make_data):
     X, y = make_data(40, 3)
     crew = local_crew([(X, y, None), (X[:, :2], y, None)])
     with pytest.raises(ValueError, match="different numbers of columns"):

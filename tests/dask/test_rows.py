@@ -6,22 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from mbkl.dask.crew import local_crew
 from mbkl.dask.rows import RemoteMatrix, RemoteRows, RowSet
+from mbkl.dask.store import nothing
 from mbkl.engine.arrays import exact_sum, exact_total
 
 
-def spread(values, cuts=(3, 3, 7)):
-    """Return the weights of rows in parts, and as an array."""
-    pieces = np.split(values, list(cuts))
-    crew = local_crew(
-        [(np.zeros((len(piece), 1)), np.zeros(len(piece)), piece) for piece in pieces]
-    )
-    return crew, RemoteMatrix(crew).labelled(np.array([0.0]))[1]
+@pytest.fixture(scope="module")
+def spread(local_crew):
+    """Return a function that gives the weights of rows in parts."""
+
+    def make(values, cuts=(3, 3, 7)):
+        pieces = np.split(values, list(cuts))
+        parts = [(np.zeros((len(own), 1)), np.zeros(len(own)), own) for own in pieces]
+        crew = local_crew(parts)
+        return crew, RemoteMatrix(crew).labelled()[2]
+
+    return make
 
 
 @pytest.fixture
-def both():
+def both(spread):
     values = np.random.default_rng(0).random(10) + 0.1
     _, rows = spread(values)
     return values, rows
@@ -68,7 +72,7 @@ def test_in_place_operations(both):
 
 
 @given(st.lists(st.integers(0, 30), max_size=4), st.integers(0, 5))
-def test_sums_have_the_same_bits_for_any_parts(cuts, seed):
+def test_sums_have_the_same_bits_for_any_parts(spread, cuts, seed):
     generator = np.random.default_rng(seed)
     values = generator.random(30) * 10.0 ** generator.integers(-9, 9, size=30)
     _, rows = spread(values, sorted(cuts))
@@ -101,18 +105,18 @@ def test_nothing_is_gathered_by_accident(both):
         np.sort(both[1])
 
 
-def test_stores_forget_what_nobody_refers_to():
+def test_stores_forget_what_nobody_refers_to(spread):
     crew, rows = spread(np.ones(10))
     exact_total(rows)
-    crew.call("shape")
+    crew.call(nothing)
     held = len(crew._stores[0]._objects)
     for _ in range(20):
         exact_total((rows + 1.0) * 2.0)
-    crew.call("shape")
+    crew.call(nothing)
     assert len(crew._stores[0]._objects) == held
 
 
-def test_a_chain_is_computed_once():
+def test_a_chain_is_computed_once(spread):
     _, rows = spread(np.ones(10))
     twice = rows * 2.0
     assert isinstance(twice, RemoteRows)

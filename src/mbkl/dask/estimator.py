@@ -101,10 +101,7 @@ class OnCluster(KernelPredictor):
             rows, targets, sample_weights = X.collected()
             self._check_targets(targets)
             return self._training_rows(rows, targets, sample_weights, progress)
-        levels = X.classes()
-        y, weights = X.labelled(levels)
-        numbered = self._numbered_there(levels, y, weights)
-        return TrainingRows(X, settings=self._settings(), **numbered)
+        return TrainingRows(X, settings=self._settings(), **self._numbered_there(*X.labelled()))
 
     def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         """Return what belongs to y, the places of targets among the levels."""

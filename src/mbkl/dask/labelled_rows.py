@@ -54,9 +54,10 @@ class RemoteLabelledRows:
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
         arrays = (sums, self.seed, self.y, integers)
-        found, n_rows = self.crew.exchange("merge-rows", divide_merged, arrays, one_for_all)
-        kept = RowSet(found[0], n_rows)
-        mass = RemoteRows(self.crew, found[1], np.empty(0, np.int64), n_rows)
+        found = self.crew.exchange("merge-rows", divide_merged, one_for_all, *arrays)
+        numbers, mass_of_each, n_rows = found
+        kept = RowSet(numbers, n_rows)
+        mass = RemoteRows(self.crew, mass_of_each, np.empty(0, np.int64), n_rows)
         merged = replace(self, weights=mass * unit[0], sums=sums)
         if kept.size < self.n_rows:
             merged.operator, merged.y = self.operator.take(kept), self.y[kept]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partialmethod, reduce
+from functools import partial, partialmethod, reduce
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -23,9 +23,11 @@ from mbkl.dask.store import (
     divide_all,
     divide_keys,
     first_of_equal,
+    in_memory,
     itself,
     pick_codes,
     places,
+    rows_of_keys,
     sample_of,
     smallest_keys,
     tell_apart,
@@ -93,7 +95,7 @@ class RemoteRows(NDArrayOperatorsMixin):
         samples = [each._like if isinstance(each, RemoteRows) else each for each in arguments]
         with np.errstate(all="ignore"):
             like = function(*samples, **options)
-        node = Node(self._crew, function, arguments, options)
+        node = Node(self._crew, function, *arguments, **options)
         return RemoteRows(self._crew, node, like, self.n_rows)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
@@ -120,7 +122,7 @@ class RemoteRows(NDArrayOperatorsMixin):
         if not isinstance(index, RowSet):
             return self.apply(operator.getitem, self, index)
         if index.order is None:
-            taken = Node(self._crew, operator.getitem, (self, index))
+            taken = Node(self._crew, operator.getitem, self, index)
             return RemoteRows(self._crew, taken, self._like, index.size)
         return np.concatenate(self._crew.call(operator.getitem, self, index))[index.order]
 
@@ -162,7 +164,7 @@ class RemoteRows(NDArrayOperatorsMixin):
         return np.concatenate(self._crew.call(itself, self))
 
     def _nonzero(self) -> RowSet:
-        rows = Node(self._crew, np.flatnonzero, (self,))
+        rows = Node(self._crew, np.flatnonzero, self)
         return RowSet(rows, sum(self._crew.call(len, rows)))
 
 
@@ -185,7 +187,7 @@ class RemoteCodes(Codes):
     is_bundled: bool = False
 
     def gather(self, tables: NDArray[np.float64]) -> RemoteRows:
-        scores = Node(self.crew, ask, (self, "gather", tables))
+        scores = Node(self.crew, ask, self, "gather", tables)
         return RemoteRows(self.crew, scores, np.empty((0, tables.shape[1])), self.n_rows)
 
     def histogram(self, residuals: RemoteRows) -> NDArray[np.int64]:
@@ -198,15 +200,14 @@ class RemoteCodes(Codes):
         if rows.order is not None:
             values = np.concatenate(self.crew.call(pick_codes, self, rows), axis=1)
             return DenseCodes(values[:, rows.order], self.offsets, self.loops)
-        return replace(self, node=Node(self.crew, ask, (self, "take", rows)), n_rows=rows.size)
+        return replace(self, node=Node(self.crew, ask, self, "take", rows), n_rows=rows.size)
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> RemoteCodes:
-        arguments = (self, "renumbered", groups, numbers, offsets)
-        node = self.crew.keep("number-cells", ask, *arguments)
+        node = Node(self.crew, ask, self, "renumbered", groups, numbers, offsets)
         return replace(self, node=node, offsets=offsets)
 
     def keep_groups(self, groups: NDArray[np.intp]) -> RemoteCodes:
-        node = Node(self.crew, ask, (self, "keep_groups", groups))
+        node = Node(self.crew, ask, self, "keep_groups", groups)
         return replace(self, node=node, offsets=self.kept_offsets(groups))
 
     def bundled(self) -> RemoteCodes:
@@ -214,7 +215,7 @@ class RemoteCodes(Codes):
         if plan is None:
             return self
         # The tables of bundles are long: they are made where the codes are.
-        return replace(self, node=Node(self.crew, bundle, (self, plan)), is_bundled=True)
+        return replace(self, node=Node(self.crew, bundle, self, plan), is_bundled=True)
 
 
 class RemoteGrowingRows:
@@ -223,35 +224,31 @@ class RemoteGrowingRows:
     def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        rows = (codes, objective, y, weights, keys, seed)
-        self._node = Node(self._crew, GrowingRows, rows)
+        self._node = Node(self._crew, GrowingRows, codes, objective, y, weights, keys, seed)
 
-    def hold_out(self, share: float) -> int:
-        return sum(self._all("hold_out", share))
+    def _of_all(self, put_together: Callable, method: str, *arguments):
+        return put_together(self._crew.call(ask, self._node, method, *arguments))
+
+    begin = partialmethod(_of_all, list, "begin")
+    fill = partialmethod(_of_all, sum, "fill")
+    fill_levels = partialmethod(_of_all, sum, "fill_levels")
+    held_out_loss = partialmethod(_of_all, sum, "held_out_loss")
+    hold_out = partialmethod(_of_all, sum, "hold_out")
+    refresh = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
+    size_of_share = partialmethod(_of_all, sum, "size_of_share")
+    watch = partialmethod(_of_all, min, "watch")
 
     def start(self) -> NDArray[np.float32]:
-        weights = Node(self._crew, ask, (self._node, "training_weights"))
+        weights = Node(self._crew, ask, self._node, "training_weights")
         own = RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
         return self._objective.start(self._y, own)
-
-    def begin(self, intercept: NDArray[np.float32]) -> None:
-        self._all("begin", intercept)
-
-    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
-        return np.max(self._all("refresh", units, table), axis=0)
-
-    def watch(self, levels: RemoteCodes) -> int:
-        return min(self._all("watch", levels))
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
         sums = self.fill(features, cuts, members)
         return table_of(sums, units, ridge, rate, self._loops)
 
-    def held_out_loss(self) -> float:
-        return float(sum(self._all("held_out_loss")))
-
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        scores, y = zip(*self._all("held_out_scores"), strict=True)
+        scores, y = self._of_all(lambda found: zip(*found, strict=True), "held_out_scores")
         return np.concatenate(scores), np.concatenate(y)
 
     def sample(self, *arguments) -> GrowthSample:
@@ -263,76 +260,57 @@ class RemoteGrowingRows:
     def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
         return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
 
-    def _all(self, method: str, *arguments) -> list:
-        return self._crew.call(ask, self._node, method, *arguments)
-
-    def _sum(self, method: str, *arguments) -> NDArray[np.int64]:
-        return np.sum(self._all(method, *arguments), axis=0)
-
-    fill = partialmethod(_sum, "fill")
-    fill_levels = partialmethod(_sum, "fill_levels")
-    size_of_share = partialmethod(_sum, "size_of_share")
-
 
 growing_rows.register(RemoteCodes, RemoteGrowingRows)
 
 
 class RemoteMatrix(Rows):
-    """The rows of X in all stores, put together from what they say of theirs.
-
-    >>> from mbkl.dask.crew import local_crew
-    >>> X, y = np.array([[1.0], [4.0], [2.0]]), np.array([0, 1, 0])
-    >>> crew = local_crew([(X[:2], y[:2], None), (X[2:], y[2:], None)])
-    >>> RemoteMatrix(crew).column_ranges()[:2]
-    (array([1.]), array([4.]))
-    """
+    """The rows of X in all stores, put together from what they say of theirs."""
 
     def __init__(self, crew: Crew, loops: Twins = TWINS) -> None:
         self.crew, self.loops = crew, loops
-        shapes = crew.call("shape")
-        widths = {width for _, width in shapes if width is not None}
+        # Nothing else refers to these: they are forgotten as soon as they are not needed here.
+        (self._rows, self._labels, self._weights), crew.loaded = crew.loaded, ()
+        shapes = crew.call(getattr, self._rows, "shape")
+        widths = {width for n_rows, width in shapes if n_rows}
         if len(widths) > 1:
             raise ValueError(f"Partitions of X have different numbers of columns: {widths}.")
         self.shape = (sum(n_rows for n_rows, _ in shapes), max(widths, default=0))
 
-    def classes(self) -> NDArray:
-        """Return all labels that occur, sorted."""
-        found = [labels for store in self.crew.call("classes") for labels in store]
-        return distinct(np.concatenate(found)) if found else np.empty(0)
-
-    def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
-        """Return the places of all rows' labels among all, and weights."""
-        y = self.crew.keep("labels", "encode", classes)
-        weights = self.crew.keep("weights", "weigh")
-        n_rows = self.shape[0]
-        return (
-            RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
-            RemoteRows(self.crew, weights, np.empty(0), n_rows),
-        )
+    def labelled(self) -> tuple[NDArray, RemoteRows, RemoteRows]:
+        """Return the different targets, the place of each row's among them, and weights."""
+        found = [labels for labels in self.crew.call(distinct, self._labels) if len(labels)]
+        classes = distinct(np.concatenate(found)) if found else np.empty(0)
+        y = self._array(Node(self.crew, places, classes, self._labels), np.intp)
+        weights = self._array(self._weights, np.float64)
+        self._labels = self._weights = None
+        return classes, y, weights
 
     def collected(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Return X, targets and weights of all rows, which must be few; the stores keep none."""
-        parts = [part for store in self.crew.call("pieces") for part in store]
-        X, y, weights = zip(*parts, strict=True)
-        return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
+        """Return X, targets and weights of all rows, which must be few."""
+        held = (self._rows, in_memory), (self._labels, itself), (self._weights, itself)
+        answers = [self.crew.call(function, node) for node, function in held]
+        # Those of stores without rows may be of another type.
+        parts = [[own for own in found if len(own)] for found in answers]
+        X, y, weights = map(np.concatenate, parts)
+        return X, y, weights
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         """Return smallest and largest value of each column, and which ones have NaN."""
-        low, high, missing = zip(*self.crew.work("ranges", "of_rows", "column_ranges"), strict=True)
+        low, high, missing = zip(*self.crew.call(ask, self._rows, "column_ranges"), strict=True)
         return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
-        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
-        arguments = (divide_all, (keys, weights), tell_apart)
-        (_, told), _ = self.crew.exchange("tell-apart", *arguments)
-        return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
+        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
+        _, told, _ = self.crew.exchange("tell-apart", divide_all, tell_apart, keys, weights)
+        return self._array(told, np.uint64)
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
+        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
         candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
         chosen = np.unique(candidates)[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
-        parts = self.crew.call("rows_of_keys", keys, chosen, y, integers)
+        parts = self.crew.call(rows_of_keys, self._rows, keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
         y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
@@ -342,18 +320,21 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, n_different = self.crew.exchange("count", divide_keys, (keys,), first_of_equal)
+            _, _, n_different = self.crew.exchange("count", divide_keys, first_of_equal, keys)
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:
-        return self._codes("bin", edges.cell_offsets, "bin", features, edges)
+        return self._codes(edges.cell_offsets, "bin", features, edges)
 
     def bin_ferns(self, ferns) -> RemoteCodes:
-        return self._codes("bin-ferns", ferns.cell_offsets, "bin_ferns", ferns)
+        return self._codes(ferns.cell_offsets, "bin_ferns", ferns)
 
-    def _codes(self, name: str, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
-        node = self.crew.keep(name, "of_rows", *arguments)
+    def _codes(self, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
+        node = Node(self.crew, ask, self._rows, *arguments)
         return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
+    def _array(self, node: Node, dtype) -> RemoteRows:
+        return RemoteRows(self.crew, node, np.empty(0, dtype), self.shape[0])
+
     def release(self) -> None:
-        self.crew.call("release_rows")
+        self._rows = None
