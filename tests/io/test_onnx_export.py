@@ -128,10 +128,10 @@ def test_the_same_model_gives_the_same_bytes(fitted):
 
 
 def test_columns_of_a_table(table_model):
-    model, rules, numbers, texts, frame = table_model
-    run = session(to_onnx(model, rules))
+    model, columns, numbers, texts, frame = table_model
+    run = session(to_onnx(model, columns))
     inputs = {name: values[:, None] for name, values in (*numbers.items(), *texts.items())}
-    assert [one.name for one in run.get_inputs()] == [rule["name"] for rule in rules]
+    assert [one.name for one in run.get_inputs()] == columns
     label, values = run.run(None, inputs)
     assert label.tolist() == model.predict(frame).tolist()
     np.testing.assert_allclose(values, expected_values(model, frame), rtol=1e-6, atol=1e-6)
@@ -142,18 +142,14 @@ def test_columns_of_a_table(table_model):
 
 def test_names_that_are_taken(fitted):
     model, X = fitted("stumps")
-
-    def rules(*names):
-        return [{"name": name, "kind": "number"} for name in names]
-
     with pytest.raises(ValueError, match="'prediction', that of an output; rename it"):
-        to_onnx(fitted("regression")[0], rules("prediction", "b", "c", "d"))
+        to_onnx(fitted("regression")[0], ["prediction", "b", "c", "d"])
     for name in ("label", "scores"):
         with pytest.raises(ValueError, match="that of an output; rename it"):
-            to_onnx(model, rules(name, "b", "c", "d"))
+            to_onnx(model, [name, "b", "c", "d"])
     names = ["mbkl_0_constant", "_mbkl_", "X", "probabilities"]
     columns = {name: X[:, [place]] for place, name in enumerate(names)}
-    label, _ = session(to_onnx(model, rules(*names))).run(None, columns)
+    label, _ = session(to_onnx(model, names)).run(None, columns)
     assert label.tolist() == model.predict(X).tolist()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 import mbkl
 from mbkl.classifier import KernelClassifier
@@ -34,7 +35,7 @@ _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 def export_c(
     model: KernelPredictor,
     path: str | os.PathLike,
-    rules: Sequence[Mapping[str, Any]] | None = None,
+    columns: Sequence[str] | None = None,
     name: str = "model",
 ) -> None:
     """Write a classifier or regressor as a header of C99 (and C++) without dependencies.
@@ -52,8 +53,9 @@ def export_c(
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
-    rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`, whose frame `<name>_encode` then takes rows of.
+    columns : list of str or None, default=None
+        Names of the features in a frame, whose rows `<name>_encode` then takes; None means those
+        of a model with categories.
     name : str, default="model"
         What all names in the header begin with.
 
@@ -73,9 +75,9 @@ def export_c(
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
-    columns = columns_of_model(model, rules)
-    if columns is not None:
-        pieces += _encoding(columns, name)
+    own_columns = columns_of_model(model, columns)
+    if own_columns is not None:
+        pieces += _encoding(own_columns, name)
     text = "\n".join([*pieces, "#endif\n"])
     write_atomically(path, [text.encode("ascii")])
 
@@ -136,24 +138,15 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, directions = names["own"], maps.directions
-    n_inputs = directions.shape[0]
-    if isinstance(directions, np.ndarray):
-        yield _arrays(own, directions=directions.T.ravel())
-        first, end = "0", f"{n_inputs}u"
-        term = f"inputs[place] * {own}_directions[{n_inputs}u * group + place]"
-    else:
-        yield _arrays(
-            own,
-            inputs=compact(directions.indices),
-            starts=compact(directions.indptr),
-            weights=np.asarray(directions.data),
-        )
-        first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
-        term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
-    sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
-    yield _c("projections", names, **sizes, first=first, end=end, term=term)
-    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
+    own, directions = names["own"], sparse.csc_array(maps.directions)
+    yield _arrays(
+        own,
+        inputs=compact(directions.indices),
+        starts=compact(directions.indptr),
+        weights=directions.data,
+    )
+    yield _c("projections", names, n_features=maps.centre.size, set_inputs=_inputs(maps))
+    before = f"    double inputs[{directions.shape[0]}];\n    {own}_prepare(x, inputs);\n"
     yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from mbkl.regressor import KernelRegressor, MBKLRegressor
 _INPUT = "X"
 
 
-def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = None):
+def to_onnx(model: KernelPredictor, columns: Sequence[str] | None = None):
     """Return a classifier or regressor as an ONNX model.
 
     Its input is a float32 tensor "X" of shape (n_rows, n_features), in which missing values are
@@ -40,8 +40,9 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     Parameters
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
-    rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`: the inputs are then the columns of its frame.
+    columns : list of str or None, default=None
+        Names of the features in a frame, whose columns are then the inputs; None means those of
+        a model with categories.
 
     Returns
     -------
@@ -62,11 +63,11 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     True
     """
     check_model(model)
-    columns = columns_of_model(model, rules)
-    if columns is None:
+    own_columns = columns_of_model(model, columns)
+    if own_columns is None:
         X, inputs = Tensor(Graph(), _INPUT), {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        X, inputs = _features(Graph(_prefix_unlike(columns)), columns)
+        X, inputs = _features(Graph(_prefix_unlike(own_columns)), own_columns)
     outputs = {}
     for name, (tensor, dtype, shape) in _outputs(scores_of(X, model.predictor_), model).items():
         if name in inputs:
@@ -79,7 +80,7 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
 def export_onnx(
     model: KernelPredictor,
     path: str | os.PathLike,
-    rules: Sequence[Mapping[str, Any]] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Write a classifier or regressor to an ONNX file.
 
@@ -87,10 +88,10 @@ def export_onnx(
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
-    rules : list of dict or None, default=None
+    columns : list of str or None, default=None
         See `to_onnx`.
     """
-    write_atomically(path, [to_onnx(model, rules).SerializeToString()])
+    write_atomically(path, [to_onnx(model, columns).SerializeToString()])
 
 
 def register_onnx_converter() -> None:
@@ -266,7 +267,7 @@ def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
     >>> session.run(["label"], onnx_inputs(model, frame[:2]))[0].tolist()
     ['hot', 'cold']
     """
-    columns = columns_of_model(model, None)
+    columns = columns_of_model(model)
     if columns is None:
         raise ValueError("The model has no categories: its input is a float32 matrix X.")
     inputs = {}

@@ -86,8 +86,8 @@ $set_inputs    }
 static inline float ${own}_project(const double *inputs, uint32_t group)
 {
     double sum = 0.0;
-    for (uint32_t place = $first; place < $end; place++)
-        sum += $term;
+    for (uint32_t place = ${own}_starts[group]; place < ${own}_starts[group + 1u]; place++)
+        sum += inputs[${own}_inputs[place]] * ${own}_weights[place];
     return (float)sum;
 }
 
