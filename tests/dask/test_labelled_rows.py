@@ -91,7 +91,7 @@ def both_rows(local_crew, make_data):
         for rows, own, mass in ((ArrayRows(X), y, weights), (matrix, *labels)):
             maps, codes = Stumps().fit_codes(rows, mass, 60, 0)
             found.append((operator_of(codes, maps.cells), own, n_classes, mass, 7))
-        return LabelledRows(*found[0]), RemoteLabelledRows(crew, *found[1])
+        return LabelledRows(*found[0]), RemoteLabelledRows(*found[1])
 
     return make
 
@@ -116,7 +116,7 @@ def test_balanced_and_first_rows_are_those_of_rows_here(both_rows, few_rows_are_
     here, there = (rows.merged for rows in both_rows())
     assert isinstance(there, RemoteLabelledRows)
     same_rows(here.balanced(n_rows), there.balanced(n_rows))
-    same_rows(here.take(here.first(50)), there.collected(there.first(50)))
+    same_rows(here.take(here.first(50)), there.take(there.first(50)))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature na
 CLASSIFIERS = (
     *("stumps", "stumps, 3 classes", "ferns", "shallow ferns, 3 classes", "deep ferns"),
     *("default", "calibrated", "calibrated, 2 classes", "logistic", "list", "projections"),
-    *("sparse projections", "chi2 projections", "names", "cross-validation", "no maps"),
+    *("sparse projections", "names", "cross-validation", "no maps"),
     *("bool labels", "float labels", "object labels"),
 )
 REGRESSORS = (

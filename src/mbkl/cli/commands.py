@@ -284,7 +284,7 @@ def export(
         from mbkl.io import export_c, export_onnx
 
         trained = Trained.load(model)
-        columns = trained.rules and [rule["name"] for rule in trained.rules]
+        columns = None if trained.rules is None else [rule["name"] for rule in trained.rules]
         if onnx is not None:
             steps.begin(f"writing {onnx.name}")
             export_onnx(trained.model, onnx, columns)

@@ -111,11 +111,8 @@ class OnCluster(KernelPredictor):
         return data.rows if _is_there(data) else super()._placed(data, plans, n_fits)
 
     def _labelled(self, operator, data: TrainingRows):
-        if not _is_there(data):
-            return super()._labelled(operator, data)
-        crew = data.rows.crew  # type: ignore[attr-defined]
-        labels, seed = (data.y, data.n_classes, data.weights), data.settings.seed
-        return RemoteLabelledRows(crew, operator, *labels, seed, numbers=data.numbers)
+        here = super()._labelled(operator, data)
+        return RemoteLabelledRows(**vars(here)) if _is_there(data) else here
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells import Operator
 from mbkl.dask.crew import Crew
 from mbkl.dask.rows import RemoteRows, RowSet
 from mbkl.dask.store import divide_merged, first_hashes, one_for_all, own_order, smallest_hashes
@@ -17,69 +16,48 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.learn.labelled_rows import (
     LabelledRows,
-    SharedGram,
     cell_numbers,
     equal_quota,
     hashes_of,
     smallest_of_kinds,
 )
-from mbkl.maps.numbers import Numbers
 
 
 @dataclass
-class RemoteLabelledRows:
-    """What `LabelledRows` are, on the workers: the same operations, and the same bits."""
+class RemoteLabelledRows(LabelledRows):
+    """Labelled rows on the workers: the same operations, and the same bits."""
 
-    crew: Crew
-    operator: Operator
-    y: RemoteRows
-    n_classes: int
-    weights: RemoteRows
-    seed: int
+    y: Any
+    weights: Any
     # Random numbers of the cells of each row, added up; from these come its hashes.
     sums: RemoteRows | None = None
-    gram: SharedGram | None = None
-    numbers: Numbers | None = None  # what y stands for, where it is no class
-
-    # Which rows they were before equal ones were merged is known here alone.
-    places: ClassVar[None] = None
 
     @property
-    def n_rows(self) -> int:
-        return self.operator.n_rows
+    def crew(self) -> Crew:
+        return self.y.crew
 
     @cached_property
-    def merged(self) -> RemoteLabelledRows | LabelledRows:
+    def merged(self) -> LabelledRows:
         """The same rows with equal ones merged; few are collected here."""
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
         arrays = (sums, self.seed, self.y, integers)
-        found = self.crew.exchange("merge-rows", divide_merged, one_for_all, *arrays)
-        numbers, mass_of_each, n_rows = found
-        kept = RowSet(numbers, n_rows)
-        mass = RemoteRows(self.crew, mass_of_each, np.empty(0, np.int64), n_rows)
-        merged = replace(self, weights=mass * unit[0], sums=sums)
-        if kept.size < self.n_rows:
-            merged.operator, merged.y = self.operator.take(kept), self.y[kept]
-            merged.sums = sums[kept]
+        rows, mass, n_rows = self.crew.exchange("merge-rows", divide_merged, one_for_all, *arrays)
+        merged = replace(self, sums=sums)
+        if n_rows < self.n_rows:
+            merged = merged.take(RowSet(rows, n_rows))
+        merged.weights = RemoteRows(self.crew, mass, np.empty(0, np.int64), n_rows) * unit[0]
         return merged if n_rows > limits.FEW_ROWS_GRAM else merged.some_here(n_rows)
 
-    def collected(self, rows: RowSet) -> LabelledRows:
-        """Return some of the rows, here."""
-        operator, y, weights = self.operator.take(rows), self.y[rows], self.weights[rows]
-        return LabelledRows(operator, y, self.n_classes, weights, self.seed, numbers=self.numbers)
+    def take(self, rows: Any) -> Any:
+        """Return some of the rows: here, if their order is given, or where they are."""
+        taken: Any = super().take(rows)
+        if rows.order is None:
+            return replace(taken, sums=None if self.sums is None else self.sums[rows])
+        own = {field.name: getattr(taken, field.name) for field in fields(LabelledRows)}
+        return LabelledRows(**own)
 
-    def take(self, rows: RowSet) -> RemoteLabelledRows:
-        """Return some of the rows, where they are."""
-        return replace(
-            self,
-            operator=self.operator.take(rows),
-            y=self.y[rows],
-            weights=self.weights[rows],
-            sums=None if self.sums is None else self.sums[rows],
-        )
-
-    def folds(self, n_folds: int) -> RemoteRows:
+    def folds(self, n_folds: int) -> Any:
         """Divide rows with numbers into folds of equal weight by a hash of their codes."""
         seed = self.seed + 1
         sums: Any = self.operator.gather(cell_numbers(self.operator, seed))
@@ -93,19 +71,14 @@ class RemoteLabelledRows:
             folds = folds + (hashes >= _first_above(hashes, integers, wanted))
         return folds
 
-    def first(self, n_rows: int) -> RowSet:
+    def first(self, n_rows: int) -> Any:
         """Return the first rows in the order of their own."""
         answers = self.crew.call(first_hashes, self.sums, self.seed, self.y, n_rows)
         return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
 
-    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return classes and weights of the first rows in the order of their own; here."""
-        rows = self.first(n_rows)
-        return self.y[rows], self.weights[rows]
-
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows; here."""
-        return self.collected(self.first(min(n_rows, self.n_rows)))
+        return self.take(self.first(min(n_rows, self.n_rows)))
 
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair; here."""
@@ -118,7 +91,7 @@ class RemoteLabelledRows:
         answers = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
         hashes, labels = _joined(answers)
         chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
-        return self.collected(self._row_set(answers, chosen))
+        return self.take(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
         """Return rows of which the stores have told, to be collected in the order of their own.

@@ -67,7 +67,7 @@ class RemoteRows(NDArrayOperatorsMixin):
     """
 
     def __init__(self, crew: Crew, node: Node, like: NDArray, n_rows: int) -> None:
-        self._crew, self.node, self._like = crew, node, like
+        self.crew, self.node, self._like = crew, node, like
         self.n_rows = n_rows
 
     @property
@@ -95,8 +95,8 @@ class RemoteRows(NDArrayOperatorsMixin):
         samples = [each._like if isinstance(each, RemoteRows) else each for each in arguments]
         with np.errstate(all="ignore"):
             like = function(*samples, **options)
-        node = Node(self._crew, function, *arguments, **options)
-        return RemoteRows(self._crew, node, like, self.n_rows)
+        node = Node(self.crew, function, *arguments, **options)
+        return RemoteRows(self.crew, node, like, self.n_rows)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         if method != "__call__":
@@ -122,9 +122,9 @@ class RemoteRows(NDArrayOperatorsMixin):
         if not isinstance(index, RowSet):
             return self.apply(operator.getitem, self, index)
         if index.order is None:
-            taken = Node(self._crew, operator.getitem, self, index)
-            return RemoteRows(self._crew, taken, self._like, index.size)
-        return np.concatenate(self._crew.call(operator.getitem, self, index))[index.order]
+            taken = Node(self.crew, operator.getitem, self, index)
+            return RemoteRows(self.crew, taken, self._like, index.size)
+        return np.concatenate(self.crew.call(operator.getitem, self, index))[index.order]
 
     def __setitem__(self, index, value) -> None:
         changed = self.apply(_with_columns, self, index, value)
@@ -134,38 +134,38 @@ class RemoteRows(NDArrayOperatorsMixin):
 
     def magnitude(self) -> NDArray[np.float64]:
         """Return the largest magnitude of each column."""
-        return np.max(self._crew.call(magnitude, self), axis=0)
+        return np.max(self.crew.call(magnitude, self), axis=0)
 
     def sum(self, axis: int) -> NDArray[np.int64]:
         """Return the sum of each column, of integers: that of others depends on the order."""
         if axis != 0 or self.dtype.kind not in "iu":
             raise TypeError("Only integers can be added up over the rows of all workers.")
-        return np.sum(self._crew.call(ask, self, "sum", 0), axis=0)
+        return np.sum(self.crew.call(ask, self, "sum", 0), axis=0)
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
         """Return the sum of the integers of each group's rows."""
         totals = np.zeros(n_groups, dtype=np.int64)
-        for groups, own in self._crew.call(totals_of_groups, self, group):
+        for groups, own in self.crew.call(totals_of_groups, self, group):
             totals[groups] += own
         return totals
 
     def levels(self) -> tuple[NDArray, RemoteRows]:
         """Return the different rows, here, and the place of each row among them."""
         values = self[:, 0] if self.shape[1] == 1 else self
-        levels = distinct(np.concatenate(self._crew.call(distinct, values)))
+        levels = distinct(np.concatenate(self.crew.call(distinct, values)))
         return levels.reshape(len(levels), -1), self.apply(places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
         """Return the sum of the integers of rows whose number is below each bound."""
-        return np.sum(self._crew.call(totals_below, self, integers, bounds), axis=0)
+        return np.sum(self.crew.call(totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
         """Return the numbers of all rows, here."""
-        return np.concatenate(self._crew.call(itself, self))
+        return np.concatenate(self.crew.call(itself, self))
 
     def _nonzero(self) -> RowSet:
-        rows = Node(self._crew, np.flatnonzero, self)
-        return RowSet(rows, sum(self._crew.call(len, rows)))
+        rows = Node(self.crew, np.flatnonzero, self)
+        return RowSet(rows, sum(self.crew.call(len, rows)))
 
 
 def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:

@@ -20,12 +20,11 @@ from scipy import sparse
 
 import mbkl
 from mbkl.classifier import KernelClassifier
-from mbkl.explain.explanations import check_model
 from mbkl.io.container import compact, write_atomically
-from mbkl.io.exports import Column, columns_of_model, plain_arrays
+from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.projections import ProjectionMaps
 from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
@@ -71,7 +70,7 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_model(model)
+    check_exportable(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
@@ -145,26 +144,9 @@ def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
         starts=compact(directions.indptr),
         weights=directions.data,
     )
-    yield _c("projections", names, n_features=maps.centre.size, set_inputs=_inputs(maps))
+    yield _c("projections", names, n_features=maps.centre.size)
     before = f"    double inputs[{directions.shape[0]}];\n    {own}_prepare(x, inputs);\n"
     yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
-
-
-def _inputs(maps: ProjectionMaps) -> str:
-    """Return the lines that set what is projected of one feature."""
-    if not maps.chi2_steps:
-        return "        inputs[feature] = value;\n"
-    # At one the logarithm is zero, and only the factors remain.
-    factors = chi2_map(np.ones((1, 1)), maps.chi2_steps)[0].tolist()
-    terms = [f"sqrt(value) * {factors[0]!r}"]
-    for step in range(1, maps.chi2_steps):
-        angle = f"{step * factors[0] ** 2!r} * log(value)"
-        scaled = f"sqrt(value) * {factors[2 * step - 1]!r}"
-        terms += [f"{scaled} * cos({angle})", f"{scaled} * sin({angle})"]
-    return "".join(
-        f"        inputs[feature + {place * maps.centre.size}u] = value > 0.0 ? {term} : 0.0;\n"
-        for place, term in enumerate(terms)
-    )
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.explain.explanations import feature_names_of
+from mbkl.explain.explanations import check_model, feature_names_of
 from mbkl.io.container import compact
 from mbkl.io.map_state import pack_ferns
 from mbkl.kernel_predictor import KernelPredictor
@@ -21,6 +21,17 @@ from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
+
+
+def check_exportable(model: Any) -> None:
+    """Complain of what is no fitted predictor, or has maps that no other program knows."""
+    check_model(model)
+    if has_chi2_map(model.predictor_):
+        raise ValueError("Projections of the chi2 map cannot be exported; use input_map=None.")
+
+
+def has_chi2_map(predictor: TablePredictor) -> bool:
+    return any(getattr(maps, "chi2_steps", 0) for maps in predictor.maps.families)
 
 
 @singledispatch
@@ -118,8 +129,8 @@ def pack(values, kind: str | None = None) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(getattr(maps, "chi2_steps", 0) for maps in predictor.maps.families):
-        return 0  # the page has no chi2 map
+    if has_chi2_map(predictor):
+        return 0
     n_cells = sum(len(tables) for tables in predictor.tables)
     arrays = [array for maps in predictor.maps.families for array in _arrays(maps).values()]
     n_other = sum(array.nbytes for array in arrays)

@@ -269,7 +269,7 @@ def _set_learned(model, kind: str, learned: Stored, arrays: Stored) -> None:
 
 def _set_regressor(model, learned: Stored, arrays: Stored) -> None:
     model.residuals_ = arrays.reals("residuals", None, None)
-    increase = model.residuals_.size and (np.diff(model.residuals_, axis=0) >= 0).all()
+    increase = model.residuals_.size > 0 and (np.diff(model.residuals_, axis=0) >= 0).all()
     arrays.check("residuals", increase, "has no values, or such that do not increase")
     model.is_multi_output_ = learned.take("multi_output", bool)
     n_outputs = model.n_outputs_ = model.residuals_.shape[1]
@@ -387,7 +387,7 @@ def _set_search(model, arrays: Stored) -> None:
     from mbkl.search import Candidate, Entry, Search
 
     scores = arrays.array("scores", "f", None, None).astype(np.float64)
-    arrays.check("scores", scores.size, "has no values")
+    arrays.check("scores", scores.size > 0, "has no values")
     # Of candidates that were given up the last ones are missing.
     are_scores = not np.isinf(scores).any() and not np.isnan(scores[0]).any()
     arrays.check("scores", are_scores, "has values that are not finite")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mbkl.extras import require
 from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.projections import ProjectionMaps
 from mbkl.predictor import TablePredictor
 
 # Operators keep their meaning from here to the latest version.
@@ -72,11 +72,6 @@ class Graph:
     def _name(self, kind: str) -> str:
         return f"{self.prefix}{len(self.nodes) + len(self._constants)}_{kind}"
 
-    @property
-    def constants(self) -> list:
-        """The constants, as ONNX has them."""
-        return list(self._constants.values())
-
     def rename(self, output: Tensor, name: str) -> None:
         """Give the output of an operator, which no other uses, another name."""
         (node,) = (one for one in self.nodes if one.output[0] == output.name)
@@ -92,7 +87,7 @@ class Graph:
             ]
             for side in (inputs, outputs)
         ]
-        return helper.make_graph(self.nodes, "mbkl", *ends, self.constants)
+        return helper.make_graph(self.nodes, "mbkl", *ends, list(self._constants.values()))
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
         """Return the graph as a model; see `proto`."""
@@ -280,24 +275,6 @@ def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
     scaled = (X.cast(np.float64) - maps.centre) / maps.scale
     # Missing values count as the centre.
     inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
-    if maps.chi2_steps:
-        inputs = _chi2_map(inputs, maps.chi2_steps)
     directions = maps.directions
     dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
     return _codes(maps.stumps, (inputs @ dense).cast(np.float32))
-
-
-def _chi2_map(values: Tensor, steps: int) -> Tensor:
-    """Return what `chi2_map` computes: roots, and roots times waves of the logarithm."""
-    positive = values > 0.0
-    # New rows may have values below zero; the map has none for them.
-    safe = positive.apply("Where", values, 1.0)
-    root, logarithm = np.sqrt(safe), np.log(safe)
-    # At one the logarithm is zero, and only the factors remain.
-    factors = chi2_map(np.ones((1, 1)), steps)[0]
-    columns = [root * factors[0]]
-    for step in range(1, steps):
-        scaled, angle = root * factors[2 * step - 1], logarithm * (step * factors[0] ** 2)
-        columns += [scaled * np.cos(angle), scaled * np.sin(angle)]
-    chosen = [positive.apply("Where", column, 0.0) for column in columns]
-    return values.graph.add("Concat", *chosen, axis=1)
