@@ -201,17 +201,6 @@ def test_a_worker_that_is_killed_gives_an_error_that_names_it(
         MBKLClassifier(client=mortal, **OWN).fit(*parts)
 
 
-@pytest.mark.timeout(120)
-def test_a_cluster_without_workers(start_cluster, rows, monkeypatch):
-    monkeypatch.setattr("mbkl.dask.partitions._PATIENCE", 1)
-    X, y = rows
-    with (
-        start_cluster(0) as client,
-        pytest.raises(WorkerLostError, match="The cluster has no workers"),
-    ):
-        MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
-
-
 def test_unfitted_models_say_so(client, rows):
     X = da.from_array(rows[0], chunks=(2_000, 6))
     for method in ("predict", "decision_function", "predict_proba"):

@@ -171,7 +171,7 @@ class Crew:
 
     def _gather(self, futures: list) -> list:
         # Tasks of a worker that is gone would wait for it forever.
-        wait_for(futures, self._check_workers)
+        patiently(partial(require("distributed", "dask").wait, futures), self._check_workers)
         with self._naming_lost_workers():
             return self._client.gather(futures)
 
@@ -204,11 +204,6 @@ class Crew:
 def workers_of(client: Client) -> dict:
     """Return what the scheduler knows of its workers; nothing if it is gone too."""
     return client.scheduler_info(n_workers=-1).get("workers", {})
-
-
-def wait_for(futures: list, check: Callable[[], None]) -> None:
-    """Wait for tasks, and check now and then that there is something to wait for."""
-    patiently(partial(require("distributed", "dask").wait, futures), check)
 
 
 def patiently(wait: Callable, check: Callable[[], None]) -> Any:

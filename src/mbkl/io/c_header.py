@@ -254,17 +254,10 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _literals(values: NDArray) -> list[str]:
-    """Return the shortest texts that mean the values; many values are the same."""
-    distinct, place = np.unique(values, return_inverse=True)
-    if values.dtype.kind in "iu":
-        # Others are within the range of int.
-        suffix = {"uint32": "u", "uint64": "ull"}.get(values.dtype.name, "")
-        texts = [f"{value}{suffix}" for value in distinct.tolist()]
-    else:
-        suffix = "f" if values.itemsize == 4 else ""
-        texts = [f"{text}{suffix}" for text in distinct.astype(str).tolist()]
-        texts = ["-INFINITY" if text.startswith("-inf") else text for text in texts]
-    return np.array(texts, dtype=object)[place.ravel()].tolist()
+    """Return the shortest texts that mean the values; integers without suffix are those of int."""
+    suffix = {"uint32": "u", "uint64": "ull", "float32": "f"}.get(values.dtype.name, "")
+    texts = values.astype(str).tolist()
+    return ["-INFINITY" if text == "-inf" else f"{text}{suffix}" for text in texts]
 
 
 def _quoted(text: str) -> str:
