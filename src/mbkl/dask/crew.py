@@ -93,7 +93,6 @@ class Crew:
         self.loaded: Any = tuple(Node(self) for _ in range(3))
 
     def close(self) -> None:
-        """Let the workers forget the stores, also where an error still refers to them."""
         self._client.cancel(self._futures)
         self._futures.clear()
         self._stores.clear()
@@ -103,7 +102,6 @@ class Crew:
         return len(self._stores)
 
     def new_key(self) -> int:
-        """Return a name for a new array of the stores."""
         return next(self._numbers)
 
     def forget(self, key: int) -> None:
@@ -220,7 +218,6 @@ def _hold(store, pieces: list) -> None:
 
 
 def _run(store, call: tuple) -> Any:
-    """Let a store run something, as a task."""
     return store.run(*call).result()
 
 

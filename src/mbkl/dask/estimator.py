@@ -85,7 +85,6 @@ class OnCluster(KernelPredictor):
             ) from None
 
     def _fit_stores(self, crew: Crew) -> None:
-        """Learn from what the stores hold."""
         progress = self._progress()
         X = RemoteMatrix(crew)
         X.loops = choose_loops(X.shape[0] * X.shape[1], self.n_jobs)
@@ -179,7 +178,6 @@ class OnCluster(KernelPredictor):
 
 
 def _is_there(data: TrainingRows) -> bool:
-    """Say whether rows are on the workers."""
     return isinstance(data.rows, RemoteMatrix)
 
 

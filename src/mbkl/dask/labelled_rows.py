@@ -112,7 +112,6 @@ class RemoteLabelledRows(LabelledRows):
 
 
 def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """Return the hashes and classes of which all stores have told."""
     hashes, labels, _ = zip(*answers, strict=True)
     return np.concatenate(hashes), np.concatenate(labels)
 

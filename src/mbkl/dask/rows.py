@@ -21,15 +21,11 @@ from mbkl.dask.store import (
     bundle,
     distinct,
     divide_all,
-    divide_keys,
     first_of_equal,
-    in_memory,
     itself,
-    pick_codes,
     places,
     rows_of_keys,
     sample_of,
-    smallest_keys,
     tell_apart,
     totals_below,
     totals_of_groups,
@@ -133,7 +129,6 @@ class RemoteRows(NDArrayOperatorsMixin):
     # Computed now --------------------------------------------------------------------------
 
     def magnitude(self) -> NDArray[np.float64]:
-        """Return the largest magnitude of each column."""
         return np.max(self.crew.call(magnitude, self), axis=0)
 
     def sum(self, axis: int) -> NDArray[np.int64]:
@@ -143,7 +138,6 @@ class RemoteRows(NDArrayOperatorsMixin):
         return np.sum(self.crew.call(ask, self, "sum", 0), axis=0)
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
-        """Return the sum of the integers of each group's rows."""
         totals = np.zeros(n_groups, dtype=np.int64)
         for groups, own in self.crew.call(totals_of_groups, self, group):
             totals[groups] += own
@@ -156,7 +150,6 @@ class RemoteRows(NDArrayOperatorsMixin):
         return levels.reshape(len(levels), -1), self.apply(places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
-        """Return the sum of the integers of rows whose number is below each bound."""
         return np.sum(self.crew.call(totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
@@ -169,7 +162,6 @@ class RemoteRows(NDArrayOperatorsMixin):
 
 
 def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:
-    """Return a copy with other numbers in some columns."""
     changed = values.copy()
     changed[index] = new
     return changed
@@ -198,8 +190,9 @@ class RemoteCodes(Codes):
 
     def take(self, rows: RowSet) -> Codes:
         if rows.order is not None:
-            values = np.concatenate(self.crew.call(pick_codes, self, rows), axis=1)
-            return DenseCodes(values[:, rows.order], self.offsets, self.loops)
+            found = self.crew.call(lambda codes, own: codes.values[:, own], self, rows)
+            values = np.concatenate(found, axis=1)[:, rows.order]
+            return DenseCodes(values, self.offsets, self.loops)
         return replace(self, node=Node(self.crew, ask, self, "take", rows), n_rows=rows.size)
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> RemoteCodes:
@@ -288,15 +281,15 @@ class RemoteMatrix(Rows):
 
     def collected(self) -> tuple[NDArray, NDArray, NDArray]:
         """Return X, targets and weights of all rows, which must be few."""
-        held = (self._rows, in_memory), (self._labels, itself), (self._weights, itself)
-        answers = [self.crew.call(function, node) for node, function in held]
+        all_rows = Node(self.crew, lambda rows: rows.take(np.arange(rows.shape[0])), self._rows)
+        held = (all_rows, self._labels, self._weights)
+        answers = [self.crew.call(itself, own) for own in held]
         # Those of stores without rows may be of another type.
         parts = [[own for own in found if len(own)] for found in answers]
         X, y, weights = map(np.concatenate, parts)
         return X, y, weights
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        """Return smallest and largest value of each column, and which ones have NaN."""
         low, high, missing = zip(*self.crew.call(ask, self._rows, "column_ranges"), strict=True)
         return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
@@ -307,8 +300,8 @@ class RemoteMatrix(Rows):
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
         keys = Node(self.crew, ask, self._rows, "keys", y, seed)
-        candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
-        chosen = np.unique(candidates)[:n_rows]
+        candidates = self.crew.call(lambda own: np.unique(own)[:n_rows], keys)
+        chosen = np.unique(np.concatenate(candidates))[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
         parts = self.crew.call(rows_of_keys, self._rows, keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
@@ -320,7 +313,8 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, _, n_different = self.crew.exchange("count", divide_keys, first_of_equal, keys)
+            counted = self.crew.exchange("count", divide_all, first_of_equal, keys, weights)
+            n_different = counted[-1]
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:

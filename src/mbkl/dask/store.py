@@ -97,17 +97,11 @@ def ask(thing: Any, method: str, *arguments) -> Any:
 
 
 def itself(values: Any) -> Any:
-    """Return an array as it is."""
     return values
 
 
 def nothing(*values) -> None:
     """Let arrays be computed, and return none of them."""
-
-
-def in_memory(rows: Rows) -> NDArray:
-    """Return the rows as one array."""
-    return rows.take(np.arange(rows.shape[0]))
 
 
 def rows_of_keys(rows: Rows, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
@@ -130,11 +124,6 @@ def bundle(codes: DenseCodes, plan: Bundling) -> BundledCodes:
     return BundledCodes(joined, plan)
 
 
-def pick_codes(codes: DenseCodes, rows: NDArray[np.intp]) -> NDArray:
-    """Return the codes of some rows."""
-    return codes.values[:, rows]
-
-
 def totals_of_groups(integers: NDArray, group: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
     """Return the groups that rows are of, and the sum of the integers of each."""
     groups, place = np.unique(group, return_inverse=True)
@@ -145,11 +134,6 @@ def totals_below(values: NDArray, integers: NDArray, bounds: NDArray) -> NDArray
     """Return the sum of the integers of rows whose number is below each bound."""
     place = np.searchsorted(bounds, values, side="right")
     return np.cumsum(group_totals(integers, place, bounds.size + 1))[:-1]
-
-
-def smallest_keys(keys: NDArray[np.uint64], n_keys: int) -> NDArray[np.uint64]:
-    """Return the smallest different ones of the random numbers."""
-    return np.unique(keys)[:n_keys]
 
 
 def sample_of(growing, *arguments) -> tuple[NDArray, NDArray]:
@@ -205,12 +189,6 @@ def divide(keys: NDArray[np.uint64], columns: tuple[NDArray, ...], n_parts: int)
     return list(zip(*(np.split(own[order], cuts) for own in columns), strict=True))
 
 
-def divide_keys(keys: NDArray[np.uint64], n_parts: int) -> list[tuple]:
-    """Return the different random numbers."""
-    distinct, first = np.unique(keys, return_index=True)
-    return divide(distinct, (distinct, first), n_parts)
-
-
 def divide_all(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list[tuple]:
     """Return keys and weights of all rows."""
     return divide(keys, (keys, weights, np.arange(keys.size)), n_parts)
@@ -232,7 +210,7 @@ def join(choose: Callable, parts: Sequence[tuple]) -> list[tuple]:
     return [(rows[chosen[places]], values[places]) for places in own]
 
 
-def first_of_equal(keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+def first_of_equal(keys: NDArray, weights: NDArray) -> tuple[NDArray[np.intp], NDArray]:
     """Choose one row of each key."""
     return np.unique(keys, return_index=True)[::-1]
 

@@ -82,7 +82,6 @@ def export_c(
 
 
 def _c(piece: str, *names: Mapping[str, Any], **more: Any) -> str:
-    """Return a piece of C, with its names filled in."""
     return _pieces_of_c()[piece].substitute(*names, **more)
 
 
@@ -220,7 +219,6 @@ def _arrays(own: str, **arrays: NDArray) -> str:
 
 
 def _array(name: str, values: NDArray) -> str:
-    """Return a constant array."""
     if values.dtype.kind in "iu":
         kind = f"{values.dtype.name}_t"
     else:

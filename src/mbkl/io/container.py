@@ -256,7 +256,6 @@ class Stored:
         self._values, self._prefix = values, prefix
 
     def within(self, prefix: str) -> Stored:
-        """Return those whose names begin with a prefix."""
         return Stored(self._values, f"{self._prefix}{prefix}/")
 
     def __contains__(self, name: str) -> bool:
@@ -280,7 +279,6 @@ class Stored:
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """Return a whole number within bounds."""
         value = self.take(name, int)
         self.check(name, low <= value <= high, f"is outside {low} to {high}")
         return value
@@ -304,7 +302,6 @@ class Stored:
     def integers(
         self, name: str, length: int | None, low: int = 0, high: int = 2**62
     ) -> NDArray[np.int64]:
-        """Return an array of whole numbers within bounds."""
         array = self.array(name, "u", length)
         is_within = not array.size or (low <= int(array.min()) and int(array.max()) <= high)
         self.check(name, is_within, f"has values outside {low} to {high}")

@@ -193,7 +193,6 @@ def _unpack_sets(arrays: Stored, features, n_levels: Integers) -> LevelSets | No
 
 
 def _unpack_cells(arrays: Stored, n_raw: Integers) -> tuple[NDArray, Integers]:
-    """Return the number of each cell within its fern, and how many there are."""
     if "numbers" not in arrays:
         numbers, n_cells = _number_cells(_unpack_bits(arrays, "cells", int(n_raw.sum())), n_raw)
         is_sound = ((n_cells >= 2) & (n_cells <= n_raw)).all()

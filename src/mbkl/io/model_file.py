@@ -165,7 +165,6 @@ _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
 
 def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Return header and arrays of a fitted estimator."""
     kind = type(model).__name__
     if kind not in _ESTIMATORS or type(model) is not getattr(mbkl, kind):
         known = ", ".join(_ESTIMATORS)
@@ -315,7 +314,6 @@ def _single_where_exact(values: NDArray) -> NDArray:
 
 
 def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
-    """Return the levels of each feature; None for numbers."""
     if not stored:
         return NoLevels(n_features)
     if n_features > _MOST_COLUMNS:

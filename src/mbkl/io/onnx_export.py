@@ -118,7 +118,6 @@ def _outputs(scores: Tensor, model: KernelPredictor) -> dict[str, tuple[Tensor, 
 
 
 def _labels(model: KernelClassifier) -> NDArray:
-    """Return the class labels as text, booleans or int64."""
     classes = model.classes_
     if classes.dtype.kind in "UO":
         return classes.astype(object)

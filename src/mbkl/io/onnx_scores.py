@@ -90,7 +90,6 @@ class Graph:
         return helper.make_graph(self.nodes, "mbkl", *ends, list(self._constants.values()))
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
-        """Return the graph as a model; see `proto`."""
         helper = require("onnx", "onnx").helper
         versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML_DOMAIN, ML_OPSET)]
         model = helper.make_model(
@@ -113,15 +112,12 @@ class Tensor(NDArrayOperatorsMixin):
         return self.graph.add(_KINDS.get(ufunc.__name__, ufunc.__name__.capitalize()), *inputs)
 
     def apply(self, kind: str, *inputs, **attributes) -> Tensor:
-        """Return the output of an operator whose first input this is."""
         return self.graph.add(kind, self, *inputs, **attributes)
 
     def cast(self, dtype) -> Tensor:
-        """Return the same numbers in the type of a NumPy array."""
         return self.apply("Cast", to=tensor_type(dtype))
 
     def reshape(self, *shape: int) -> Tensor:
-        """Return another shape; one length may be -1."""
         return self.apply("Reshape", shape)
 
     def looked_up(self, table: NDArray) -> Tensor:
