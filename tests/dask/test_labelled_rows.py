@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import mbkl
 from mbkl.cells import operator_of
 from mbkl.dask import MBKLClassifier
-from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.rows import RemoteMatrix
+from mbkl.dask.rows import RemoteLabelledRows, RemoteMatrix
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.learn.labelled_rows import LabelledRows

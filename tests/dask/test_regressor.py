@@ -8,8 +8,7 @@ import pytest
 
 import mbkl
 from mbkl.dask import MBKLClassifier, MBKLRegressor
-from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.rows import RemoteMatrix
+from mbkl.dask.rows import RemoteLabelledRows, RemoteMatrix
 from mbkl.engine import limits
 from mbkl.maps import GrownFerns
 from mbkl.maps.numbers import Numbers

@@ -15,9 +15,8 @@ import mbkl.classifier
 import mbkl.regressor
 from mbkl.classifier import KernelClassifier, best_class, has_probabilities
 from mbkl.dask.crew import Crew
-from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.partitions import spread
-from mbkl.dask.rows import RemoteMatrix, RemoteRows
+from mbkl.dask.rows import RemoteLabelledRows, RemoteMatrix, RemoteRows
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter, target_names
 from mbkl.extras import require
