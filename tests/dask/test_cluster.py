@@ -255,7 +255,7 @@ BAD = {
     ),
     "labels with two dimensions": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), np.zeros((5_000, 2))),
-        "y must have one dimension",
+        "y should be a 1d array",
     ),
     "missing labels": (
         lambda X, y: (da.from_array(X, chunks=(500, 6)), np.where(y > 1, np.nan, y)),

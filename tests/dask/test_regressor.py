@@ -191,7 +191,7 @@ BAD = {
         lambda y: np.where(y > 90, np.inf, y),
         "Input y contains infinity",
     ),
-    "three dimensions": (lambda y: y[:, None, None], "y must have one or two dimensions"),
+    "three dimensions": (lambda y: y[:, None, None], "Found array with dim 3"),
 }
 
 

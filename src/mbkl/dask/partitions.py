@@ -30,7 +30,7 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     blocks = row_blocks(X.rechunk({1: -1}) if hasattr(X, "rechunk") else X)
-    labels = aligned(y, X, "y", most_dimensions=2 if has_numbers else 1)
+    labels = aligned(y, X, "y")
     weights = aligned(sample_weight, X, "sample_weight")
     if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
         raise ValueError(
@@ -79,7 +79,7 @@ def row_blocks(X) -> list:
     )
 
 
-def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
+def aligned(values, X, name: str) -> list:
     """Return the partitions of labels or weights, cut as those of X; none of None."""
     if values is None:
         return []
@@ -87,13 +87,9 @@ def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
     if not hasattr(values, "to_delayed"):
         values = array.from_array(np.asarray(values), chunks=-1)
     if isinstance(values, array.Array):
-        if not 1 <= values.ndim <= most_dimensions:
-            allowed = "one dimension" if most_dimensions == 1 else "one or two dimensions"
-            raise ValueError(f"{name} must have {allowed}, got {values.ndim}.")
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
         lengths = X.chunks[0] if isinstance(X, array.Array) else (np.nan,)
-        known = not np.isnan([*lengths, *values.chunks[0]]).any()
-        if known:
+        if not np.isnan([*lengths, *values.chunks[0]]).any():
             if sum(lengths) != values.shape[0]:
                 raise ValueError(
                     f"{name} has {values.shape[0]:,} entries, but X has {sum(lengths):,} rows."
@@ -125,7 +121,7 @@ def _checked(has_numbers: bool, X, y, weights) -> tuple[NDArray, NDArray, NDArra
         if len(y):
             check_classification_targets(y)
     weights = np.ones(len(y)) if weights is None else weights
-    weights = check_array(weights, input_name="sample_weight", **vector)
+    weights = column_or_1d(check_array(weights, input_name="sample_weight", **vector))
     if (weights < 0).any():
         raise ValueError("Input sample_weight has negative entries.")
     check_consistent_length(X, y, weights)

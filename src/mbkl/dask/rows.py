@@ -16,26 +16,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from mbkl.dask import store
 from mbkl.dask.crew import Crew, Node
-from mbkl.dask.store import (
-    ask,
-    bundle,
-    distinct,
-    divide_all,
-    divide_merged,
-    first_hashes,
-    first_of_equal,
-    itself,
-    one_for_all,
-    own_order,
-    places,
-    rows_of_keys,
-    sample_of,
-    smallest_hashes,
-    tell_apart,
-    totals_below,
-    totals_of_groups,
-)
+from mbkl.dask.store import ask
 from mbkl.engine import limits
 from mbkl.engine.arrays import magnitude, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, bundling
@@ -146,22 +129,22 @@ class RemoteRows(NDArrayOperatorsMixin):
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
         totals = np.zeros(n_groups, dtype=np.int64)
-        for groups, own in self.crew.call(totals_of_groups, self, group):
+        for groups, own in self.crew.call(store.totals_of_groups, self, group):
             totals[groups] += own
         return totals
 
     def levels(self) -> tuple[NDArray, RemoteRows]:
         """Return the different rows, here, and the place of each row among them."""
         values = self[:, 0] if self.shape[1] == 1 else self
-        levels = distinct(np.concatenate(self.crew.call(distinct, values)))
-        return levels.reshape(len(levels), -1), self.apply(places, levels, values)
+        levels = store.distinct(np.concatenate(self.crew.call(store.distinct, values)))
+        return levels.reshape(len(levels), -1), self.apply(store.places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
-        return np.sum(self.crew.call(totals_below, self, integers, bounds), axis=0)
+        return np.sum(self.crew.call(store.totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
         """Return the numbers of all rows, here."""
-        return np.concatenate(self.crew.call(itself, self))
+        return np.concatenate(self.crew.call(store.itself, self))
 
     def _nonzero(self) -> RowSet:
         rows = Node(self.crew, np.flatnonzero, self)
@@ -215,7 +198,7 @@ class RemoteCodes(Codes):
         if plan is None:
             return self
         # The tables of bundles are long: they are made where the codes are.
-        return replace(self, node=Node(self.crew, bundle, self, plan), is_bundled=True)
+        return replace(self, node=Node(self.crew, store.bundle, self, plan), is_bundled=True)
 
 
 class RemoteGrowingRows(GrowingRows):
@@ -247,7 +230,8 @@ class RemoteGrowingRows(GrowingRows):
         return np.concatenate(scores), np.concatenate(y)
 
     def sample(self, *arguments) -> GrowthSample:
-        codes, residuals = zip(*self._crew.call(sample_of, self._node, *arguments), strict=True)
+        found = self._crew.call(store.sample_of, self._node, *arguments)
+        codes, residuals = zip(*found, strict=True)
         loops = self._loops.alone
         return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
 
@@ -270,9 +254,9 @@ class RemoteMatrix(Rows):
 
     def labelled(self) -> tuple[NDArray, RemoteRows, RemoteRows]:
         """Return the different targets, the place of each row's among them, and weights."""
-        found = [labels for labels in self.crew.call(distinct, self._labels) if len(labels)]
-        classes = distinct(np.concatenate(found)) if found else np.empty(0)
-        y = self._array(Node(self.crew, places, classes, self._labels), np.intp)
+        found = [labels for labels in self.crew.call(store.distinct, self._labels) if len(labels)]
+        classes = store.distinct(np.concatenate(found)) if found else np.empty(0)
+        y = self._array(Node(self.crew, store.places, classes, self._labels), np.intp)
         weights = self._array(self._weights, np.float64)
         self._labels = self._weights = None
         return classes, y, weights
@@ -281,7 +265,7 @@ class RemoteMatrix(Rows):
         """Return X, targets and weights of all rows, which must be few."""
         all_rows = Node(self.crew, lambda rows: rows.take(np.arange(rows.shape[0])), self._rows)
         held = (all_rows, self._labels, self._weights)
-        answers = [self.crew.call(itself, own) for own in held]
+        answers = [self.crew.call(store.itself, own) for own in held]
         # Those of stores without rows may be of another type.
         parts = [[own for own in found if len(own)] for found in answers]
         X, y, weights = map(np.concatenate, parts)
@@ -293,7 +277,8 @@ class RemoteMatrix(Rows):
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
         keys = Node(self.crew, ask, self._rows, "keys", y, seed)
-        _, told, _ = self.crew.exchange("tell-apart", divide_all, tell_apart, keys, weights)
+        functions = store.divide_all, store.tell_apart
+        _, told, _ = self.crew.exchange("tell-apart", *functions, keys, weights)
         return self._array(told, np.uint64)
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
@@ -301,7 +286,7 @@ class RemoteMatrix(Rows):
         candidates = self.crew.call(lambda own: np.unique(own)[:n_rows], keys)
         chosen = np.unique(np.concatenate(candidates))[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
-        parts = self.crew.call(rows_of_keys, self._rows, keys, chosen, y, integers)
+        parts = self.crew.call(store.rows_of_keys, self._rows, keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
         y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
@@ -311,8 +296,8 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            counted = self.crew.exchange("count", divide_all, first_of_equal, keys, weights)
-            n_different = counted[-1]
+            functions = store.divide_all, store.first_of_equal
+            n_different = self.crew.exchange("count", *functions, keys, weights)[-1]
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:
@@ -350,8 +335,9 @@ class RemoteLabelledRows(LabelledRows):
         """The same rows with equal ones merged; few are collected here."""
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
+        functions = store.divide_merged, store.one_for_all
         arrays = (sums, self.seed, self.y, integers)
-        rows, mass, n_rows = self.crew.exchange("merge-rows", divide_merged, one_for_all, *arrays)
+        rows, mass, n_rows = self.crew.exchange("merge-rows", *functions, *arrays)
         merged = replace(self, sums=sums)
         if n_rows < self.n_rows:
             merged = merged.take(RowSet(rows, n_rows))
@@ -382,8 +368,8 @@ class RemoteLabelledRows(LabelledRows):
 
     def first(self, n_rows: int) -> Any:
         """Return the first rows in the order of their own."""
-        answers = self.crew.call(first_hashes, self.sums, self.seed, self.y, n_rows)
-        return self._row_set(answers, own_order(*_joined(answers))[:n_rows])
+        answers = self.crew.call(store.first_hashes, self.sums, self.seed, self.y, n_rows)
+        return self._row_set(answers, store.own_order(*_joined(answers))[:n_rows])
 
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows; here."""
@@ -397,7 +383,7 @@ class RemoteLabelledRows(LabelledRows):
         kinds = self.y * has_classes
         own_class = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
         quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
-        answers = self.crew.call(smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
+        answers = self.crew.call(store.smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
         hashes, labels = _joined(answers)
         chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
         return self.take(self._row_set(answers, chosen))
@@ -410,14 +396,13 @@ class RemoteLabelledRows(LabelledRows):
         chosen = np.sort(chosen)
         starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
         places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
-        node = self.crew.keep_each(
-            [
-                rows[place - start]
-                for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
-            ]
-        )
+        own = [
+            rows[place - start]
+            for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
+        ]
+        node = self.crew.keep_each(own)
         hashes, labels = _joined(answers)
-        return RowSet(node, chosen.size, own_order(hashes[chosen], labels[chosen]))
+        return RowSet(node, chosen.size, store.own_order(hashes[chosen], labels[chosen]))
 
 
 def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
