@@ -289,15 +289,6 @@ def test_projections_are_refused(client, rows):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
 
 
-def test_no_cluster(monkeypatch):
-    def none():
-        raise ValueError("No global client found and no address provided")
-
-    monkeypatch.setattr(distributed, "get_client", none)
-    with pytest.raises(ValueError, match="There is no cluster"):
-        MBKLClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)
-
-
 def test_categories_are_level_numbers(client):
     generator = np.random.default_rng(0)
     X = np.column_stack([generator.integers(5, size=300), generator.normal(size=300)])

@@ -243,7 +243,7 @@ def test_arrays_that_make_no_model(fitted, saved, model, name, change, message):
         (["extra"], [], "'extra'"),
         (["parameters", "loss"], "huber", "The 'loss' parameter"),
         (["parameters", "C"], -1.0, "The 'C' parameter"),
-        (["parameters", "n_jobs"], 0, "n_jobs must not be 0"),
+        (["parameters", "n_jobs"], 0, "The 'n_jobs' parameter"),
         (["parameters", "maps"], ["stumps", "trees"], "maps must be"),
         (["parameters", "maps"], {"SVC": {}}, "unknown kind"),
         (["parameters", "maps"], {"Ferns": {"size": 1}}, "Ferns has no parameter 'size'"),

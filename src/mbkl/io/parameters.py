@@ -56,8 +56,6 @@ def unpack_parameters(kind: type[BaseEstimator], packed: dict[str, Any]) -> Base
         estimator._validate_params()
         if estimator.maps != "auto":
             families_of(estimator.maps)
-        if estimator.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0")
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelFileError(f"The parameters are not valid: {reason}") from None
