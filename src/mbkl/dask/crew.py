@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -34,22 +35,19 @@ class Node:
     """An array of the stores; until it is computed, with what it is computed from."""
 
     def __init__(self, crew: Crew, function=None, *arguments, **options) -> None:
-        self.key = crew.new_key()
-        self.function, self.options = function, options
-        self.arguments = tuple(getattr(each, "node", each) for each in arguments)
+        own = tuple(getattr(each, "node", each) for each in arguments)
+        self._order = Order(crew.new_key(), function, own, options)
         weakref.finalize(self, crew.forget, self.key)
 
     @property
-    def is_computed(self) -> bool:
-        return self.function is None
+    def key(self) -> int:
+        return self._order.key
 
     def order(self) -> Order:
         """Return what the stores need to have this; it and all it needs then count as computed."""
-        if self.is_computed:
-            return Order(self.key)
-        order = Order(self.key, self.function, _ordered(self.arguments), self.options)
+        order = replace(self._order, arguments=_ordered(self._order.arguments))
         # What nothing else refers to is forgotten from here on.
-        self.function, self.arguments = None, ()
+        self._order = Order(self.key)
         return order
 
 
