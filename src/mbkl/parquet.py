@@ -66,13 +66,6 @@ class ParquetRows:
         yield from blocks_of(self._pieces(step), step)
 
     def _pieces(self, step: int) -> Iterator[NDArray]:
-        for batch in self._batches(step):
-            block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
-            for position, name in enumerate(self.columns):
-                block[:, position] = _numbers(batch.column(name), name)
-            yield block
-
-    def _batches(self, step: int) -> Iterator:
         # File by file, since a scan of the data set would hold whole row groups, often all
         # rows, and several at a time. Nothing is read ahead: the defaults are made for speed.
         parquet = require("pyarrow.parquet", "cli")
@@ -80,7 +73,11 @@ class ParquetRows:
             with parquet.ParquetFile(
                 file.path, filesystem=file.filesystem, buffer_size=_BUFFER, pre_buffer=False
             ) as rows:
-                yield from rows.iter_batches(step, columns=self.columns, use_threads=False)
+                for batch in rows.iter_batches(step, columns=self.columns, use_threads=False):
+                    block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+                    for position, name in enumerate(self.columns):
+                        block[:, position] = _numbers(batch.column(name), name)
+                    yield block
 
 
 def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
