@@ -67,6 +67,36 @@ def make_data():
     return make
 
 
+@pytest.fixture(scope="session")
+def local_crew():
+    """Return a function that makes stores in this process, one for each (X, y, weights)."""
+    from mbkl.dask.crew import Crew
+    from mbkl.dask.partitions import partition
+    from mbkl.dask.store import Store
+
+    class LocalStore(Store):
+        def run(self, *call):
+            result = super().run(*call)
+            return SimpleNamespace(result=lambda timeout=None: result)
+
+    class LocalCrew(Crew):
+        def __init__(self, pieces):
+            self._begin()
+            numbers = [np.asarray(y).dtype.kind == "f" for _, y, _ in pieces]
+            own = [partition(*each) for each in zip(numbers, range(len(pieces)), *zip(*pieces))]
+            self._stores = [LocalStore() for _ in own]
+            for store, piece in zip(self._stores, own):
+                store.hold([piece])
+
+        def _submit(self, name, function, *arguments, place):
+            return function(*arguments)
+
+        def _gather(self, futures):
+            return futures
+
+    return LocalCrew
+
+
 def in_the_form_of_the_paper(kind, **parameters):
     """Return an estimator of stumps with learned weights, whatever its defaults are."""
     known = kind._get_param_names()

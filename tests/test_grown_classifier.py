@@ -342,11 +342,10 @@ def test_a_device_grows_nearly_the_same_model():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_partitions", [1, 3])
-def test_workers_grow_the_same_bits(n_classes, n_partitions):
+def test_workers_grow_the_same_bits(local_crew, n_classes, n_partitions):
     """Rows of different stores may be equal: they are told apart as those of one are."""
     pytest.importorskip("distributed", reason="distributed is not installed")
     from mbkl.dask import MBKLClassifier as OnCluster
-    from mbkl.dask.crew import local_crew
 
     X, y = rows(n_classes)
     X, y = np.concatenate([X, X[:40]]), np.concatenate([y, y[:40]])

@@ -207,10 +207,10 @@ def counted(with_dask: bool = False) -> Iterator[Tally]:
     tally, inside = Tally(), threading.local()
     places, always = list(_PLACES), list(_ALWAYS)
     if with_dask:
-        crew = importlib.import_module("mbkl.dask.crew").DaskCrew
+        crew = importlib.import_module("mbkl.dask.crew").Crew
         codes = importlib.import_module("mbkl.dask.rows").RemoteCodes
         matrix = importlib.import_module("mbkl.dask.rows").RemoteMatrix
-        rows = importlib.import_module("mbkl.dask.labelled_rows").RemoteLabelledRows
+        rows = importlib.import_module("mbkl.dask.rows").RemoteLabelledRows
         places += _methods([codes], _OF_CODES) + _methods([matrix], _OF_ROWS)
         always += [
             (crew, "_run_all", _round_trip),

@@ -96,13 +96,13 @@ def one_pass(operator: Operator, curvature) -> Callable[[], object]:
 
 def crew_of(client, n_workers: int):
     """Return stores with no rows of their own to speak of, one on each worker."""
-    from mbkl.dask.crew import DaskCrew
+    from mbkl.dask.crew import Crew
 
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
-    rows = (np.zeros((1, 1), np.float32), np.zeros(1), None)
+    rows = (np.zeros((1, 1), np.float32), np.zeros(1), np.ones(1))
     pieces = {worker: [client.scatter(rows, workers=[worker])] for worker in workers}
     assert len(pieces) == n_workers
-    return DaskCrew(client, pieces)
+    return Crew(client, pieces)
 
 
 def measure_passes(client, n_workers: int, sizes: Sizes) -> dict[float, float]:

@@ -120,7 +120,9 @@ class BinaryMapsEstimator(BaseEstimator):
     tol: float = parameter(POSITIVE, default=1e-3)
     max_iter: int = parameter(AT_LEAST_ONE, default=200)
     random_state: Any = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(Integral, None, default=None)
+    n_jobs: int | None = parameter(
+        AT_LEAST_ONE, Interval(Integral, None, -1, closed="right"), None, default=None
+    )
     verbose: int = parameter("verbose", default=0)
 
     # Not all estimators have these as parameters.
@@ -142,8 +144,6 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _validate_rows(self, X, y, sample_weight) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X, y and the sample weights as arrays; X may be rows that are read by blocks."""
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         if self.max_memory is not None and _needs_copy(X):
             X = FloatRows(X)
         if hasattr(X, "blocks"):

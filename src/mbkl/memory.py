@@ -87,23 +87,20 @@ def _estimate_problems(
     n_rows, n_features = shape
     n_threads = effective_n_jobs(-1 if model.n_jobs is None else model.n_jobs)
     if model.grows(shape):
-        rest = n_rows * (_GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems)
+        codes: float = n_rows * n_features
+        rest: float = n_rows * (_GROWTH_BYTES + _GROWTH_BYTES_A_PROBLEM * n_problems)
         bytes_a_row = _THRESHOLD_BYTES * n_features + _SORTING_BYTES * min(n_threads, n_features)
         rest += bytes_a_row * min(n_rows, rows_of_thresholds(n_features))
-        return _estimate(n_rows * n_features, rest)
-    plans = model.plans(shape)
-    codes = n_rows * sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)
-    cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
-    rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
-    rest += cells * _CELL_BYTES * n_problems
-    if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
-        n_matrices = _MATRICES + min(n_threads, n_problems)
-        rest += n_matrices * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
-    return _estimate(codes, rest)
-
-
-def _estimate(codes: float, rest: float) -> MemoryEstimate:
-    """Return the estimate for so many bytes of codes, and of all else."""
+    else:
+        plans = model.plans(shape)
+        groups = sum(plan.family.copies_of_codes * plan.n_groups(n_features) for plan in plans)
+        codes = n_rows * groups
+        cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
+        rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
+        rest += cells * _CELL_BYTES * n_problems
+        if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
+            n_matrices = _MATRICES + min(n_threads, n_problems)
+            rest += n_matrices * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
     return MemoryEstimate(
         in_memory=int(_SAFETY * (codes + rest)),
         streamed=int(_SAFETY * (min(_BLOCKS * _BLOCK_BYTES, codes) + rest)),

@@ -13,6 +13,9 @@ from mbkl.tabular.columns import is_unnamed, written_index
 
 # Bytes of a column that are read at once.
 _BUFFER = 16_384
+# Types of numbers that are exact in float32, and others.
+_SINGLE = ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float")
+_NUMBERS = (*_SINGLE, "int32", "int64", "uint32", "uint64", "double")
 
 
 class ParquetRows:
@@ -51,7 +54,7 @@ class ParquetRows:
             for kind in _types(file.path, file.physical_schema, self.columns)
         ]
         self.shape = (self._files.count_rows(), len(self.columns))
-        self.dtype = np.dtype(np.float32 if all(map(_fits_float32, types)) else np.float64)
+        self.dtype = np.dtype(np.float32 if set(types) <= set(_SINGLE) else np.float64)
 
     @property
     def names(self):
@@ -63,13 +66,6 @@ class ParquetRows:
         yield from blocks_of(self._pieces(step), step)
 
     def _pieces(self, step: int) -> Iterator[NDArray]:
-        for batch in self._batches(step):
-            block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
-            for position, name in enumerate(self.columns):
-                block[:, position] = _numbers(batch.column(name), name)
-            yield block
-
-    def _batches(self, step: int) -> Iterator:
         # File by file, since a scan of the data set would hold whole row groups, often all
         # rows, and several at a time. Nothing is read ahead: the defaults are made for speed.
         parquet = require("pyarrow.parquet", "cli")
@@ -77,7 +73,11 @@ class ParquetRows:
             with parquet.ParquetFile(
                 file.path, filesystem=file.filesystem, buffer_size=_BUFFER, pre_buffer=False
             ) as rows:
-                yield from rows.iter_batches(step, columns=self.columns, use_threads=False)
+                for batch in rows.iter_batches(step, columns=self.columns, use_threads=False):
+                    block = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+                    for position, name in enumerate(self.columns):
+                        block[:, position] = _numbers(batch.column(name), name)
+                    yield block
 
 
 def read_parquet(path, target: str) -> tuple[ParquetRows, NDArray]:
@@ -117,27 +117,19 @@ def _dataset(path):
     return require("pyarrow.dataset", "cli").dataset(path, format="parquet")
 
 
-def _types(path: str, schema, columns: Sequence[str]) -> list:
-    """Return the types of columns of a file, all of them of numbers."""
+def _types(path: str, schema, columns: Sequence[str]) -> Iterator[str]:
+    """Yield the types of columns of a file, all of them of numbers."""
     for name in columns:
         if name not in schema.names:
             raise ValueError(f"{path!r} has no column {name!r}; it has {sorted(schema.names)}.")
-        if not _is_number(kind := schema.field(name).type):
+        kind = str(schema.field(name).type)
+        if kind not in _NUMBERS:
             raise ValueError(
                 f"Column {name!r} of {path!r} holds {kind}, no numbers; leave it out "
                 "of the columns, or encode it as numbers first; those of levels may be named in "
                 "categorical_features."
             )
-    return [schema.field(name).type for name in columns]
-
-
-def _is_number(kind) -> bool:
-    types = require("pyarrow.types", "cli")
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-
-
-def _fits_float32(kind) -> bool:
-    return str(kind) in ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")
+        yield kind
 
 
 def _numbers(column, name: str) -> NDArray:

@@ -8,9 +8,7 @@ import pytest
 
 import mbkl
 from mbkl.dask import MBKLClassifier, MBKLRegressor
-from mbkl.dask.crew import local_crew
-from mbkl.dask.labelled_rows import RemoteLabelledRows
-from mbkl.dask.rows import RemoteMatrix
+from mbkl.dask.rows import RemoteLabelledRows, RemoteMatrix
 from mbkl.engine import limits
 from mbkl.maps import GrownFerns
 from mbkl.maps.numbers import Numbers
@@ -36,12 +34,17 @@ def rows():
     return X, np.maximum(np.round(y, 1), 0.0), weights
 
 
-def fitted(model, X, y, weights, n_parts=3):
-    """Fit a model to stores in this process."""
-    cuts = np.linspace(0, len(X), n_parts + 1).astype(int)
-    pieces = [(X[a:b], y[a:b], weights[a:b]) for a, b in pairwise(cuts)]
-    model._fit_stores(local_crew(pieces))
-    return model
+@pytest.fixture
+def fitted(local_crew):
+    """Return a function that fits a model to stores in this process."""
+
+    def fit(model, X, y, weights, n_parts=3):
+        cuts = np.linspace(0, len(X), n_parts + 1).astype(int)
+        pieces = [(X[a:b], y[a:b], weights[a:b]) for a, b in pairwise(cuts)]
+        model._fit_stores(local_crew(pieces))
+        return model
+
+    return fit
 
 
 CASES = {
@@ -63,7 +66,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_same_bits_as_in_memory(name, rows, bits_of):
+def test_same_bits_as_in_memory(fitted, name, rows, bits_of):
     settings = CASES[name]
     plain = mbkl.MBKLRegressor(**settings).fit(*rows)
     found = fitted(MBKLRegressor(**settings), *rows)
@@ -73,7 +76,7 @@ def test_same_bits_as_in_memory(name, rows, bits_of):
     np.testing.assert_array_equal(found.predict(rows[0]), plain.predict(rows[0]))
 
 
-def test_a_line_beside_grown_ferns(rows, bits_of, monkeypatch):
+def test_a_line_beside_grown_ferns(fitted, rows, bits_of, monkeypatch):
     monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 2_000)
     X, y, weights = rows
     y = y + 20 * np.nan_to_num(X[:, 3])
@@ -84,7 +87,7 @@ def test_a_line_beside_grown_ferns(rows, bits_of, monkeypatch):
     np.testing.assert_array_equal(found.predict(X), plain.predict(X))
 
 
-def test_several_targets_of_few_rows(rows, bits_of):
+def test_several_targets_of_few_rows(fitted, rows, bits_of):
     X, y, weights = (each[:150] for each in rows)
     targets = np.column_stack([y, -y])
     plain = mbkl.MBKLRegressor(random_state=0).fit(X, targets, weights)
@@ -92,7 +95,7 @@ def test_several_targets_of_few_rows(rows, bits_of):
     assert bits_of(found) == bits_of(plain)
 
 
-def test_few_rows_are_collected_and_mixed_here(rows, bits_of):
+def test_few_rows_are_collected_and_mixed_here(fitted, rows, bits_of):
     few = [each[:400] for each in rows]
     plain = mbkl.MBKLRegressor(random_state=0).fit(*few)
     found = fitted(MBKLRegressor(random_state=0), *few, n_parts=4)
@@ -102,12 +105,11 @@ def test_few_rows_are_collected_and_mixed_here(rows, bits_of):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
-def test_numbers_of_stores_are_those_of_the_rows(loss, rows):
+def test_numbers_of_stores_are_those_of_the_rows(local_crew, loss, rows):
     X, y, weights = (each[rows[2] > 0] for each in rows)
     expected, places = Numbers.of(y, weights, loss)
     crew = local_crew([(X[:9], y[:9], weights[:9]), (X[9:], y[9:], weights[9:])])
-    levels = RemoteMatrix(crew).classes()
-    own, own_weights = RemoteMatrix(crew).labelled(levels)
+    levels, own, own_weights = RemoteMatrix(crew).labelled()
     found = Numbers.of_levels(levels[:, None], own, own_weights, loss)
     np.testing.assert_array_equal(own.collected(), places)
     for name in ("values", "shift", "unit"):
@@ -119,7 +121,7 @@ def test_numbers_of_stores_are_those_of_the_rows(loss, rows):
         )
 
 
-def test_folds_and_samples_are_those_of_the_rows(rows, monkeypatch):
+def test_folds_and_samples_are_those_of_the_rows(local_crew, rows, monkeypatch):
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 1_000)
     settings = {"maps": "stumps", "n_maps": 60, "random_state": 0}
     X, y, weights = (each[rows[2] > 0] for each in rows)
@@ -183,10 +185,13 @@ def test_targets_have_the_names_of_series_alone(client, rows):
 
 
 BAD = {
-    "text": (lambda y: np.where(y > 90, "x", "y").astype(object), "targets that are no numbers"),
-    "missing": (lambda y: np.where(y > 90, np.nan, y), "missing labels"),
-    "infinite": (lambda y: np.where(y > 90, np.inf, y), "infinite targets"),
-    "three dimensions": (lambda y: y[:, None, None], "y must have one or two dimensions"),
+    "text": (lambda y: np.where(y > 90, "x", "y").astype(object), "could not convert string"),
+    "missing": (lambda y: np.where(y > 90, np.nan, y), "Input y contains NaN"),
+    "infinite": (
+        lambda y: np.where(y > 90, np.inf, y),
+        "Input y contains infinity",
+    ),
+    "three dimensions": (lambda y: y[:, None, None], "Found array with dim 3"),
 }
 
 
@@ -197,7 +202,7 @@ def test_bad_targets(client, rows, name):
         MBKLRegressor(**SMALL).fit(da.from_array(rows[0], chunks=(2_500, 5)), make(rows[1]))
 
 
-def test_counts_are_not_negative(rows):
+def test_counts_are_not_negative(fitted, rows):
     with pytest.raises(ValueError, match="y of at least zero"):
         fitted(MBKLRegressor(loss="poisson", **SMALL), rows[0], -rows[1], rows[2])
 

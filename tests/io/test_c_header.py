@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature na
 CLASSIFIERS = (
     *("stumps", "stumps, 3 classes", "ferns", "shallow ferns, 3 classes", "deep ferns"),
     *("default", "calibrated", "calibrated, 2 classes", "logistic", "list", "projections"),
-    *("sparse projections", "chi2 projections", "names", "cross-validation", "no maps"),
+    *("sparse projections", "names", "cross-validation", "no maps"),
     *("bool labels", "float labels", "object labels"),
 )
 REGRESSORS = (
@@ -183,7 +183,7 @@ def test_labels(library, fitted):
 
 
 def test_columns_of_a_table(library, table_model):
-    model, rules, numbers, texts, frame = table_model
+    model, columns, numbers, texts, frame = table_model
     X = np.asarray(model._validate_new(frame), dtype=np.float32)
     for row in range(len(X)):
         values = (ctypes.c_float * len(numbers))(*(column[row] for column in numbers.values()))
@@ -193,7 +193,7 @@ def test_columns_of_a_table(library, table_model):
         x = (ctypes.c_float * X.shape[1])()
         library.encode(values, (ctypes.c_char_p * len(words))(*words), x)
         np.testing.assert_array_equal(np.array(x[:], np.float32), X[row])
-    assert len(rules) == len(numbers) + len(texts)
+    assert len(columns) == len(numbers) + len(texts)
     found = run(library, "table", model, X)
     assert (model.classes_[found.labels] == model.predict(frame)).mean() > 0.99
 

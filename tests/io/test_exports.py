@@ -1,48 +1,39 @@
-"""Rules of frames: what they may say."""
+"""What exports share: columns of frames, and models as JSON."""
 
 import base64
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier
-from mbkl.io.exports import columns_of, columns_that_fit, pack, portable_model
+from mbkl.io.exports import columns_of_model, columns_that_fit, pack, portable_model
 from mbkl.maps import Projections
 
 
-def rule(name="a", kind="number"):
-    return {"name": name, "kind": kind}
-
-
 @pytest.mark.parametrize(
-    ("rules", "message"),
+    ("names", "message"),
     [
-        ([rule(), rule("b")], "There are 2 rules, but the model has 1 features"),
-        ([rule(kind="date")], "one of the kinds"),
-        ([rule(name="")], "needs a name"),
-        ([rule(name=3)], "needs a name"),
+        (["a"], "There are 1 columns, but the model has 4 features"),
+        (["a", "b", "c", ""], "different texts"),
+        (["a", "b", "c", 3], "different texts"),
+        (["a", "b", "c", "a"], "different texts"),
     ],
 )
-def test_rules_that_say_something_else(rules, message):
+def test_names_that_say_something_else(fitted, names, message):
     with pytest.raises(ValueError, match=message):
-        columns_of(rules, [None])
+        columns_of_model(fitted("stumps")[0], names)
 
 
-def test_two_columns_of_a_name():
-    with pytest.raises(ValueError, match="Two rules have the name 'a'"):
-        columns_of([rule(), rule()], [None, None])
-
-
-def test_categories_of_the_model():
-    columns = columns_of([rule("a"), rule("b", "text"), rule("c", "text")], [None, ["x"], [1, 2]])
-    assert [column.levels for column in columns] == [None, ("x",), (1, 2)]
-    assert [column.is_text for column in columns] == [False, True, False]
-
-
-@pytest.mark.parametrize(("kind", "levels"), [("text", None), ("number", ["x"])])
-def test_text_is_where_the_model_has_a_category(kind, levels):
-    with pytest.raises(ValueError, match="'a' must be text where the model has a category"):
-        columns_of([rule(kind=kind)], [levels])
+def test_columns_have_the_levels_of_the_model(fitted):
+    model = fitted("stumps")[0]
+    assert columns_of_model(model) is None
+    assert [column.levels for column in columns_of_model(model, list("abcd"))] == [None] * 4
+    frame = pd.DataFrame({"b": ["x", "y"] * 9, "c": [1, 2, 3] * 6, "d": np.arange(18.0)})
+    categories = {"categorical_features": ["b", "c"], "n_maps": 5, "random_state": 0}
+    columns = columns_of_model(MBKLClassifier(**categories).fit(frame, np.arange(18) % 2))
+    assert [column.levels for column in columns] == [("x", "y"), (1, 2, 3), None]
+    assert [column.is_text for column in columns] == [True, False, False]
 
 
 TYPES = {

@@ -5,11 +5,9 @@ import sys
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from mbkl import MBKernel, MBKLClassifier
-from mbkl.io import export_onnx, register_onnx_converter, to_onnx
+from mbkl.io import export_c, export_onnx, to_onnx
 from mbkl.maps import Ferns
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -128,10 +126,10 @@ def test_the_same_model_gives_the_same_bytes(fitted):
 
 
 def test_columns_of_a_table(table_model):
-    model, rules, numbers, texts, frame = table_model
-    run = session(to_onnx(model, rules))
+    model, columns, numbers, texts, frame = table_model
+    run = session(to_onnx(model, columns))
     inputs = {name: values[:, None] for name, values in (*numbers.items(), *texts.items())}
-    assert [one.name for one in run.get_inputs()] == [rule["name"] for rule in rules]
+    assert [one.name for one in run.get_inputs()] == columns
     label, values = run.run(None, inputs)
     assert label.tolist() == model.predict(frame).tolist()
     np.testing.assert_allclose(values, expected_values(model, frame), rtol=1e-6, atol=1e-6)
@@ -142,94 +140,35 @@ def test_columns_of_a_table(table_model):
 
 def test_names_that_are_taken(fitted):
     model, X = fitted("stumps")
-
-    def rules(*names):
-        return [{"name": name, "kind": "number"} for name in names]
-
     with pytest.raises(ValueError, match="'prediction', that of an output; rename it"):
-        to_onnx(fitted("regression")[0], rules("prediction", "b", "c", "d"))
+        to_onnx(fitted("regression")[0], ["prediction", "b", "c", "d"])
     for name in ("label", "scores"):
         with pytest.raises(ValueError, match="that of an output; rename it"):
-            to_onnx(model, rules(name, "b", "c", "d"))
+            to_onnx(model, [name, "b", "c", "d"])
     names = ["mbkl_0_constant", "_mbkl_", "X", "probabilities"]
     columns = {name: X[:, [place]] for place, name in enumerate(names)}
-    label, _ = session(to_onnx(model, rules(*names))).run(None, columns)
+    label, _ = session(to_onnx(model, names)).run(None, columns)
     assert label.tolist() == model.predict(X).tolist()
-
-
-# ---------------------------------------------------------------- skl2onnx
-
-
-@pytest.mark.parametrize("name", ["stumps", "default", "calibrated", "names", "list"])
-def test_a_pipeline(fitted, name):
-    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
-    register_onnx_converter()
-    model, X = fitted(name)
-    X = np.asarray(X, dtype=np.float32)
-    y = model.predict(X)
-    pipeline = make_pipeline(StandardScaler(), type(model)(**model.get_params())).fit(X, y)
-    converted = skl2onnx.to_onnx(
-        pipeline, X[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3}
-    )
-    label, values = session(converted).run(None, {"X": X})
-    # The scaler of ONNX computes in float32: its rows may lie in other cells near an edge.
-    last = pipeline[-1]
-    scaled = ((X - pipeline[0].mean_.astype("f4")) / pipeline[0].scale_.astype("f4")).astype("f4")
-    assert (label == last.predict(scaled)).mean() > 0.98
-    assert np.median(np.abs(values - expected_values(last, scaled))) < 1e-5
-
-
-def test_a_model_alone_and_with_zipmap(fitted):
-    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
-    register_onnx_converter()
-    for name in ("default", "names", "cross-validation", "bool labels", "float labels"):
-        model, X = fitted(name)
-        X = np.asarray(X, dtype=np.float32)
-        label, values = session(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
-        assert label.tolist() == model.predict(X).tolist()
-        assert values[0].keys() == set(model.classes_.tolist())  # 1.0 is 1 and True
-        found = [[row[one] for one in model.classes_.tolist()] for row in values]
-        np.testing.assert_allclose(found, expected_values(model, X), rtol=1e-6, atol=1e-6)
-
-
-def test_a_model_alone_without_zipmap(fitted):
-    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
-    register_onnx_converter()
-    model, X = fitted("stumps")
-    assert_same(model, session(skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})), X)
-
-
-@pytest.mark.parametrize(
-    "name", ["regression", "counts, 2 targets", "regression, cross-validation"]
-)
-def test_a_regressor_in_skl2onnx(fitted, name):
-    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
-    register_onnx_converter()
-    model, X = fitted(name)
-    (found,) = session(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
-    assert found.shape == (len(X), model.n_outputs_)
-    expected = model.predict(X).reshape(found.shape)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 # ---------------------------------------------------------------- errors
 
 
-def test_what_cannot_be_exported(fitted):
+def test_what_cannot_be_exported(fitted, tmp_path):
     with pytest.raises(TypeError, match="must be an MBKLClassifier or MBKLRegressor"):
         to_onnx(fitted("kernel")[0])
     with pytest.raises(TypeError, match="must be an MBKLClassifier or MBKLRegressor"):
         to_onnx(MBKernel())
     with pytest.raises(NotFittedError):
         to_onnx(MBKLClassifier())
+    for export in (to_onnx, lambda model: export_c(model, tmp_path / "model.h")):
+        with pytest.raises(ValueError, match="the chi2 map cannot be exported"):
+            export(fitted("chi2 projections")[0])
 
 
 def test_a_missing_library_is_named(fitted, monkeypatch):
-    for module in [name for name in sys.modules if name.split(".")[0] in ("onnx", "skl2onnx")]:
+    for module in [name for name in sys.modules if name.split(".")[0] == "onnx"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.setitem(sys.modules, "skl2onnx", None)
     with pytest.raises(ImportError, match=r"onnx is needed.*mbkl\[onnx\]"):
         to_onnx(fitted("stumps")[0])
-    with pytest.raises(ImportError, match=r"skl2onnx is needed.*mbkl\[onnx\]"):
-        register_onnx_converter()

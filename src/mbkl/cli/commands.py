@@ -284,12 +284,13 @@ def export(
         from mbkl.io import export_c, export_onnx
 
         trained = Trained.load(model)
+        columns = None if trained.rules is None else [rule["name"] for rule in trained.rules]
         if onnx is not None:
             steps.begin(f"writing {onnx.name}")
-            export_onnx(trained.model, onnx, trained.rules)
+            export_onnx(trained.model, onnx, columns)
         if c is not None:
             steps.begin(f"writing {c.name}")
-            export_c(trained.model, c, trained.rules, name)
+            export_c(trained.model, c, columns, name)
     for path in wanted.values():
         console.say(f"{path}: {path.stat().st_size:,} bytes.")
     console.result(wanted)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -15,9 +15,8 @@ import mbkl.classifier
 import mbkl.regressor
 from mbkl.classifier import KernelClassifier, best_class, has_probabilities
 from mbkl.dask.crew import Crew
-from mbkl.dask.labelled_rows import RemoteLabelledRows
 from mbkl.dask.partitions import spread
-from mbkl.dask.rows import RemoteMatrix, RemoteRows
+from mbkl.dask.rows import RemoteLabelledRows, RemoteMatrix, RemoteRows
 from mbkl.engine import choose_loops
 from mbkl.estimator import Costs, TrainingRows, estimator, parameter, target_names
 from mbkl.extras import require
@@ -34,10 +33,7 @@ class OnCluster(KernelPredictor):
 
     client: Any = parameter(default=None)
 
-    # The estimator without Dask, how predictions are scored, and whether y are numbers.
-    _LOCAL: ClassVar[type]
-    _MEASURE: ClassVar[Any]
-    _HAS_NUMBERS: ClassVar[bool] = False
+    _LOCAL: ClassVar[type]  # the estimator without Dask
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -59,33 +55,20 @@ class OnCluster(KernelPredictor):
         families = [] if self.maps == "auto" else families_of(self.maps)
         if not all(family.reads_blocks for family in families):
             raise ValueError("maps of projections are not available on a cluster; use maps='auto'.")
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0; use None or -1 for all cores.")
         _check_feature_names(self, _names_of(X), reset=True)
         _check_numbers(X)
-        if self._HAS_NUMBERS:
+        if is_regressor(self):
             # What an array of Dask calls its name is that of its tasks.
             self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
-        crew = spread(self._client(), X, y, sample_weight, self._HAS_NUMBERS)
+        client = self.client or require("distributed", "dask").get_client()
+        crew = spread(client, X, y, sample_weight, has_numbers=is_regressor(self))
         try:
             self._fit_stores(crew)
         finally:
             crew.close()
         return self
 
-    def _client(self):
-        if self.client is not None:
-            return self.client
-        distributed = require("distributed", "dask")
-        try:
-            return distributed.get_client()
-        except ValueError:
-            raise ValueError(
-                "There is no cluster: start one with distributed.Client(), or set client."
-            ) from None
-
     def _fit_stores(self, crew: Crew) -> None:
-        """Learn from what the stores hold."""
         progress = self._progress()
         X = RemoteMatrix(crew)
         X.loops = choose_loops(X.shape[0] * X.shape[1], self.n_jobs)
@@ -101,10 +84,7 @@ class OnCluster(KernelPredictor):
             rows, targets, sample_weights = X.collected()
             self._check_targets(targets)
             return self._training_rows(rows, targets, sample_weights, progress)
-        levels = X.classes()
-        y, weights = X.labelled(levels)
-        numbered = self._numbered_there(levels, y, weights)
-        return TrainingRows(X, settings=self._settings(), **numbered)
+        return TrainingRows(X, settings=self._settings(), **self._numbered_there(*X.labelled()))
 
     def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         """Return what belongs to y, the places of targets among the levels."""
@@ -114,11 +94,8 @@ class OnCluster(KernelPredictor):
         return data.rows if _is_there(data) else super()._placed(data, plans, n_fits)
 
     def _labelled(self, operator, data: TrainingRows):
-        if not _is_there(data):
-            return super()._labelled(operator, data)
-        crew = data.rows.crew  # type: ignore[attr-defined]
-        labels, seed = (data.y, data.n_classes, data.weights), data.settings.seed
-        return RemoteLabelledRows(crew, operator, *labels, seed, numbers=data.numbers)
+        here = super()._labelled(operator, data)
+        return RemoteLabelledRows(**vars(here)) if _is_there(data) else here
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.
@@ -156,9 +133,9 @@ class OnCluster(KernelPredictor):
         y, sample_weight
             Of the same kind; sample_weight may be None.
         """
-        computed = require("dask", "dask").compute(self.predict(X), y, sample_weight)
-        predicted, targets, weights = computed
-        return float(self._MEASURE(targets, predicted, sample_weight=weights))
+        computed = require("dask", "dask").compute(y, self.predict(X), sample_weight)
+        measure = r2_score if is_regressor(self) else accuracy_score
+        return float(measure(*computed[:2], sample_weight=computed[2]))
 
     def _lazily(self, method: str, X, **options):
         """Apply a method to all partitions; one row tells what it returns for each."""
@@ -185,7 +162,6 @@ class OnCluster(KernelPredictor):
 
 
 def _is_there(data: TrainingRows) -> bool:
-    """Say whether rows are on the workers."""
     return isinstance(data.rows, RemoteMatrix)
 
 
@@ -250,7 +226,6 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
     """
 
     _LOCAL: ClassVar[type] = mbkl.classifier.MBKLClassifier
-    _MEASURE = staticmethod(accuracy_score)
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         self._check_growth(data.rows)
@@ -315,8 +290,6 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
     """
 
     _LOCAL: ClassVar[type] = mbkl.regressor.MBKLRegressor
-    _HAS_NUMBERS: ClassVar[bool] = True
-    _MEASURE = staticmethod(r2_score)
 
     def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         self._check_targets(levels)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from mbkl.dask.crew import DaskCrew, WorkerLostError, wait_for, workers_of
+from mbkl.dask.crew import Crew, WorkerLostError
 from mbkl.extras import require
 
 if TYPE_CHECKING:
     from distributed import Client
 
-# Seconds without any worker after which loading is given up.
-_PATIENCE = 10
+# Others become the first of these.
+_FLOATS = (np.float64, np.float32)
 
 
-def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) -> DaskCrew:
+def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) -> Crew:
     """Load all partitions onto workers, and give each worker a store of its own.
 
     Of an array y the partitions are those of X, or of known lengths.
@@ -31,7 +30,7 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     blocks = row_blocks(X.rechunk({1: -1}) if hasattr(X, "rechunk") else X)
-    labels = aligned(y, X, "y", most_dimensions=2 if has_numbers else 1)
+    labels = aligned(y, X, "y")
     weights = aligned(sample_weight, X, "sample_weight")
     if len(labels) != len(blocks) or (weights and len(weights) != len(blocks)):
         raise ValueError(
@@ -45,23 +44,14 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     ]
     futures = client.compute(pieces)
     try:
-        wait_for(futures, partial(_check_any_worker, client))
+        require("distributed", "dask").wait(futures)
         for future in futures:
             if future.status == "error":
                 raise future.exception()
-        return DaskCrew(client, _by_worker(client, futures))
+        return Crew(client, _by_worker(client, futures))
     finally:
         # Also where an error still refers to them.
         client.cancel(futures)
-
-
-def _check_any_worker(client: Client) -> None:
-    """Raise an error if there is no worker to wait for, for a while."""
-    for _ in range(_PATIENCE):
-        if workers_of(client):
-            return
-        time.sleep(1.0)
-    raise WorkerLostError("The cluster has no workers; start some, then call fit again.")
 
 
 def _by_worker(client: Client, futures: list) -> dict[str, list]:
@@ -89,7 +79,7 @@ def row_blocks(X) -> list:
     )
 
 
-def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
+def aligned(values, X, name: str) -> list:
     """Return the partitions of labels or weights, cut as those of X; none of None."""
     if values is None:
         return []
@@ -97,13 +87,9 @@ def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
     if not hasattr(values, "to_delayed"):
         values = array.from_array(np.asarray(values), chunks=-1)
     if isinstance(values, array.Array):
-        if not 1 <= values.ndim <= most_dimensions:
-            allowed = "one dimension" if most_dimensions == 1 else "one or two dimensions"
-            raise ValueError(f"{name} must have {allowed}, got {values.ndim}.")
         values = values.rechunk(dict.fromkeys(range(1, values.ndim), -1))
         lengths = X.chunks[0] if isinstance(X, array.Array) else (np.nan,)
-        known = not np.isnan([*lengths, *values.chunks[0]]).any()
-        if known:
+        if not np.isnan([*lengths, *values.chunks[0]]).any():
             if sum(lengths) != values.shape[0]:
                 raise ValueError(
                     f"{name} has {values.shape[0]:,} entries, but X has {sum(lengths):,} rows."
@@ -112,49 +98,31 @@ def aligned(values, X, name: str, most_dimensions: int = 1) -> list:
     return row_blocks(values)
 
 
-def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArray, NDArray, Any]:
-    """Return one partition as arrays, or say what is wrong with it."""
-    where = f"Partition {number}"
-    dtype = np.dtype(np.float32 if _is_float32(X) else np.float64)
+def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArray, ...]:
+    """Return the rows of a partition with positive weight as arrays, or say what is wrong."""
     try:
-        is_frame = hasattr(X, "to_numpy")
-        values = X.to_numpy(dtype, na_value=np.nan) if is_frame else np.asarray(X, dtype)
+        own = _checked(has_numbers, X, y, weights)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where} of X has values that are no numbers: {error}") from error
-    if values.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {values.ndim}.")
-    if np.isinf(values).any():
-        raise ValueError(f"{where} of X has infinite values; remove or clip them.")
-    labels = np.asarray(y) if has_numbers and np.ndim(y) == 2 else column_or_1d(y)
-    if len(labels) != len(values):
-        raise ValueError(f"{where} has {len(values):,} rows of X, but {len(labels):,} labels.")
-    if require("pandas", "dask").isna(labels).any():
-        raise ValueError(f"{where} of y has missing labels.")
+        raise ValueError(f"Partition {number}: {error}") from error
+    present = own[-1] > 0
+    return own if present.all() else tuple(each[present] for each in own)
+
+
+def _checked(has_numbers: bool, X, y, weights) -> tuple[NDArray, NDArray, NDArray]:
+    options = {"order": "C", "ensure_min_samples": 0}
+    X = check_array(X, dtype=_FLOATS, ensure_all_finite="allow-nan", input_name="X", **options)
+    vector = {**options, "ensure_2d": False, "dtype": np.float64}
     if has_numbers:
-        labels = _as_numbers(labels, where)
-    elif len(labels):
-        check_classification_targets(labels)
-    if weights is not None:
-        weights = np.asarray(weights, dtype=np.float64)
-        if len(weights) != len(values):
-            raise ValueError(
-                f"{where} has {len(values):,} rows of X, but {len(weights):,} weights."
-            )
-        if not (weights >= 0).all() or np.isinf(weights).any():
-            raise ValueError(f"{where} of sample_weight has entries that are no weights.")
-    return np.ascontiguousarray(values), labels, weights
-
-
-def _as_numbers(targets: NDArray, where: str) -> NDArray[np.float64]:
-    try:
-        numbers = targets.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where} of y has targets that are no numbers: {error}") from error
-    if np.isinf(numbers).any():
-        raise ValueError(f"{where} of y has infinite targets; remove or clip them.")
-    return numbers
-
-
-def _is_float32(X) -> bool:
-    kinds = set(X.dtypes) if hasattr(X, "dtypes") else {X.dtype}
-    return kinds == {np.dtype(np.float32)}
+        y = check_array(y, input_name="y", **vector)
+    else:
+        y = column_or_1d(y)
+        if require("pandas", "dask").isna(y).any():
+            raise ValueError("Input y has missing labels.")
+        if len(y):
+            check_classification_targets(y)
+    weights = np.ones(len(y)) if weights is None else weights
+    weights = column_or_1d(check_array(weights, input_name="sample_weight", **vector))
+    if (weights < 0).any():
+        raise ValueError("Input sample_weight has negative entries.")
+    check_consistent_length(X, y, weights)
+    return X, y, weights

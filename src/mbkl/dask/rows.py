@@ -7,43 +7,31 @@ workers at once, and a sum or a histogram comes back. Tables and ferns go out li
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partialmethod, reduce
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial, partialmethod, reduce
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from mbkl.dask import store
 from mbkl.dask.crew import Crew, Node
-from mbkl.dask.store import (
-    ask,
-    bundle,
-    distinct,
-    divide_all,
-    divide_keys,
-    first_of_equal,
-    itself,
-    pick_codes,
-    places,
-    sample_of,
-    smallest_keys,
-    tell_apart,
-    totals_below,
-    totals_of_groups,
-)
+from mbkl.dask.store import ask
+from mbkl.engine import limits
 from mbkl.engine.arrays import magnitude, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, bundling
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
-from mbkl.maps.growing_rows import (
-    Chosen,
-    Draft,
-    GrowingRows,
-    GrowthSample,
-    growing_rows,
-    table_of,
+from mbkl.learn.labelled_rows import (
+    LabelledRows,
+    cell_numbers,
+    equal_quota,
+    hashes_of,
+    smallest_of_kinds,
 )
+from mbkl.maps.growing_rows import GrowingRows, GrowthSample, growing_rows
 from mbkl.maps.objectives import Objective
 
 
@@ -65,7 +53,7 @@ class RemoteRows(NDArrayOperatorsMixin):
     """
 
     def __init__(self, crew: Crew, node: Node, like: NDArray, n_rows: int) -> None:
-        self._crew, self.node, self._like = crew, node, like
+        self.crew, self.node, self._like = crew, node, like
         self.n_rows = n_rows
 
     @property
@@ -93,8 +81,8 @@ class RemoteRows(NDArrayOperatorsMixin):
         samples = [each._like if isinstance(each, RemoteRows) else each for each in arguments]
         with np.errstate(all="ignore"):
             like = function(*samples, **options)
-        node = Node(self._crew, function, arguments, options)
-        return RemoteRows(self._crew, node, like, self.n_rows)
+        node = Node(self.crew, function, *arguments, **options)
+        return RemoteRows(self.crew, node, like, self.n_rows)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         if method != "__call__":
@@ -120,9 +108,9 @@ class RemoteRows(NDArrayOperatorsMixin):
         if not isinstance(index, RowSet):
             return self.apply(operator.getitem, self, index)
         if index.order is None:
-            taken = Node(self._crew, operator.getitem, (self, index))
-            return RemoteRows(self._crew, taken, self._like, index.size)
-        return np.concatenate(self._crew.call(operator.getitem, self, index))[index.order]
+            taken = Node(self.crew, operator.getitem, self, index)
+            return RemoteRows(self.crew, taken, self._like, index.size)
+        return np.concatenate(self.crew.call(operator.getitem, self, index))[index.order]
 
     def __setitem__(self, index, value) -> None:
         changed = self.apply(_with_columns, self, index, value)
@@ -131,43 +119,39 @@ class RemoteRows(NDArrayOperatorsMixin):
     # Computed now --------------------------------------------------------------------------
 
     def magnitude(self) -> NDArray[np.float64]:
-        """Return the largest magnitude of each column."""
-        return np.max(self._crew.call(magnitude, self), axis=0)
+        return np.max(self.crew.call(magnitude, self), axis=0)
 
     def sum(self, axis: int) -> NDArray[np.int64]:
         """Return the sum of each column, of integers: that of others depends on the order."""
         if axis != 0 or self.dtype.kind not in "iu":
             raise TypeError("Only integers can be added up over the rows of all workers.")
-        return np.sum(self._crew.call(ask, self, "sum", 0), axis=0)
+        return np.sum(self.crew.call(ask, self, "sum", 0), axis=0)
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
-        """Return the sum of the integers of each group's rows."""
         totals = np.zeros(n_groups, dtype=np.int64)
-        for groups, own in self._crew.call(totals_of_groups, self, group):
+        for groups, own in self.crew.call(store.totals_of_groups, self, group):
             totals[groups] += own
         return totals
 
     def levels(self) -> tuple[NDArray, RemoteRows]:
         """Return the different rows, here, and the place of each row among them."""
         values = self[:, 0] if self.shape[1] == 1 else self
-        levels = distinct(np.concatenate(self._crew.call(distinct, values)))
-        return levels.reshape(len(levels), -1), self.apply(places, levels, values)
+        levels = store.distinct(np.concatenate(self.crew.call(store.distinct, values)))
+        return levels.reshape(len(levels), -1), self.apply(store.places, levels, values)
 
     def totals_below(self, integers: RemoteRows, bounds: NDArray) -> NDArray[np.int64]:
-        """Return the sum of the integers of rows whose number is below each bound."""
-        return np.sum(self._crew.call(totals_below, self, integers, bounds), axis=0)
+        return np.sum(self.crew.call(store.totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
         """Return the numbers of all rows, here."""
-        return np.concatenate(self._crew.call(itself, self))
+        return np.concatenate(self.crew.call(store.itself, self))
 
     def _nonzero(self) -> RowSet:
-        rows = Node(self._crew, np.flatnonzero, (self,))
-        return RowSet(rows, sum(self._crew.call(len, rows)))
+        rows = Node(self.crew, np.flatnonzero, self)
+        return RowSet(rows, sum(self.crew.call(len, rows)))
 
 
 def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:
-    """Return a copy with other numbers in some columns."""
     changed = values.copy()
     changed[index] = new
     return changed
@@ -185,7 +169,7 @@ class RemoteCodes(Codes):
     is_bundled: bool = False
 
     def gather(self, tables: NDArray[np.float64]) -> RemoteRows:
-        scores = Node(self.crew, ask, (self, "gather", tables))
+        scores = Node(self.crew, ask, self, "gather", tables)
         return RemoteRows(self.crew, scores, np.empty((0, tables.shape[1])), self.n_rows)
 
     def histogram(self, residuals: RemoteRows) -> NDArray[np.int64]:
@@ -196,17 +180,17 @@ class RemoteCodes(Codes):
 
     def take(self, rows: RowSet) -> Codes:
         if rows.order is not None:
-            values = np.concatenate(self.crew.call(pick_codes, self, rows), axis=1)
-            return DenseCodes(values[:, rows.order], self.offsets, self.loops)
-        return replace(self, node=Node(self.crew, ask, (self, "take", rows)), n_rows=rows.size)
+            found = self.crew.call(lambda codes, own: codes.values[:, own], self, rows)
+            values = np.concatenate(found, axis=1)[:, rows.order]
+            return DenseCodes(values, self.offsets, self.loops)
+        return replace(self, node=Node(self.crew, ask, self, "take", rows), n_rows=rows.size)
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> RemoteCodes:
-        arguments = (self, "renumbered", groups, numbers, offsets)
-        node = self.crew.keep("number-cells", ask, *arguments)
+        node = Node(self.crew, ask, self, "renumbered", groups, numbers, offsets)
         return replace(self, node=node, offsets=offsets)
 
     def keep_groups(self, groups: NDArray[np.intp]) -> RemoteCodes:
-        node = Node(self.crew, ask, (self, "keep_groups", groups))
+        node = Node(self.crew, ask, self, "keep_groups", groups)
         return replace(self, node=node, offsets=self.kept_offsets(groups))
 
     def bundled(self) -> RemoteCodes:
@@ -214,125 +198,95 @@ class RemoteCodes(Codes):
         if plan is None:
             return self
         # The tables of bundles are long: they are made where the codes are.
-        return replace(self, node=Node(self.crew, bundle, (self, plan)), is_bundled=True)
+        return replace(self, node=Node(self.crew, store.bundle, self, plan), is_bundled=True)
 
 
-class RemoteGrowingRows:
-    """What `GrowingRows` are, put together from those of all stores."""
+class RemoteGrowingRows(GrowingRows):
+    """Rows that ferns grow on, put together from those of all stores."""
 
     def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        rows = (codes, objective, y, weights, keys, seed)
-        self._node = Node(self._crew, GrowingRows, rows)
+        self._node = Node(self._crew, GrowingRows, codes, objective, y, weights, keys, seed)
 
-    def hold_out(self, share: float) -> int:
-        return sum(self._all("hold_out", share))
+    def _of_all(self, put_together: Callable, method: str, *arguments):
+        return put_together(self._crew.call(ask, self._node, method, *arguments))
 
-    def start(self) -> NDArray[np.float32]:
-        weights = Node(self._crew, ask, (self._node, "training_weights"))
-        own = RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
-        return self._objective.start(self._y, own)
+    begin: Any = partialmethod(_of_all, list, "begin")
+    fill: Any = partialmethod(_of_all, sum, "fill")
+    fill_levels: Any = partialmethod(_of_all, sum, "fill_levels")
+    held_out_loss: Any = partialmethod(_of_all, sum, "held_out_loss")
+    hold_out: Any = partialmethod(_of_all, sum, "hold_out")
+    refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
+    size_of_share: Any = partialmethod(_of_all, sum, "size_of_share")
+    watch: Any = partialmethod(_of_all, min, "watch")
 
-    def begin(self, intercept: NDArray[np.float32]) -> None:
-        self._all("begin", intercept)
-
-    def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
-        return np.max(self._all("refresh", units, table), axis=0)
-
-    def watch(self, levels: RemoteCodes) -> int:
-        return min(self._all("watch", levels))
-
-    def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
-        sums = self.fill(features, cuts, members)
-        return table_of(sums, units, ridge, rate, self._loops)
-
-    def held_out_loss(self) -> float:
-        return float(sum(self._all("held_out_loss")))
+    def training_weights(self) -> Any:
+        weights = Node(self._crew, ask, self._node, "training_weights")
+        return RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        scores, y = zip(*self._all("held_out_scores"), strict=True)
+        scores, y = zip(*self._of_all(list, "held_out_scores"), strict=True)
         return np.concatenate(scores), np.concatenate(y)
 
     def sample(self, *arguments) -> GrowthSample:
-        found = self._crew.call(sample_of, self._node, *arguments)
+        found = self._crew.call(store.sample_of, self._node, *arguments)
         codes, residuals = zip(*found, strict=True)
         loops = self._loops.alone
         return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
-
-    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
-        return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
-
-    def _all(self, method: str, *arguments) -> list:
-        return self._crew.call(ask, self._node, method, *arguments)
-
-    def _sum(self, method: str, *arguments) -> NDArray[np.int64]:
-        return np.sum(self._all(method, *arguments), axis=0)
-
-    fill = partialmethod(_sum, "fill")
-    fill_levels = partialmethod(_sum, "fill_levels")
-    size_of_share = partialmethod(_sum, "size_of_share")
 
 
 growing_rows.register(RemoteCodes, RemoteGrowingRows)
 
 
 class RemoteMatrix(Rows):
-    """The rows of X in all stores, put together from what they say of theirs.
-
-    >>> from mbkl.dask.crew import local_crew
-    >>> X, y = np.array([[1.0], [4.0], [2.0]]), np.array([0, 1, 0])
-    >>> crew = local_crew([(X[:2], y[:2], None), (X[2:], y[2:], None)])
-    >>> RemoteMatrix(crew).column_ranges()[:2]
-    (array([1.]), array([4.]))
-    """
+    """The rows of X in all stores, put together from what they say of theirs."""
 
     def __init__(self, crew: Crew, loops: Twins = TWINS) -> None:
         self.crew, self.loops = crew, loops
-        shapes = crew.call("shape")
-        widths = {width for _, width in shapes if width is not None}
+        # Nothing else refers to these: they are forgotten as soon as they are not needed here.
+        (self._rows, self._labels, self._weights), crew.loaded = crew.loaded, ()
+        shapes = crew.call(getattr, self._rows, "shape")
+        widths = {width for n_rows, width in shapes if n_rows}
         if len(widths) > 1:
             raise ValueError(f"Partitions of X have different numbers of columns: {widths}.")
         self.shape = (sum(n_rows for n_rows, _ in shapes), max(widths, default=0))
 
-    def classes(self) -> NDArray:
-        """Return all labels that occur, sorted."""
-        found = [labels for store in self.crew.call("classes") for labels in store]
-        return distinct(np.concatenate(found)) if found else np.empty(0)
-
-    def labelled(self, classes: NDArray) -> tuple[RemoteRows, RemoteRows]:
-        """Return the places of all rows' labels among all, and weights."""
-        y = self.crew.keep("labels", "encode", classes)
-        weights = self.crew.keep("weights", "weigh")
-        n_rows = self.shape[0]
-        return (
-            RemoteRows(self.crew, y, np.empty(0, np.intp), n_rows),
-            RemoteRows(self.crew, weights, np.empty(0), n_rows),
-        )
+    def labelled(self) -> tuple[NDArray, RemoteRows, RemoteRows]:
+        """Return the different targets, the place of each row's among them, and weights."""
+        found = [labels for labels in self.crew.call(store.distinct, self._labels) if len(labels)]
+        classes = store.distinct(np.concatenate(found)) if found else np.empty(0)
+        y = self._array(Node(self.crew, store.places, classes, self._labels), np.intp)
+        weights = self._array(self._weights, np.float64)
+        self._labels = self._weights = None
+        return classes, y, weights
 
     def collected(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Return X, targets and weights of all rows, which must be few; the stores keep none."""
-        parts = [part for store in self.crew.call("pieces") for part in store]
-        X, y, weights = zip(*parts, strict=True)
-        return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
+        """Return X, targets and weights of all rows, which must be few."""
+        all_rows = Node(self.crew, lambda rows: rows.take(np.arange(rows.shape[0])), self._rows)
+        held = (all_rows, self._labels, self._weights)
+        answers = [self.crew.call(store.itself, own) for own in held]
+        # Those of stores without rows may be of another type.
+        parts = [[own for own in found if len(own)] for found in answers]
+        X, y, weights = map(np.concatenate, parts)
+        return X, y, weights
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        """Return smallest and largest value of each column, and which ones have NaN."""
-        low, high, missing = zip(*self.crew.work("ranges", "of_rows", "column_ranges"), strict=True)
+        low, high, missing = zip(*self.crew.call(ask, self._rows, "column_ranges"), strict=True)
         return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
-        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
-        arguments = (divide_all, (keys, weights), tell_apart)
-        (_, told), _ = self.crew.exchange("tell-apart", *arguments)
-        return RemoteRows(self.crew, told, np.empty(0, np.uint64), self.shape[0])
+        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
+        functions = store.divide_all, store.tell_apart
+        _, told, _ = self.crew.exchange("tell-apart", *functions, keys, weights)
+        return self._array(told, np.uint64)
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        keys = self.crew.keep("hash-rows", "of_rows", "keys", y, seed)
-        candidates = np.concatenate(self.crew.call(smallest_keys, keys, n_rows))
-        chosen = np.unique(candidates)[:n_rows]
+        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
+        candidates = self.crew.call(lambda own: np.unique(own)[:n_rows], keys)
+        chosen = np.unique(np.concatenate(candidates))[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
-        parts = self.crew.call("rows_of_keys", keys, chosen, y, integers)
+        parts = self.crew.call(store.rows_of_keys, self._rows, keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
         y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
@@ -342,18 +296,126 @@ class RemoteMatrix(Rows):
             mass += own_mass
         n_different = 0
         if y is not None:  # only the choice of maps asks for it, and of labelled rows
-            _, n_different = self.crew.exchange("count", divide_keys, (keys,), first_of_equal)
+            functions = store.divide_all, store.first_of_equal
+            n_different = self.crew.exchange("count", *functions, keys, weights)[-1]
         return Sample(X, y_of_sample, mass * unit, n_different)
 
     def bin(self, features, edges) -> RemoteCodes:
-        return self._codes("bin", edges.cell_offsets, "bin", features, edges)
+        return self._codes(edges.cell_offsets, "bin", features, edges)
 
     def bin_ferns(self, ferns) -> RemoteCodes:
-        return self._codes("bin-ferns", ferns.cell_offsets, "bin_ferns", ferns)
+        return self._codes(ferns.cell_offsets, "bin_ferns", ferns)
 
-    def _codes(self, name: str, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
-        node = self.crew.keep(name, "of_rows", *arguments)
+    def _codes(self, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
+        node = Node(self.crew, ask, self._rows, *arguments)
         return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
+    def _array(self, node: Node, dtype) -> RemoteRows:
+        return RemoteRows(self.crew, node, np.empty(0, dtype), self.shape[0])
+
     def release(self) -> None:
-        self.crew.call("release_rows")
+        self._rows = None
+
+
+@dataclass
+class RemoteLabelledRows(LabelledRows):
+    """Labelled rows on the workers: the same operations, and the same bits."""
+
+    y: Any
+    weights: Any
+    # Random numbers of the cells of each row, added up; from these come its hashes.
+    sums: RemoteRows | None = None
+
+    @property
+    def crew(self) -> Crew:
+        return self.y.crew
+
+    @cached_property
+    def merged(self) -> LabelledRows:
+        """The same rows with equal ones merged; few are collected here."""
+        sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
+        integers, unit = to_fixed_point(self.weights[:, None])
+        functions = store.divide_merged, store.one_for_all
+        arrays = (sums, self.seed, self.y, integers)
+        rows, mass, n_rows = self.crew.exchange("merge-rows", *functions, *arrays)
+        merged = replace(self, sums=sums)
+        if n_rows < self.n_rows:
+            merged = merged.take(RowSet(rows, n_rows))
+        merged.weights = RemoteRows(self.crew, mass, np.empty(0, np.int64), n_rows) * unit[0]
+        return merged if n_rows > limits.FEW_ROWS_GRAM else merged.some_here(n_rows)
+
+    def take(self, rows: Any) -> Any:
+        """Return some of the rows: here, if their order is given, or where they are."""
+        taken: Any = super().take(rows)
+        if rows.order is None:
+            return replace(taken, sums=None if self.sums is None else self.sums[rows])
+        own = {field.name: getattr(taken, field.name) for field in fields(LabelledRows)}
+        return LabelledRows(**own)
+
+    def folds(self, n_folds: int) -> Any:
+        """Divide rows with numbers into folds of equal weight by a hash of their codes."""
+        seed = self.seed + 1
+        sums: Any = self.operator.gather(cell_numbers(self.operator, seed))
+        hashes = sums.apply(hashes_of, sums, seed)[:, 0]
+        integers = to_fixed_point(self.weights[:, None])[0][:, 0]
+        total = int(integers[:, None].sum(axis=0)[0])
+        folds = self.y * 0
+        for fold in range(1, n_folds):
+            # Rows of a fold have so much weight before them.
+            wanted = -(-fold * total // n_folds)
+            folds = folds + (hashes >= _first_above(hashes, integers, wanted))
+        return folds
+
+    def first(self, n_rows: int) -> Any:
+        """Return the first rows in the order of their own."""
+        answers = self.crew.call(store.first_hashes, self.sums, self.seed, self.y, n_rows)
+        return self._row_set(answers, store.own_order(*_joined(answers))[:n_rows])
+
+    def some_here(self, n_rows: int) -> LabelledRows:
+        """Return at most so many of the first rows; here."""
+        return self.take(self.first(min(n_rows, self.n_rows)))
+
+    def balanced(self, n_rows: int) -> LabelledRows:
+        """Return at most so many rows, as many of each class as there are or is fair; here."""
+        if self.n_rows <= n_rows:
+            return self.some_here(n_rows)
+        has_classes = self.numbers is None
+        kinds = self.y * has_classes
+        own_class = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
+        quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
+        answers = self.crew.call(store.smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
+        hashes, labels = _joined(answers)
+        chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
+        return self.take(self._row_set(answers, chosen))
+
+    def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
+        """Return rows of which the stores have told, to be collected in the order of their own.
+
+        Each store answers with (hashes, y, rows); `chosen` are places among all of these.
+        """
+        chosen = np.sort(chosen)
+        starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
+        places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
+        own = [
+            rows[place - start]
+            for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
+        ]
+        node = self.crew.keep_each(own)
+        hashes, labels = _joined(answers)
+        return RowSet(node, chosen.size, store.own_order(hashes[chosen], labels[chosen]))
+
+
+def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    hashes, labels, _ = zip(*answers, strict=True)
+    return np.concatenate(hashes), np.concatenate(labels)
+
+
+def _first_above(hashes: RemoteRows, integers: RemoteRows, wanted: int) -> np.uint64:
+    """Return the smallest number below which rows have so much weight; a byte at a time."""
+    low = 0
+    for shift in range(56, -8, -8):
+        bounds = low + (np.arange(256, dtype=np.uint64) << np.uint64(shift))
+        below = hashes.totals_below(integers, bounds)
+        # The last bound with less weight: what is wanted is above it, and below the next.
+        low = int(bounds[max(int(np.searchsorted(below, wanted)) - 1, 0)])
+    return np.uint64(low + 1)

@@ -1,6 +1,6 @@
 """What a worker holds: the rows of its partitions, and arrays and codes computed from them.
 
-A store is an actor: it lives on one worker, and its methods run there. It knows nothing of the
+A store is an actor: it lives on one worker, and calls functions there. It knows nothing of the
 other stores; what they hold together is put together by `Crew`. Functions of this file get the
 arrays of one store, and are sent to all of them by name.
 """
@@ -26,18 +26,48 @@ class Order:
     """An array of all stores, by its name, with what computes it where it is not there yet."""
 
     key: int
-    function: Callable | str | None = None  # a string names a method of the store
+    function: Callable | None = None
     arguments: tuple = ()  # orders, where they are arrays of the stores
     options: dict = field(default_factory=dict)
+
+
+class Store:
+    """The arrays of one worker, by name: first its rows, their targets and their weights."""
+
+    def __init__(self, n_jobs: int = 1) -> None:
+        self._n_jobs = n_jobs
+        self._objects: dict[int, Any] = {}
+
+    def hold(self, pieces: Sequence[tuple[NDArray, NDArray, NDArray]]) -> None:
+        """Take all partitions; those without rows may have labels of another type."""
+        X, y, weights = zip(*([one for one in pieces if len(one[1])] or pieces[:1]), strict=True)
+        loaded = Partitions(X, self._n_jobs), np.concatenate(y), np.concatenate(weights)
+        self._objects.update(enumerate(loaded))
+
+    def run(self, function: Callable, arguments: tuple, forget: Sequence[int] = ()) -> Any:
+        """Call a function, and forget what is needed no more."""
+        result = function(*map(self._follow, arguments))
+        for key in forget:
+            self._objects.pop(key, None)
+        return result
+
+    def _follow(self, argument: Any) -> Any:
+        """Return an argument as it is, or the array that it orders."""
+        if not isinstance(argument, Order):
+            return argument
+        if argument.function is not None:
+            own = map(self._follow, argument.arguments)
+            self._objects[argument.key] = argument.function(*own, **argument.options)
+        return self._objects[argument.key]
 
 
 class Partitions(Rows):
     """The rows of several arrays, one after the other."""
 
-    def __init__(self, pieces: Sequence[NDArray], n_features: int, n_jobs: int | None) -> None:
+    def __init__(self, pieces: Sequence[NDArray], n_jobs: int) -> None:
         self._pieces, self._n_jobs = pieces, n_jobs
-        self.dtype = np.result_type(np.float32, *pieces)
-        self.shape = (sum(map(len, pieces)), n_features)
+        self.dtype = np.result_type(*pieces)
+        self.shape = (sum(map(len, pieces)), pieces[0].shape[1])
 
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
         start = 0  # partitions are not joined, which would copy them
@@ -53,115 +83,20 @@ class Partitions(Rows):
         return self._coded(ferns.n_maps, lambda rows: rows.bin_ferns(ferns))
 
     def _coded(self, n_groups: int, code: Callable[[ArrayRows], DenseCodes]) -> DenseCodes:
-        """Return the codes of all arrays; those of one without rows where there are none."""
         loops = choose_loops(n_groups * self.shape[0], self._n_jobs)
-        codes = [code(ArrayRows(X, loops)) for X in self._pieces or [np.empty(self.shape)]]
+        codes = [code(ArrayRows(X, loops)) for X in self._pieces]
         return replace(codes[0], values=np.concatenate([each.values for each in codes], axis=1))
-
-
-class Store:
-    """The part of the rows that one worker holds."""
-
-    def __init__(self, n_jobs: int | None = 1) -> None:
-        self._n_jobs = n_jobs
-        self._X: list[NDArray] = []
-        self._labels: list[NDArray] = []
-        self._weights: list[NDArray] = []
-        self._objects: dict[int, Any] = {}
-
-    def hold(self, X: NDArray, y: NDArray, weights: NDArray | None) -> None:
-        """Take one more partition; only rows of positive weight count."""
-        if weights is None:
-            weights = np.ones(len(y))
-        self._n_features = X.shape[1]
-        present = weights > 0
-        if not present.all():
-            X, y, weights = X[present], y[present], weights[present]
-        if len(y):
-            self._X.append(X)
-            self._labels.append(y)
-            self._weights.append(weights)
-
-    def run(self, function: Callable | str, arguments: tuple, forget: Sequence[int]) -> Any:
-        """Call a function, and forget what is needed no more."""
-        result = self._apply(function, arguments, {})
-        for key in forget:
-            self._objects.pop(key, None)
-        return result
-
-    def _apply(self, function: Callable | str, arguments: tuple, options: dict) -> Any:
-        own = [self._follow(each) if isinstance(each, Order) else each for each in arguments]
-        call = getattr(self, function) if isinstance(function, str) else function
-        return call(*own, **options)
-
-    def _follow(self, order: Order) -> Any:
-        if order.function is not None:
-            found = self._apply(order.function, order.arguments, order.options)
-            self._objects[order.key] = found
-        return self._objects[order.key]
-
-    @property
-    def _rows(self) -> Partitions:
-        return Partitions(self._X, self._n_features, self._n_jobs)
-
-    def of_rows(self, method: str, *arguments) -> Any:
-        """Call a method of the rows of all partitions."""
-        return getattr(self._rows, method)(*arguments)
-
-    def shape(self) -> tuple[int, int | None]:
-        """Return the number of rows, and of features where there are any rows."""
-        n_rows, n_features = self._rows.shape
-        return n_rows, n_features if n_rows else None
-
-    def classes(self) -> list[NDArray]:
-        """Return the labels that occur."""
-        return [distinct(labels) for labels in self._labels]
-
-    def pieces(self) -> list[tuple[NDArray, NDArray, NDArray]]:
-        """Hand over all partitions."""
-        found = list(zip(self._X, self._labels, self._weights, strict=True))
-        self._X, self._labels, self._weights = [], [], []
-        return found
-
-    def encode(self, classes: NDArray) -> NDArray[np.intp]:
-        """Hand over the labels, as their places among all classes."""
-        labels, self._labels = self._labels, []
-        numbers = [places(classes, own) for own in labels]
-        return np.concatenate([np.empty(0, np.intp), *numbers])
-
-    def weigh(self) -> NDArray[np.float64]:
-        """Hand over the weights."""
-        weights, self._weights = self._weights, []
-        return np.concatenate([np.empty(0), *weights])
-
-    def release_rows(self) -> None:
-        """Forget X: the codes are all that is needed from now on."""
-        self._X = []
-
-    def rows_of_keys(self, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
-        """Return which of the chosen rows are here, with values, class and weights."""
-        place = np.minimum(np.searchsorted(chosen, keys), chosen.size - 1)
-        here = np.flatnonzero(chosen[place] == keys)
-        place = place[here]
-        mass = np.zeros(chosen.size, dtype=np.int64)
-        np.add.at(mass, place, integers[here, 0])
-        found, first = np.unique(place, return_index=True)
-        rows = here[first]
-        labels = np.zeros(rows.size, np.intp) if y is None else y[rows]
-        # As float32, which is how they are compared.
-        return found, to_float32(self._rows.take(rows)), labels, mass
 
 
 # What stores are asked of their arrays and codes ------------------------------------------------
 
 
 def ask(thing: Any, method: str, *arguments) -> Any:
-    """Call a method of codes, or of rows that ferns grow on."""
+    """Call a method of rows or codes, or of rows that ferns grow on."""
     return getattr(thing, method)(*arguments)
 
 
 def itself(values: Any) -> Any:
-    """Return an array as it is."""
     return values
 
 
@@ -169,15 +104,24 @@ def nothing(*values) -> None:
     """Let arrays be computed, and return none of them."""
 
 
+def rows_of_keys(rows: Rows, keys, chosen: NDArray, y: NDArray | None, integers: NDArray) -> tuple:
+    """Return which of the chosen rows are here, with values, class and weights."""
+    place = np.minimum(np.searchsorted(chosen, keys), chosen.size - 1)
+    here = np.flatnonzero(chosen[place] == keys)
+    place = place[here]
+    mass = np.zeros(chosen.size, dtype=np.int64)
+    np.add.at(mass, place, integers[here, 0])
+    found, first = np.unique(place, return_index=True)
+    first = here[first]
+    labels = np.zeros(first.size, np.intp) if y is None else y[first]
+    # As float32, which is how they are compared.
+    return found, to_float32(rows.take(first)), labels, mass
+
+
 def bundle(codes: DenseCodes, plan: Bundling) -> BundledCodes:
     """Return the codes of groups joined as planned for all rows."""
     joined = replace(codes, values=plan.join(codes.values), offsets=plan.cell_offsets)
     return BundledCodes(joined, plan)
-
-
-def pick_codes(codes: DenseCodes, rows: NDArray[np.intp]) -> NDArray:
-    """Return the codes of some rows."""
-    return codes.values[:, rows]
 
 
 def totals_of_groups(integers: NDArray, group: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
@@ -190,11 +134,6 @@ def totals_below(values: NDArray, integers: NDArray, bounds: NDArray) -> NDArray
     """Return the sum of the integers of rows whose number is below each bound."""
     place = np.searchsorted(bounds, values, side="right")
     return np.cumsum(group_totals(integers, place, bounds.size + 1))[:-1]
-
-
-def smallest_keys(keys: NDArray[np.uint64], n_keys: int) -> NDArray[np.uint64]:
-    """Return the smallest different ones of the random numbers."""
-    return np.unique(keys)[:n_keys]
 
 
 def sample_of(growing, *arguments) -> tuple[NDArray, NDArray]:
@@ -217,6 +156,24 @@ def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota:
     return hashes[rows], y[rows], rows
 
 
+def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the order of rows that a learner in memory sorts them in."""
+    return np.lexsort((y, hashes[:, 0], hashes[:, 1]))
+
+
+def distinct(labels: NDArray) -> NDArray:
+    """Return the different labels, or rows of several targets, in order."""
+    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
+
+
+def places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
+    """Return the places of labels among all, which are in order."""
+    if labels.ndim == 1:
+        return np.searchsorted(classes, labels)
+    together = np.concatenate([classes, labels])
+    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
+
+
 # What stores send each other --------------------------------------------------------------------
 
 
@@ -225,16 +182,11 @@ def smallest_hashes(sums: NDArray, seed: int, y: NDArray, kinds: NDArray, quota:
 
 
 def divide(keys: NDArray[np.uint64], columns: tuple[NDArray, ...], n_parts: int) -> list[tuple]:
-    """Return columns of rows, divided by key."""
+    """Return columns of rows, divided by key into parts of about the same size."""
     order = np.argsort(keys, kind="stable")
-    cuts = np.searchsorted(keys[order], _bounds(n_parts))
+    bounds = np.array([2**64 * part // n_parts for part in range(1, n_parts)], dtype=np.uint64)
+    cuts = np.searchsorted(keys[order], bounds)
     return list(zip(*(np.split(own[order], cuts) for own in columns), strict=True))
-
-
-def divide_keys(keys: NDArray[np.uint64], n_parts: int) -> list[tuple]:
-    """Return the different random numbers."""
-    distinct, first = np.unique(keys, return_index=True)
-    return divide(distinct, (distinct, first), n_parts)
 
 
 def divide_all(keys: NDArray[np.uint64], weights: NDArray, n_parts: int) -> list[tuple]:
@@ -249,16 +201,16 @@ def divide_merged(sums: NDArray, seed: int, y: NDArray, integers: NDArray, n_par
     return divide(hashes[rows, 1], (hashes[rows], y[rows], merged, rows), n_parts)
 
 
-def join(choose: Callable, parts: Sequence[tuple]) -> tuple[list[tuple], int]:
-    """Return for each store which of its rows are chosen, with a value each; and how many are."""
+def join(choose: Callable, parts: Sequence[tuple]) -> list[tuple]:
+    """Return for each store which of its rows are chosen, with a value each."""
     store = np.repeat(np.arange(len(parts)), [own[-1].size for own in parts])
     *columns, rows = (np.concatenate(own) for own in zip(*parts, strict=True))
     chosen, values = choose(*columns)
     own = [np.flatnonzero(store[chosen] == number) for number in range(len(parts))]
-    return [(rows[chosen[places]], values[places]) for places in own], chosen.size
+    return [(rows[chosen[places]], values[places]) for places in own]
 
 
-def first_of_equal(keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+def first_of_equal(keys: NDArray, weights: NDArray) -> tuple[NDArray[np.intp], NDArray]:
     """Choose one row of each key."""
     return np.unique(keys, return_index=True)[::-1]
 
@@ -278,26 +230,3 @@ def keep_chosen(answers: Sequence[tuple]) -> tuple[NDArray[np.intp], NDArray]:
     rows, values = (np.concatenate(own) for own in zip(*answers, strict=True))
     order = np.argsort(rows)
     return rows[order], values[order]
-
-
-def distinct(labels: NDArray) -> NDArray:
-    """Return the different labels, or rows of several targets, in order."""
-    return np.unique(labels, axis=None if labels.ndim == 1 else 0)
-
-
-def places(classes: NDArray, labels: NDArray) -> NDArray[np.intp]:
-    """Return the places of labels among all, which are in order."""
-    if labels.ndim == 1:
-        return np.searchsorted(classes, labels)
-    together = np.concatenate([classes, labels])
-    return np.unique(together, axis=0, return_inverse=True)[1].reshape(-1)[len(classes) :]
-
-
-def own_order(hashes: NDArray[np.uint64], y: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the order of rows that a learner in memory sorts them in."""
-    return np.lexsort((y, hashes[:, 0], hashes[:, 1]))
-
-
-def _bounds(n_parts: int) -> NDArray[np.uint64]:
-    """Return what divides random numbers into parts of about the same size."""
-    return np.array([2**64 * part // n_parts for part in range(1, n_parts)], dtype=np.uint64)

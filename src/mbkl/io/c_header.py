@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 import mbkl
 from mbkl.classifier import KernelClassifier
-from mbkl.explain.explanations import check_model
 from mbkl.io.container import compact, write_atomically
-from mbkl.io.exports import Column, columns_of_model, plain_arrays
+from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.projections import ProjectionMaps
 from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
@@ -34,7 +34,7 @@ _PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 def export_c(
     model: KernelPredictor,
     path: str | os.PathLike,
-    rules: Sequence[Mapping[str, Any]] | None = None,
+    columns: Sequence[str] | None = None,
     name: str = "model",
 ) -> None:
     """Write a classifier or regressor as a header of C99 (and C++) without dependencies.
@@ -52,8 +52,9 @@ def export_c(
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
-    rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`, whose frame `<name>_encode` then takes rows of.
+    columns : list of str or None, default=None
+        Names of the features in a frame, whose rows `<name>_encode` then takes; None means those
+        of a model with categories.
     name : str, default="model"
         What all names in the header begin with.
 
@@ -69,19 +70,18 @@ def export_c(
     ...     "int model_predict(const float *x)" in (Path(folder) / "model.h").read_text()
     True
     """
-    check_model(model)
+    check_exportable(model)
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
-    columns = columns_of_model(model, rules)
-    if columns is not None:
-        pieces += _encoding(columns, name)
+    own_columns = columns_of_model(model, columns)
+    if own_columns is not None:
+        pieces += _encoding(own_columns, name)
     text = "\n".join([*pieces, "#endif\n"])
     write_atomically(path, [text.encode("ascii")])
 
 
 def _c(piece: str, *names: Mapping[str, Any], **more: Any) -> str:
-    """Return a piece of C, with its names filled in."""
     return _pieces_of_c()[piece].substitute(*names, **more)
 
 
@@ -136,42 +136,16 @@ def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, directions = names["own"], maps.directions
-    n_inputs = directions.shape[0]
-    if isinstance(directions, np.ndarray):
-        yield _arrays(own, directions=directions.T.ravel())
-        first, end = "0", f"{n_inputs}u"
-        term = f"inputs[place] * {own}_directions[{n_inputs}u * group + place]"
-    else:
-        yield _arrays(
-            own,
-            inputs=compact(directions.indices),
-            starts=compact(directions.indptr),
-            weights=np.asarray(directions.data),
-        )
-        first, end = f"{own}_starts[group]", f"{own}_starts[group + 1u]"
-        term = f"inputs[{own}_inputs[place]] * {own}_weights[place]"
-    sizes = {"n_features": maps.centre.size, "set_inputs": _inputs(maps)}
-    yield _c("projections", names, **sizes, first=first, end=end, term=term)
-    before = f"    double inputs[{n_inputs}];\n    {own}_prepare(x, inputs);\n"
-    yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
-
-
-def _inputs(maps: ProjectionMaps) -> str:
-    """Return the lines that set what is projected of one feature."""
-    if not maps.chi2_steps:
-        return "        inputs[feature] = value;\n"
-    # At one the logarithm is zero, and only the factors remain.
-    factors = chi2_map(np.ones((1, 1)), maps.chi2_steps)[0].tolist()
-    terms = [f"sqrt(value) * {factors[0]!r}"]
-    for step in range(1, maps.chi2_steps):
-        angle = f"{step * factors[0] ** 2!r} * log(value)"
-        scaled = f"sqrt(value) * {factors[2 * step - 1]!r}"
-        terms += [f"{scaled} * cos({angle})", f"{scaled} * sin({angle})"]
-    return "".join(
-        f"        inputs[feature + {place * maps.centre.size}u] = value > 0.0 ? {term} : 0.0;\n"
-        for place, term in enumerate(terms)
+    own, directions = names["own"], sparse.csc_array(maps.directions)
+    yield _arrays(
+        own,
+        inputs=compact(directions.indices),
+        starts=compact(directions.indptr),
+        weights=directions.data,
     )
+    yield _c("projections", names, n_features=maps.centre.size)
+    before = f"    double inputs[{directions.shape[0]}];\n    {own}_prepare(x, inputs);\n"
+    yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
@@ -245,7 +219,6 @@ def _arrays(own: str, **arrays: NDArray) -> str:
 
 
 def _array(name: str, values: NDArray) -> str:
-    """Return a constant array."""
     if values.dtype.kind in "iu":
         kind = f"{values.dtype.name}_t"
     else:
@@ -279,17 +252,10 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _literals(values: NDArray) -> list[str]:
-    """Return the shortest texts that mean the values; many values are the same."""
-    distinct, place = np.unique(values, return_inverse=True)
-    if values.dtype.kind in "iu":
-        # Others are within the range of int.
-        suffix = {"uint32": "u", "uint64": "ull"}.get(values.dtype.name, "")
-        texts = [f"{value}{suffix}" for value in distinct.tolist()]
-    else:
-        suffix = "f" if values.itemsize == 4 else ""
-        texts = [f"{text}{suffix}" for text in distinct.astype(str).tolist()]
-        texts = ["-INFINITY" if text.startswith("-inf") else text for text in texts]
-    return np.array(texts, dtype=object)[place.ravel()].tolist()
+    """Return the shortest texts that mean the values; integers without suffix are those of int."""
+    suffix = {"uint32": "u", "uint64": "ull", "float32": "f"}.get(values.dtype.name, "")
+    texts = values.astype(str).tolist()
+    return ["-INFINITY" if text == "-inf" else f"{text}{suffix}" for text in texts]
 
 
 def _quoted(text: str) -> str:

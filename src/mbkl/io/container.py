@@ -247,106 +247,71 @@ def _plain(data: memoryview, n_bytes: int) -> bytes:
     return plain
 
 
-class Entries:
-    """A JSON object of which every entry has to be taken; the name is for error messages."""
+class Stored:
+    """Entries of the header, or the arrays, of a model file: every one has to be taken."""
 
-    def __init__(self, values: Any, name: str) -> None:
+    def __init__(self, values: Any, prefix: str = "") -> None:
         if not isinstance(values, dict):
-            raise ModelFileError(f"{name} is no JSON object.")
-        self._values = dict(values)
-        self._name = name
+            raise ModelFileError("A part of the header is no JSON object.")
+        self._values, self._prefix = values, prefix
 
-    def take(self, key: str, *types: type) -> Any:
-        """Return an entry of one of the types."""
-        if key not in self._values:
-            raise ModelFileError(f"{self._name} lacks {key!r}.")
-        value = self._values.pop(key)
-        if type(value) not in types:
-            raise ModelFileError(f"{self._name} has {key!r} of a wrong type.")
-        return value
+    def within(self, prefix: str) -> Stored:
+        return Stored(self._values, f"{self._prefix}{prefix}/")
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
+    def __contains__(self, name: str) -> bool:
+        return self._prefix + name in self._values
 
-    def integer(self, key: str, low: int, high: int) -> int:
-        """Return a whole number within bounds."""
-        value = self.take(key, int)
-        if not low <= value <= high:
-            raise ModelFileError(f"{self._name} has {key!r} outside {low} to {high}.")
-        return value
-
-    def real(self, key: str, is_positive: bool = False) -> float:
-        """Return a number of at least zero, or above it."""
-        value = float(self.take(key, float))
-        if not (value > 0 if is_positive else value >= 0):
-            what = "not above" if is_positive else "below"
-            raise ModelFileError(f"{self._name} has {key!r} {what} zero.")
-        return value
+    def check(self, name: str, is_so: bool | np.bool_, complaint: str) -> None:
+        """Raise an error about an entry, unless something is so."""
+        if not is_so:
+            raise ModelFileError(f"The entry {self._prefix + name!r} {complaint}.")
 
     def done(self) -> None:
         """Complain of entries that nobody has taken."""
-        if self._values:
-            raise ModelFileError(f"{self._name} has an unknown entry {min(self._values)!r}.")
+        for name in self._values:
+            raise ModelFileError(f"The entry {name!r} is unknown.")
 
+    def take(self, name: str, *types: type) -> Any:
+        """Return an entry of one of the types."""
+        self.check(name, name in self, "is missing")
+        value = self._values.pop(self._prefix + name)
+        self.check(name, type(value) in types, "has a wrong type")
+        return value
 
-class Arrays:
-    """The arrays of a model file, every one of which has to be taken."""
+    def integer(self, name: str, low: int, high: int) -> int:
+        value = self.take(name, int)
+        self.check(name, low <= value <= high, f"is outside {low} to {high}")
+        return value
 
-    def __init__(self, arrays: dict[str, NDArray], prefix: str = "") -> None:
-        self._arrays = arrays
-        self._prefix = prefix
+    def real(self, name: str, is_positive: bool = False) -> float:
+        """Return a number of at least zero, or above it."""
+        value = self.take(name, float)
+        self.check(name, value >= 0, "is below zero")
+        self.check(name, value > 0 or not is_positive, "is not above zero")
+        return value
 
-    def within(self, prefix: str) -> Arrays:
-        """Return those whose names begin with a prefix."""
-        return Arrays(self._arrays, f"{self._prefix}{prefix}/")
-
-    def __contains__(self, name: str) -> bool:
-        return self._prefix + name in self._arrays
-
-    def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray:
+    def array(self, name: str, kind: str, *shape: int | None) -> NDArray:
         """Return an array of a kind ("u" or "f") and shape, where None is any length."""
-        full = self._prefix + name
-        if full not in self._arrays:
-            raise ModelFileError(f"The array {full!r} is missing.")
-        array = self._arrays.pop(full)
+        array = self.take(name, np.ndarray)
         fits = array.ndim == len(shape) and all(
-            wanted is None or wanted == length for wanted, length in zip(shape, array.shape)
+            wanted in (None, length) for wanted, length in zip(shape, array.shape)
         )
-        if not fits or array.dtype.kind != kind:
-            raise ModelFileError(f"The array {full!r} has a wrong shape or type.")
+        self.check(name, fits and array.dtype.kind == kind, "has a wrong shape or type")
         return array
 
     def integers(
         self, name: str, length: int | None, low: int = 0, high: int = 2**62
     ) -> NDArray[np.int64]:
-        """Return whole numbers within bounds."""
-        array = self.take(name, "u", (length,))
-        if array.size and not (low <= int(array.min()) and int(array.max()) <= high):
-            self.complain(name, f"values outside {low} to {high}")
+        array = self.array(name, "u", length)
+        is_within = not array.size or (low <= int(array.min()) and int(array.max()) <= high)
+        self.check(name, is_within, f"has values outside {low} to {high}")
         return array.astype(np.int64)
 
-    def reals(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
-        """Return finite numbers."""
-        array = self.take(name, "f", shape).astype(np.float64)
-        if not np.isfinite(array).all():
-            self.complain(name, "values that are not finite")
+    def reals(self, name: str, *shape: int | None) -> NDArray[np.float64]:
+        """Return an array of finite numbers."""
+        array = self.array(name, "f", *shape).astype(np.float64)
+        self.check(name, np.isfinite(array).all(), "has values that are not finite")
         return array
-
-    def thresholds(self, name: str, length: int | None) -> NDArray[np.float64]:
-        """Return finite numbers or -inf."""
-        array = self.take(name, "f", (length,)).astype(np.float64)
-        if not (array < np.inf).all():
-            self.complain(name, "values that are no thresholds")
-        return array
-
-    def complain(self, name: str, what: str) -> None:
-        """Raise an error about an array."""
-        raise ModelFileError(f"The array {self._prefix + name!r} has {what}.")
-
-    def done(self) -> None:
-        """Complain of arrays that nobody has taken."""
-        if self._arrays:
-            raise ModelFileError(f"The array {min(self._arrays)!r} is unknown.")
 
 
 def array_of(dtype: str, items: list, complaint: str) -> NDArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.explain.explanations import feature_names_of
+from mbkl.explain.explanations import check_model, feature_names_of
 from mbkl.io.container import compact
 from mbkl.io.map_state import pack_ferns
 from mbkl.kernel_predictor import KernelPredictor
-from mbkl.levels import Levels
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
@@ -23,7 +22,16 @@ from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
 from mbkl.predictor import TablePredictor
 
-KINDS = ("number", "text")
+
+def check_exportable(model: Any) -> None:
+    """Complain of what is no fitted predictor, or has maps that no other program knows."""
+    check_model(model)
+    if has_chi2_map(model.predictor_):
+        raise ValueError("Projections of the chi2 map cannot be exported; use input_map=None.")
+
+
+def has_chi2_map(predictor: TablePredictor) -> bool:
+    return any(getattr(maps, "chi2_steps", 0) for maps in predictor.maps.families)
 
 
 @singledispatch
@@ -71,43 +79,24 @@ class Column:
 
 
 def columns_of_model(
-    model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None
+    model: KernelPredictor, names: Sequence[str] | None = None
 ) -> list[Column] | None:
-    """Return the columns that a model takes; None if they are a matrix of numbers.
+    """Return the columns that a model takes, by these names or else those that it learned from.
 
-    Rules are those of a `TableEncoder`; None means the columns that the model learned from.
+    None means a matrix of numbers: no names are given, and there are no categories.
     """
-    if rules is None:
+    if names is None:
         if model.n_levels is None:
             return None
-        pairs = zip(feature_names_of(model), model.levels_, strict=True)
-        rules = [{"name": n, "kind": "number" if own is None else "text"} for n, own in pairs]
-    return columns_of(rules, model.levels_)
-
-
-def columns_of(rules: Sequence[Mapping[str, Any]], levels: Sequence[Levels]) -> list[Column]:
-    """Return the columns that rules describe, where features have these levels or None.
-
-    Examples
-    --------
-    >>> columns_of([{"name": "size", "kind": "text"}], [["S", "L"]])
-    [Column(name='size', levels=('S', 'L'))]
-    """
-    if len(rules) != len(levels):
-        raise ValueError(f"There are {len(rules)} rules, but the model has {len(levels)} features.")
-    columns: dict[str, Column] = {}
-    for rule, own in zip(rules, levels, strict=True):
-        name, kind = rule.get("name"), rule.get("kind")
-        if not isinstance(name, str) or not name or kind not in KINDS:
-            raise ValueError(f"A rule needs a name and one of the kinds {', '.join(KINDS)}: {rule}")
-        if name in columns:
-            raise ValueError(f"Two rules have the name {name!r}.")
-        if (kind == "text") != (own is not None):
-            raise ValueError(
-                f"{name!r} must be text where the model has a category, and only there."
-            )
-        columns[name] = Column(name, None if own is None else tuple(own))
-    return list(columns.values())
+        names = feature_names_of(model)
+    if len(names) != model.n_features_in_:
+        raise ValueError(
+            f"There are {len(names)} columns, but the model has {model.n_features_in_} features."
+        )
+    if len(set(names)) < len(names) or not all(isinstance(each, str) and each for each in names):
+        raise ValueError(f"columns must be different texts, none of them empty; got {names}.")
+    pairs = zip(names, model.levels_, strict=True)
+    return [Column(name, None if own is None else tuple(own)) for name, own in pairs]
 
 
 # ---------------------------------------------------------------- JSON for a page
@@ -140,8 +129,8 @@ def pack(values, kind: str | None = None) -> dict[str, str]:
 
 def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
     """Return for how many scores the tables fit into so many bytes, in short form."""
-    if any(getattr(maps, "chi2_steps", 0) for maps in predictor.maps.families):
-        return 0  # the page has no chi2 map
+    if has_chi2_map(predictor):
+        return 0
     n_cells = sum(len(tables) for tables in predictor.tables)
     arrays = [array for maps in predictor.maps.families for array in _arrays(maps).values()]
     n_other = sum(array.nbytes for array in arrays)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
-from mbkl.io.container import Arrays, Entries, ModelFileError, compact
+from mbkl.io.container import ModelFileError, Stored, compact
 from mbkl.maps.categories import CategoryMaps, LevelSets
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import DEEPEST, FernMaps
@@ -20,11 +20,13 @@ from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import BinEdges, StumpMaps
 
 Packed = tuple[dict[str, Any], dict[str, NDArray]]
+Integers = NDArray[np.int64]
 
 _MOST_BITS = 16
 _MOST_CHI2_STEPS = 3
 # Any float32 divided by it is finite.
 _SMALLEST_SCALE = 1e-250
+_NOT_INCREASING = "has values that do not increase"
 
 
 def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
@@ -43,27 +45,22 @@ def _pack(maps: Maps) -> Packed:
     raise TypeError(f"Model files have no {type(maps).__name__}.")
 
 
-def unpack_maps(headers: list, arrays: Arrays, n_levels: NDArray[np.int64]) -> MapSet:
+def unpack_maps(headers: list, arrays: Stored, n_levels: Integers) -> MapSet:
     """Return the maps of which `pack_maps` made these; numbers have 0 levels."""
     if not headers:
         raise ModelFileError("The model has no family of maps.")
-    families = [
-        _unpack_family(Entries(header, "A family of maps"), arrays.within(f"maps/{n}"), n_levels)
-        for n, header in enumerate(headers)
-    ]
+    families = []
+    for number, each in enumerate(headers):
+        header, own = Stored(each), arrays.within(f"maps/{number}")
+        family = header.take("family", str)
+        if family not in _UNPACK:
+            raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
+        families.append(_UNPACK[family](header, own, n_levels))
+        header.done()
     return MapSet(tuple(families))
 
 
-def _unpack_family(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> Maps:
-    family = header.take("family", str)
-    if family not in _UNPACK:
-        raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
-    maps = _UNPACK[family](header, arrays, n_levels)
-    header.done()
-    return maps
-
-
-# ---------------------------------------------------------------- stumps
+# ---------------------------------------------------------------- stumps and categories
 
 
 @_pack.register
@@ -80,42 +77,45 @@ def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
     }
 
 
-def _unpack_stumps(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> StumpMaps:
-    return _unpack_edges(arrays, _unpack_features(arrays, n_levels))
-
-
-def _unpack_features(arrays: Arrays, n_levels: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the features of groups, which increase."""
-    features = arrays.integers("features", None, high=n_levels.size - 1)
-    if not (features[1:] > features[:-1]).all():
-        arrays.complain("features", "values that do not increase")
-    return features.astype(np.intp)
-
-
 @_pack.register
 def _(maps: CategoryMaps) -> Packed:
     """Pack the columns; how many levels they have follows from the header."""
     return {"family": "categories"}, {"features": compact(maps.features)}
 
 
-def _unpack_categories(header: Entries, arrays: Arrays, n_levels) -> CategoryMaps:
+def _unpack_stumps(header: Stored, arrays: Stored, n_levels: Integers) -> StumpMaps:
+    return _unpack_edges(arrays, _unpack_features(arrays, n_levels))
+
+
+def _unpack_categories(header: Stored, arrays: Stored, n_levels: Integers) -> CategoryMaps:
     features = _unpack_features(arrays, n_levels)
-    if not n_levels[features].all():
-        arrays.complain("features", "columns that are no categories")
+    arrays.check("features", n_levels[features].all(), "has columns that are no categories")
     return CategoryMaps(features, n_levels[features])
 
 
-def _unpack_edges(arrays: Arrays, features: NDArray[np.intp]) -> StumpMaps:
-    counts = arrays.integers("counts", features.size, low=1)
-    thresholds = arrays.thresholds("thresholds", None)
-    offsets = offsets_of(counts)
-    if offsets[-1] != thresholds.size:
-        arrays.complain("counts", "another sum than there are thresholds")
-    group = np.repeat(np.arange(features.size), counts)
-    if not ((group[1:] > group[:-1]) | (thresholds[1:] > thresholds[:-1])).all():
-        arrays.complain("thresholds", "values that do not increase")
+def _unpack_features(arrays: Stored, n_levels: Integers) -> NDArray[np.intp]:
+    features = arrays.integers("features", None, high=n_levels.size - 1)
+    arrays.check("features", (np.diff(features) > 0).all(), _NOT_INCREASING)
+    return features.astype(np.intp)
+
+
+def _unpack_edges(arrays: Stored, features: NDArray[np.intp]) -> StumpMaps:
+    offsets = offsets_of(arrays.integers("counts", features.size, low=1))
+    thresholds = _unpack_thresholds(arrays, None)
+    has_all = offsets[-1] == thresholds.size
+    arrays.check("counts", has_all, "has another sum than there are thresholds")
+    increases = thresholds[1:] > thresholds[:-1]
+    increases[offsets[1:-1] - 1] = True  # from one group to the next
+    arrays.check("thresholds", increases.all(), _NOT_INCREASING)
     multiplicity = arrays.integers("multiplicity", thresholds.size, low=1)
     return StumpMaps(features, BinEdges(thresholds, offsets), multiplicity)
+
+
+def _unpack_thresholds(arrays: Stored, length: int | None) -> NDArray[np.float64]:
+    """Return finite numbers or -inf."""
+    thresholds = arrays.array("thresholds", "f", length).astype(np.float64)
+    arrays.check("thresholds", (thresholds < np.inf).all(), "has values that are no thresholds")
+    return thresholds
 
 
 # ---------------------------------------------------------------- ferns
@@ -155,74 +155,64 @@ def pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
     }
 
 
-def _unpack_sets(arrays: Arrays, features, n_levels: NDArray[np.int64]) -> LevelSets | None:
-    is_category = n_levels[features] > 0
-    if not is_category.any():
-        return None
-    numbers = arrays.integers("sets", features.size, high=features.size) - 1
-    if not np.array_equal(numbers >= 0, is_category):
-        arrays.complain("sets", "sets of numbers, or none of levels")
-    used, first, place = np.unique(numbers[is_category], return_index=True, return_inverse=True)
-    sizes = n_levels[features[is_category]] + 2
-    if used[-1] != used.size - 1 or not np.array_equal(sizes, sizes[first][place]):
-        arrays.complain("sets", "gaps, or one set for two columns")
-    offsets = offsets_of(sizes[first])
-    return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
-
-
-def _unpack_ferns(header: Entries, arrays: Arrays, n_levels: NDArray[np.int64]) -> FernMaps:
+def _unpack_ferns(header: Stored, arrays: Stored, n_levels: Integers) -> FernMaps:
     depths = arrays.integers("depths", None, low=1, high=DEEPEST)
     n_stumps = int(depths.sum())
     bits = arrays.integers("bits", depths.size, low=1, high=_MOST_BITS)
-    if (bits > depths).any():
-        arrays.complain("bits", "values above the depths")
-    factors = arrays.take("factors", "u", (depths.size,)).astype(np.uint64)
-    if not (factors % 2 == 1).all():
-        arrays.complain("factors", "even values")
-    n_raw = 2**bits
-    numbers, n_cells = _unpack_cells(arrays, n_raw)
+    arrays.check("bits", (bits <= depths).all(), "has values above the depths")
+    factors = arrays.array("factors", "u", depths.size).astype(np.uint64)
+    arrays.check("factors", (factors % 2 == 1).all(), "has even values")
+    numbers, n_cells = _unpack_cells(arrays, 2**bits)
     features = arrays.integers("features", n_stumps, high=n_levels.size - 1).astype(np.intp)
-    thresholds = arrays.thresholds("thresholds", n_stumps)
+    thresholds = _unpack_thresholds(arrays, n_stumps)
     return FernMaps(
         features,
         np.where(n_levels[features] > 0, np.nan, thresholds),
         offsets_of(depths),
         factors,
-        n_raw,
+        2**bits,
         numbers,
         offsets_of(n_cells),
         sets=_unpack_sets(arrays, features, n_levels),
     )
 
 
-def _unpack_cells(arrays: Arrays, n_raw: NDArray) -> tuple[NDArray, NDArray[np.int64]]:
-    """Return the number of each cell within its fern, and how many there are."""
-    if "numbers" in arrays:
-        numbers = arrays.integers("numbers", int(n_raw.sum()), high=int(n_raw.max(initial=1)) - 1)
-        starts = offsets_of(n_raw)[:-1]
-        n_cells = np.maximum.reduceat(numbers, starts).astype(np.int64) + 1
-        if (n_cells > n_raw).any():
-            arrays.complain("numbers", "more cells than a fern has")
-        return numbers.astype(smallest_code_dtype(int(n_cells.max(initial=1)))), n_cells
-    numbers, n_cells = _number_cells(_unpack_bits(arrays, "cells", int(n_raw.sum())), n_raw)
-    if ((n_cells < 2) | (n_cells > n_raw)).any():
-        arrays.complain("cells", "a fern with no or all cells")
-    return numbers, n_cells
+def _unpack_sets(arrays: Stored, features, n_levels: Integers) -> LevelSets | None:
+    is_category = n_levels[features] > 0
+    if not is_category.any():
+        return None
+    numbers = arrays.integers("sets", features.size, high=features.size) - 1
+    has_set = np.array_equal(numbers >= 0, is_category)
+    arrays.check("sets", has_set, "has sets of numbers, or none of levels")
+    used, first, place = np.unique(numbers[is_category], return_index=True, return_inverse=True)
+    sizes = n_levels[features[is_category]] + 2
+    is_sound = used[-1] == used.size - 1 and np.array_equal(sizes, sizes[first][place])
+    arrays.check("sets", is_sound, "has gaps, or one set for two columns")
+    offsets = offsets_of(sizes[first])
+    return LevelSets(numbers, _unpack_bits(arrays, "members", int(offsets[-1])), offsets, n_levels)
 
 
-def _unpack_bits(arrays: Arrays, name: str, length: int) -> NDArray[np.bool_]:
-    packed = arrays.take(name, "u", (-(-length // 8),))
-    if packed.dtype != np.uint8:
-        arrays.complain(name, "a wrong type")
+def _unpack_cells(arrays: Stored, n_raw: Integers) -> tuple[NDArray, Integers]:
+    if "numbers" not in arrays:
+        numbers, n_cells = _number_cells(_unpack_bits(arrays, "cells", int(n_raw.sum())), n_raw)
+        is_sound = ((n_cells >= 2) & (n_cells <= n_raw)).all()
+        arrays.check("cells", is_sound, "has a fern with no or all cells")
+        return numbers, n_cells
+    numbers = arrays.integers("numbers", int(n_raw.sum()), high=int(n_raw.max(initial=1)) - 1)
+    n_cells = np.maximum.reduceat(numbers, offsets_of(n_raw)[:-1]).astype(np.int64) + 1
+    arrays.check("numbers", (n_cells <= n_raw).all(), "has more cells than a fern has")
+    return numbers.astype(smallest_code_dtype(int(n_cells.max(initial=1)))), n_cells
+
+
+def _unpack_bits(arrays: Stored, name: str, length: int) -> NDArray[np.bool_]:
+    packed = arrays.array(name, "u", -(-length // 8))
+    arrays.check(name, packed.dtype == np.uint8, "has a wrong type")
     bits = np.unpackbits(packed).view(bool)
-    if bits[length:].any():
-        arrays.complain(name, "bits beyond its end")
+    arrays.check(name, not bits[length:].any(), "has bits beyond its end")
     return bits[:length]
 
 
-def _number_cells(
-    own: NDArray[np.bool_], n_raw: NDArray[np.int64]
-) -> tuple[NDArray, NDArray[np.int64]]:
+def _number_cells(own: NDArray[np.bool_], n_raw: Integers) -> tuple[NDArray, Integers]:
     """Return the number of each cell within its fern, and how many there are."""
     starts = offsets_of(n_raw)
     n_own = np.add.reduceat(own, starts[:-1], dtype=np.int64)
@@ -251,24 +241,23 @@ def _(maps: ProjectionMaps) -> Packed:
     return {"family": "projections", "chi2_steps": int(maps.chi2_steps)}, arrays
 
 
-def _unpack_projections(header: Entries, arrays: Arrays, n_levels) -> ProjectionMaps:
+def _unpack_projections(header: Stored, arrays: Stored, n_levels: Integers) -> ProjectionMaps:
     steps, n_features = header.integer("chi2_steps", 0, _MOST_CHI2_STEPS), n_levels.size
-    centre = arrays.reals("centre", (n_features,))
-    scale = arrays.reals("scale", (n_features,))
-    if not (scale > _SMALLEST_SCALE).all():
-        arrays.complain("scale", f"values not above {_SMALLEST_SCALE}")
+    centre, scale = (arrays.reals(name, n_features) for name in ("centre", "scale"))
+    is_divisor = (scale > _SMALLEST_SCALE).all()
+    arrays.check("scale", is_divisor, f"has values not above {_SMALLEST_SCALE}")
     n_inputs = n_features * (2 * steps - 1 if steps else 1)
     directions = _unpack_directions(arrays, n_inputs)
     stumps = _unpack_edges(arrays, np.arange(directions.shape[1]))
     return ProjectionMaps(directions, centre, scale, steps, stumps)
 
 
-def _unpack_directions(arrays: Arrays, n_inputs: int) -> NDArray | sparse.csc_array:
+def _unpack_directions(arrays: Stored, n_inputs: int) -> NDArray | sparse.csc_array:
     if "directions" in arrays:
-        return arrays.reals("directions", (None, n_inputs)).T
+        return arrays.reals("directions", None, n_inputs).T
     lengths = arrays.integers("lengths", None, high=n_inputs)
     inputs = arrays.integers("inputs", int(lengths.sum()), high=n_inputs - 1)
-    weights = arrays.reals("weights", (inputs.size,))
+    weights = arrays.reals("weights", inputs.size)
     shape = (n_inputs, lengths.size)
     return sparse.csc_array((weights, inputs, offsets_of(lengths)), shape=shape)
 

@@ -14,15 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import mbkl
 from mbkl.estimator import default_target_names
-from mbkl.io.container import (
-    Arrays,
-    Entries,
-    ModelFileError,
-    array_of,
-    pack,
-    unpack,
-    write_atomically,
-)
+from mbkl.io.container import ModelFileError, Stored, array_of, pack, unpack, write_atomically
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 from mbkl.levels import Levels, NoLevels
@@ -173,7 +165,6 @@ _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
 
 def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Return header and arrays of a fitted estimator."""
     kind = type(model).__name__
     if kind not in _ESTIMATORS or type(model) is not getattr(mbkl, kind):
         known = ", ".join(_ESTIMATORS)
@@ -220,96 +211,93 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
 
 def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     """Return the fitted estimator; ModelFileError unless everything fits together."""
-    entries, stored = Entries(header, "The header"), Arrays(arrays)
+    entries, stored = Stored(header), Stored(arrays)
     kind = entries.take("estimator", str)
     if kind not in _ESTIMATORS:
         raise ModelFileError(f"The estimator {kind[:30]!r} is unknown.")
     model = unpack_parameters(getattr(mbkl, kind), entries.take("parameters", dict))
     classes = entries.take("classes", *((dict,) if kind in _CLASSIFIERS else (dict, type(None))))
     if classes is not None and kind not in _REGRESSORS:
-        model.classes_ = _unpack_classes(Entries(classes, "The classes"))
+        model.classes_ = _unpack_classes(Stored(classes))
     if kind == "MBKernel":
         model._has_numbers = classes is None
-    model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
+    n_features = model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
     names = entries.take("feature_names", list, type(None))
     if names is not None:
-        model.feature_names_in_ = _unpack_names(names, model.n_features_in_)
+        model.feature_names_in_ = _unpack_names(names, n_features)
     stored_levels = entries.take("levels", list) if "levels" in entries else []
-    model.levels_ = _unpack_levels(stored_levels, model.n_features_in_)
+    model.levels_ = _unpack_levels(stored_levels, n_features)
     # However many numbers there are, they take no room.
-    n_levels = np.broadcast_to(np.int64(0), model.n_features_in_)
+    n_levels = np.broadcast_to(np.int64(0), n_features)
     n_levels = n_levels if model.n_levels is None else model.n_levels
     model._maps = unpack_maps(entries.take("maps", list), stored, n_levels)
     learned = entries.take("learned", dict)
-    own = {name: _of_before(model, name, learned) for name in _NUMBERS if kind in _NUMBERS[name]}
-    known = {name: value for name, value in own.items() if value is not None}
-    numbers = Entries({**known, **learned}, "The entry 'learned'")
-    for name in own:
-        setattr(model, f"{name}_", numbers.real(name, is_positive=name in _POSITIVE))
+    numbers = Stored({**_of_before(model, kind, learned), **learned})
     _set_learned(model, kind, numbers, stored)
     for taken in (numbers, entries, stored):
         taken.done()
     return model
 
 
-def _of_before(model, name: str, learned: dict[str, Any]) -> float | None:
-    """Return the number that files have which do not know it; None if all do."""
-    if name == "theta_shrinkage":
-        return float(model.theta == "ones")
-    return float(learned.get("C") == 0.0) if name == "grown_share" else None
+def _of_before(model, kind: str, learned: dict[str, Any]) -> dict[str, float]:
+    """Return numbers that files from before there were any do not have."""
+    known = {"theta_shrinkage": model.theta == "ones", "grown_share": learned.get("C") == 0.0}
+    return {name: float(value) for name, value in known.items() if kind in _NUMBERS[name]}
 
 
-def _set_learned(model, kind: str, learned: Entries, arrays: Arrays) -> None:
-    """Set what is no single number."""
+def _set_learned(model, kind: str, learned: Stored, arrays: Stored) -> None:
+    for name, kinds in _NUMBERS.items():
+        if kind in kinds:
+            setattr(model, f"{name}_", learned.real(name, is_positive=name in _POSITIVE))
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
     model.n_maps_ = model._maps.n_maps
-    model.theta_ = arrays.reals("theta", (model.n_maps_,))
-    if not (model.theta_ >= 0).all():
-        arrays.complain("theta", "negative values")
-    has_rates = "feature_rates" in arrays
-    n_features = model.n_features_in_
-    model.feature_rates_ = arrays.reals("feature_rates", (n_features,)) if has_rates else None
+    model.theta_ = arrays.reals("theta", model.n_maps_)
+    arrays.check("theta", (model.theta_ >= 0).all(), "has negative values")
+    model.feature_rates_ = None
+    if "feature_rates" in arrays:
+        model.feature_rates_ = arrays.reals("feature_rates", model.n_features_in_)
     if kind in _CLASSIFIERS:
         model.offset_ = learned.take("offset", float) if "offset" in learned else None
         _set_predictor(model, 1 if model.classes_.size == 2 else model.classes_.size, arrays)
     if kind in _REGRESSORS:
         _set_regressor(model, learned, arrays)
     if kind in _SEARCHES:
-        _set_search(model, arrays)
+        _set_search(model, arrays.within("search"))
 
 
-def _set_regressor(model, learned: Entries, arrays: Arrays) -> None:
-    model.residuals_ = arrays.reals("residuals", (None, None))
-    if not model.residuals_.size or (np.diff(model.residuals_, axis=0) < 0).any():
-        arrays.complain("residuals", "no values, or such that do not increase")
+def _set_regressor(model, learned: Stored, arrays: Stored) -> None:
+    model.residuals_ = arrays.reals("residuals", None, None)
+    increase = model.residuals_.size > 0 and (np.diff(model.residuals_, axis=0) >= 0).all()
+    arrays.check("residuals", increase, "has no values, or such that do not increase")
     model.is_multi_output_ = learned.take("multi_output", bool)
-    model.n_outputs_ = model.residuals_.shape[1]
-    if model.n_outputs_ > 1 and not model.is_multi_output_:
-        arrays.complain("residuals", "several columns for one target")
-    model.target_names_ = default_target_names(model.n_outputs_)
+    n_outputs = model.n_outputs_ = model.residuals_.shape[1]
+    is_possible = n_outputs == 1 or model.is_multi_output_
+    arrays.check("residuals", is_possible, "has several columns for one target")
+    model.target_names_ = default_target_names(n_outputs)
     if "targets" in learned:
-        names = _unpack_names(learned.take("targets", list), model.n_outputs_, "targets")
+        names = _unpack_names(learned.take("targets", list), n_outputs, "targets")
         model.target_names_ = names.tolist()
-    _set_predictor(model, model.n_outputs_, arrays)
-    weights, intercept = np.zeros((0, model.n_outputs_)), np.zeros(model.n_outputs_)
+    _set_predictor(model, n_outputs, arrays)
+    weights, intercept = np.zeros((0, n_outputs)), np.zeros(n_outputs)
     if "spread_coefficients" in arrays:
-        weights = arrays.reals("spread_coefficients", (None, model.n_outputs_))
-        if model._maps.first(len(weights)).n_weights != len(weights):
-            arrays.complain("spread_coefficients", "a number of weights that no maps have")
-        intercept = arrays.reals("spread_intercept", (model.n_outputs_,))
+        weights = arrays.reals("spread_coefficients", None, n_outputs)
+        is_possible = model._maps.first(len(weights)).n_weights == len(weights)
+        complaint = "has a number of weights that no maps have"
+        arrays.check("spread_coefficients", is_possible, complaint)
+        intercept = arrays.reals("spread_intercept", n_outputs)
     model.spread_coef_, model.spread_intercept_ = weights.T, intercept
 
 
-def _set_predictor(model, n_columns: int, arrays: Arrays) -> None:
-    weights = arrays.reals("coefficients", (model._maps.n_weights, n_columns))
+def _set_predictor(model, n_columns: int, arrays: Stored) -> None:
+    weights = arrays.reals("coefficients", model._maps.n_weights, n_columns)
     model.coef_ = weights.T
-    model.intercept_ = arrays.reals("intercept", (n_columns,))
-    model.objective_, model.gap_ = (arrays.take(name, "f", (2,)) for name in ("objective", "gap"))
+    model.intercept_ = arrays.reals("intercept", n_columns)
+    model.objective_, model.gap_ = (arrays.array(name, "f", 2) for name in ("objective", "gap"))
     with np.errstate(over="ignore", invalid="ignore"):
         tables = model._maps.tables(weights)
-    if not all(np.isfinite(table).all() for table in tables):
-        arrays.complain("coefficients", "sums that are not finite")
+    are_finite = all(np.isfinite(table).all() for table in tables)
+    arrays.check("coefficients", are_finite, "has sums that are not finite")
     model.predictor_ = TablePredictor(
         model._maps, tables, model.intercept_, model.n_jobs, model.device
     )
@@ -326,7 +314,6 @@ def _single_where_exact(values: NDArray) -> NDArray:
 
 
 def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
-    """Return the levels of each feature; None for numbers."""
     if not stored:
         return NoLevels(n_features)
     if n_features > _MOST_COLUMNS:
@@ -359,7 +346,7 @@ def _pack_classes(classes: NDArray) -> dict[str, Any]:
     )
 
 
-def _unpack_classes(entries: Entries) -> NDArray:
+def _unpack_classes(entries: Stored) -> NDArray:
     dtype, values = entries.take("type", str), entries.take("values", list)
     entries.done()
     if dtype not in ("str", "object") and not _NUMERIC_LABELS.fullmatch(dtype):
@@ -394,24 +381,22 @@ def _pack_search(model) -> dict[str, NDArray]:
     }
 
 
-def _set_search(model, arrays: Arrays) -> None:
+def _set_search(model, arrays: Stored) -> None:
     from mbkl.search import Candidate, Entry, Search
 
-    own = arrays.within("search")
-    scores = own.take("scores", "f", (None, None)).astype(np.float64)
-    if not scores.size:
-        own.complain("scores", "no values")
+    scores = arrays.array("scores", "f", None, None).astype(np.float64)
+    arrays.check("scores", scores.size > 0, "has no values")
     # Of candidates that were given up the last ones are missing.
-    if np.isinf(scores).any() or np.isnan(scores[0]).any():
-        own.complain("scores", "values that are not finite")
-    n_candidates = scores.shape[1]
-    C, C_kernel, n_maps = (own.reals(name, (n_candidates,)) for name in ("C", "C_kernel", "n_maps"))
+    are_scores = not np.isinf(scores).any() and not np.isnan(scores[0]).any()
+    arrays.check("scores", are_scores, "has values that are not finite")
+    length = scores.shape[1]
+    C, C_kernel, n_maps = (arrays.reals(name, length) for name in ("C", "C_kernel", "n_maps"))
     # All of a file from before there was any have the same shrinkage.
-    shrinkage = np.full(n_candidates, model.theta_shrinkage_)
-    if "theta_shrinkage" in own:
-        shrinkage = own.reals("theta_shrinkage", (n_candidates,))
-    depth = own.take("depth", "f", (n_candidates,))
-    model.best_score_ = float(own.reals("best_score", (1,))[0])
+    shrinkage = np.full(length, model.theta_shrinkage_)
+    if "theta_shrinkage" in arrays:
+        shrinkage = arrays.reals("theta_shrinkage", length)
+    depth = arrays.array("depth", "f", length)
+    model.best_score_ = float(arrays.reals("best_score", 1)[0])
     candidates = [Candidate(*map(float, each)) for each in zip(C_kernel, shrinkage, C)]
     entries = [
         Entry(candidate, float(depth[n]), scores[:, n], n_maps[[n]])

@@ -1,28 +1,26 @@
-"""Export of classifiers and regressors to ONNX, alone or in a pipeline of scikit-learn."""
+"""Export of classifiers and regressors to ONNX."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.classifier import KernelClassifier, MBKLClassifier
-from mbkl.explain.explanations import check_model
-from mbkl.extras import require
+from mbkl.classifier import KernelClassifier
 from mbkl.io.container import write_atomically
-from mbkl.io.exports import Column, columns_of_model
-from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Graph, Tensor, scores_of
+from mbkl.io.exports import Column, check_exportable, columns_of_model
+from mbkl.io.onnx_scores import ML_DOMAIN, Graph, Tensor, scores_of
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
-from mbkl.regressor import KernelRegressor, MBKLRegressor
+from mbkl.regressor import KernelRegressor
 
 _INPUT = "X"
 
 
-def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = None):
+def to_onnx(model: KernelPredictor, columns: Sequence[str] | None = None):
     """Return a classifier or regressor as an ONNX model.
 
     Its input is a float32 tensor "X" of shape (n_rows, n_features), in which missing values are
@@ -40,8 +38,9 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     Parameters
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
-    rules : list of dict or None, default=None
-        Those of a `mbkl.tabular.TableEncoder`: the inputs are then the columns of its frame.
+    columns : list of str or None, default=None
+        Names of the features in a frame, whose columns are then the inputs; None means those of
+        a model with categories.
 
     Returns
     -------
@@ -61,12 +60,14 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
     >>> bool((label == model.predict(X.astype(np.float32))).all())
     True
     """
-    check_model(model)
-    columns = columns_of_model(model, rules)
-    if columns is None:
+    check_exportable(model)
+    own_columns = columns_of_model(model, columns)
+    if own_columns is None:
         X, inputs = Tensor(Graph(), _INPUT), {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        X, inputs = _features(Graph(_prefix_unlike(columns)), columns)
+        # Names inside the graph are longer than those of all columns, and so are others.
+        longest = max(len(column.name) for column in own_columns)
+        X, inputs = _features(Graph("mbkl_".ljust(longest, "_")), own_columns)
     outputs = {}
     for name, (tensor, dtype, shape) in _outputs(scores_of(X, model.predictor_), model).items():
         if name in inputs:
@@ -79,7 +80,7 @@ def to_onnx(model: KernelPredictor, rules: Sequence[Mapping[str, Any]] | None = 
 def export_onnx(
     model: KernelPredictor,
     path: str | os.PathLike,
-    rules: Sequence[Mapping[str, Any]] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Write a classifier or regressor to an ONNX file.
 
@@ -87,73 +88,10 @@ def export_onnx(
     ----------
     model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
-    rules : list of dict or None, default=None
+    columns : list of str or None, default=None
         See `to_onnx`.
     """
-    write_atomically(path, [to_onnx(model, rules).SerializeToString()])
-
-
-def register_onnx_converter() -> None:
-    """Teach skl2onnx to convert classifiers and regressors, also within a Pipeline.
-
-    Examples
-    --------
-    >>> from mbkl import MBKLClassifier
-    >>> from mbkl.io import register_onnx_converter
-    >>> from skl2onnx import to_onnx
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> register_onnx_converter()
-    >>> X, y = load_iris(return_X_y=True)
-    >>> pipeline = make_pipeline(StandardScaler(), MBKLClassifier(maps="stumps")).fit(X, y)
-    >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
-    'output_label'
-    """
-    from mbkl.search import MBKLClassifierCV, MBKLRegressorCV
-
-    skl2onnx = require("skl2onnx", "onnx")
-    shapes = require("skl2onnx.common.shape_calculator", "onnx")
-    for kind in (MBKLClassifier, MBKLClassifierCV):
-        skl2onnx.update_registered_converter(
-            kind,
-            f"Mbkl{kind.__name__}",
-            shapes.calculate_linear_classifier_output_shapes,
-            _convert,
-            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
-        )
-    for kind in (MBKLRegressor, MBKLRegressorCV):
-        skl2onnx.update_registered_converter(
-            kind, f"Mbkl{kind.__name__}", _set_output_shape, _convert
-        )
-
-
-def _convert(scope, operator, container) -> None:
-    """Add the operators of a model to a graph of skl2onnx."""
-    model = operator.raw_operator
-    check_model(model)
-    if model.n_levels is not None:
-        raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
-    graph = Graph(scope.get_unique_variable_name("mbkl") + "_")
-    X = Tensor(graph, operator.inputs[0].full_name).cast(np.float32)
-    inside = [tensor for tensor, *_ in _outputs(scores_of(X, model.predictor_), model).values()]
-    if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
-        inside = [inside[0].reshape(-1, model.n_outputs_)]
-    elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
-        inside[0] = inside[0].cast(np.int64)
-    for tensor, variable in zip(inside, operator.outputs, strict=True):
-        graph.rename(tensor, variable.full_name)
-    container.initializers.extend(graph.constants)
-    container.nodes.extend(graph.nodes)
-    # Of operators that are added as they are, skl2onnx does not look for the versions.
-    container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
-
-
-def _set_output_shape(operator) -> None:
-    """Tell skl2onnx of which shape the predictions of a regressor are."""
-    types = require("skl2onnx.common.data_types", "onnx")
-    n_rows = operator.inputs[0].get_first_dimension()
-    operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
+    write_atomically(path, [to_onnx(model, columns).SerializeToString()])
 
 
 def _outputs(scores: Tensor, model: KernelPredictor) -> dict[str, tuple[Tensor, Any, tuple]]:
@@ -180,7 +118,6 @@ def _outputs(scores: Tensor, model: KernelPredictor) -> dict[str, tuple[Tensor, 
 
 
 def _labels(model: KernelClassifier) -> NDArray:
-    """Return the class labels as text, booleans or, like skl2onnx, int64."""
     classes = model.classes_
     if classes.dtype.kind in "UO":
         return classes.astype(object)
@@ -205,14 +142,6 @@ def _softplus(values: Tensor) -> Tensor:
     whole = values.apply("Relu") + np.log(tail + 1.0)
     # Where the tail is lost beside the one, it is the result.
     return (values < -15.0).apply("Where", tail, whole)
-
-
-def _prefix_unlike(columns: list[Column]) -> str:
-    """Return a beginning for names inside the graph that no column has."""
-    prefix = "mbkl_"
-    while any(column.name.startswith(prefix) for column in columns):
-        prefix = f"_{prefix}"
-    return prefix
 
 
 def _features(graph: Graph, columns: list[Column]) -> tuple[Tensor, dict[str, tuple]]:
@@ -266,7 +195,7 @@ def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
     >>> session.run(["label"], onnx_inputs(model, frame[:2]))[0].tolist()
     ['hot', 'cold']
     """
-    columns = columns_of_model(model, None)
+    columns = columns_of_model(model)
     if columns is None:
         raise ValueError("The model has no categories: its input is a float32 matrix X.")
     inputs = {}

@@ -1,9 +1,7 @@
 """The scores of a model as ONNX operators: cells of all groups, then one look-up.
 
-Stumps of a feature are one balanced tree of a TreeEnsembleRegressor, whose leaves are
-the numbers of cells: it compares float32 numbers, as exact as the look-up itself, and a
-missing value goes to the left everywhere. Ferns are comparisons and sums, for trees of
-so many leaves would be large and slow (measured). Tables are float32, added in double precision.
+Values and thresholds are compared as float32, as exact as the look-up itself. Tables are float32,
+added in double precision.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from mbkl.extras import require
 from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
-from mbkl.maps.projections import ProjectionMaps, chi2_map
+from mbkl.maps.projections import ProjectionMaps
 from mbkl.predictor import TablePredictor
 
 # Operators keep their meaning from here to the latest version.
@@ -31,12 +29,6 @@ _IR_VERSION = 8
 _ROWS_AT_A_TIME = 128
 # Ferns of similar depth are compared together, filled up to a multiple of this.
 _DEPTH_STEP = 8
-# Bits of the four pieces in which products of 64 bits are added as float32, exactly:
-# 64 numbers of 18 bits have a sum of 24 bits.
-_PIECES = (10, 18, 18, 18)
-# What trees list of each node, and of each leaf.
-_OF_NODES = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
-_OF_LEAVES = ("treeids", "nodeids", "ids", "weights")
 # Operators that are not called as in NumPy.
 _KINDS = {
     "absolute": "Abs",
@@ -80,11 +72,6 @@ class Graph:
     def _name(self, kind: str) -> str:
         return f"{self.prefix}{len(self.nodes) + len(self._constants)}_{kind}"
 
-    @property
-    def constants(self) -> list:
-        """The constants, as ONNX has them."""
-        return list(self._constants.values())
-
     def rename(self, output: Tensor, name: str) -> None:
         """Give the output of an operator, which no other uses, another name."""
         (node,) = (one for one in self.nodes if one.output[0] == output.name)
@@ -100,10 +87,9 @@ class Graph:
             ]
             for side in (inputs, outputs)
         ]
-        return helper.make_graph(self.nodes, "mbkl", *ends, self.constants)
+        return helper.make_graph(self.nodes, "mbkl", *ends, list(self._constants.values()))
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
-        """Return the graph as a model; see `proto`."""
         helper = require("onnx", "onnx").helper
         versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML_DOMAIN, ML_OPSET)]
         model = helper.make_model(
@@ -126,15 +112,12 @@ class Tensor(NDArrayOperatorsMixin):
         return self.graph.add(_KINDS.get(ufunc.__name__, ufunc.__name__.capitalize()), *inputs)
 
     def apply(self, kind: str, *inputs, **attributes) -> Tensor:
-        """Return the output of an operator whose first input this is."""
         return self.graph.add(kind, self, *inputs, **attributes)
 
     def cast(self, dtype) -> Tensor:
-        """Return the same numbers in the type of a NumPy array."""
         return self.apply("Cast", to=tensor_type(dtype))
 
     def reshape(self, *shape: int) -> Tensor:
-        """Return another shape; one length may be -1."""
         return self.apply("Reshape", shape)
 
     def looked_up(self, table: NDArray) -> Tensor:
@@ -192,37 +175,26 @@ def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
 
 @singledispatch
 def _codes(maps: Any, X: Tensor) -> Tensor:
-    """Return the cell of each group of a family: int64 of shape (n_rows, n_groups)."""
-    attributes = {"n_targets": maps.n_groups, **_trees(maps)}
-    return X.apply("TreeEnsembleRegressor", domain=ML_DOMAIN, **attributes).cast(np.int64)
+    """Return the cell of each group of a family: int64 of shape (n_rows, n_groups).
+
+    Here by bisection: the cell is the number of thresholds that a value exceeds, none if it is
+    missing.
+    """
+    offsets, thresholds = maps.edges.offsets, maps.edges.thresholds.astype(np.float32)
+    values = X.apply("Gather", maps.features, axis=1)
+    place: Any = offsets[:-1]
+    n_left = np.diff(offsets)
+    # As many steps for all groups: one that needs fewer stays where it is, in steps of zero.
+    while n_left.max() > 1:
+        step = n_left // 2
+        place = _beyond(values, thresholds, place + (step - 1)) * step + place
+        n_left = n_left - step
+    return _beyond(values, thresholds, place) + (place - offsets[:-1])
 
 
-def _trees(maps: Any) -> dict[str, list]:
-    """Return balanced trees whose leaves tell how many thresholds a value exceeds."""
-    nodes: list[tuple] = []
-    leaves: list[tuple] = []
-
-    def grow(group: int, first: int, low: int, high: int) -> int:
-        """Add the nodes for so many of a group's thresholds; return the first of them."""
-        place = len(nodes)
-        node = place - first
-        if low == high:
-            nodes.append((group, node, 0, "LEAF", 0.0, 0, 0))
-            leaves.append((group, node, group, float(low)))
-            return node
-        middle = (low + high) // 2
-        nodes.append(())
-        left, right = grow(group, first, low, middle), grow(group, first, middle + 1, high)
-        threshold = float(maps.edges.thresholds[maps.edges.offsets[group] + middle])
-        feature = int(maps.features[group])
-        nodes[place] = (group, node, feature, "BRANCH_LEQ", threshold, left, right)
-        return node
-
-    for group, n_thresholds in enumerate(np.diff(maps.edges.offsets).tolist()):
-        grow(group, len(nodes), 0, n_thresholds)
-    attributes = {f"nodes_{key}": list(own) for key, own in zip(_OF_NODES, zip(*nodes))}
-    attributes |= {f"target_{key}": list(own) for key, own in zip(_OF_LEAVES, zip(*leaves))}
-    return {**attributes, "nodes_missing_value_tracks_true": [1] * len(nodes)}
+def _beyond(values: Tensor, thresholds: NDArray, place) -> Tensor:
+    """Return 1 where a value exceeds its threshold, and 0 elsewhere."""
+    return (values > values.graph.add("Gather", thresholds, place)).cast(np.int64)
 
 
 # ---------------------------------------------------------------- ferns
@@ -235,16 +207,17 @@ def _(maps: FernMaps, X: Tensor) -> Tensor:
     width = -(-np.diff(maps.offsets) // _DEPTH_STEP) * _DEPTH_STEP
     order = np.argsort(width, kind="stable")
     alike = np.split(order, np.flatnonzero(np.diff(width[order])) + 1)
-    pieces = [_sums(columns, maps, ferns, int(width[ferns[0]])) for ferns in alike]
-    sums = X.graph.add("Concat", *pieces, axis=0) if len(pieces) > 1 else pieces[0]
-    raw = _top_bits(sums, np.log2(maps.n_raw[order])).cast(np.int64)
+    products = [_products(columns, maps, ferns, int(width[ferns[0]])) for ferns in alike]
+    hashed = X.graph.add("Concat", *products, axis=0)
+    n_bits = np.log2(maps.n_raw[order]).astype(np.uint64)[:, None]
+    raw = hashed.apply("BitShift", 64 - n_bits, direction="RIGHT").cast(np.int64)
     flat = (raw + maps.raw_offsets[order][:, None]).looked_up(maps.numbers)
     numbers = flat.cast(np.int64).reshape(maps.n_maps, -1)
     return numbers.apply("Gather", np.argsort(order), axis=0).apply("Transpose", perm=[1, 0])
 
 
-def _sums(columns: Tensor, maps: FernMaps, ferns: NDArray, width: int) -> Tensor:
-    """Return the pieces of outcome times factor, of shape (n_ferns, 4, n_rows)."""
+def _products(columns: Tensor, maps: FernMaps, ferns: NDArray, width: int) -> Tensor:
+    """Return outcome times factor, whose first bits are the cell, of shape (n_ferns, n_rows)."""
     depths = np.diff(maps.offsets)[ferns]
     place = np.arange(width)
     is_stump = place < depths[:, None]
@@ -254,16 +227,13 @@ def _sums(columns: Tensor, maps: FernMaps, ferns: NDArray, width: int) -> Tensor
     # The outcome of a shallow fern is its cell: moved to the top, where a hash has it.
     shift = np.uint64(1) << (64 - n_bits).astype(np.uint64)
     factors = np.where(depths > n_bits, maps.factors[ferns], shift)
-    products = np.where(is_stump, factors[:, None] << digits, np.uint64(0))
-    weights = np.empty((ferns.size, len(_PIECES), width), dtype=np.float32)
-    for piece, size in enumerate(_PIECES):
-        weights[:, piece] = products & np.uint64(2**size - 1)
-        products = products >> np.uint64(size)
-    return weights @ _answers(columns, maps, stumps.ravel()).reshape(ferns.size, width, -1)
+    weights = np.where(is_stump, factors[:, None] << digits, np.uint64(0))
+    answers = _answers(columns, maps, stumps.ravel()).reshape(ferns.size, width, -1)
+    return (weights[:, None, :] @ answers).reshape(ferns.size, -1)
 
 
 def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
-    """Return the answers to stumps as float32, of shape (n_stumps, n_rows)."""
+    """Return the answers to stumps as uint64, of shape (n_stumps, n_rows)."""
     has_set = np.isnan(maps.thresholds[stumps])
     order = np.argsort(has_set, kind="stable")
     compared, asked = np.split(stumps[order], [np.count_nonzero(~has_set)])
@@ -271,13 +241,13 @@ def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
     if compared.size:
         values = columns.apply("Gather", maps.features[compared].astype(np.int32), axis=0)
         yes = values > maps.thresholds[compared, None].astype(np.float32)
-        answers.append(yes.cast(np.float32))
+        answers.append(yes.cast(np.uint64))
     if asked.size and maps.sets is not None:
         features = maps.features[asked].astype(np.int32)
         levels = _level_cells(columns, maps.sets).apply("Gather", features, axis=0)
         cells = levels + maps.sets.starts[asked, None]
         is_member = cells.looked_up(maps.sets.members.astype(np.uint8))
-        answers.append(is_member.cast(np.float32).reshape(asked.size, -1))
+        answers.append(is_member.cast(np.uint64).reshape(asked.size, -1))
     if len(answers) == 1:
         return answers[0]
     together = columns.graph.add("Concat", *answers, axis=0)
@@ -292,16 +262,6 @@ def _level_cells(columns: Tensor, sets: LevelSets) -> Tensor:
     return within.cast(np.int64) + 1
 
 
-def _top_bits(sums: Tensor, n_bits: NDArray) -> Tensor:
-    """Return the first bits of the sum of all pieces, of shape (n_ferns, n_rows)."""
-    carry: Any = np.float32(0.0)
-    for piece, size in enumerate(_PIECES):
-        total = sums.apply("Slice", [piece], [piece + 1], [1]).reshape(-1) + carry
-        carry = np.floor(total * np.float32(2.0**-size))
-    rest = (total - carry * np.float32(2.0 ** _PIECES[-1])).reshape(n_bits.size, -1)
-    return np.floor(rest * (2.0 ** (n_bits - _PIECES[-1])).astype(np.float32)[:, None])
-
-
 # ---------------------------------------------------------------- projections
 
 
@@ -311,24 +271,6 @@ def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
     scaled = (X.cast(np.float64) - maps.centre) / maps.scale
     # Missing values count as the centre.
     inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
-    if maps.chi2_steps:
-        inputs = _chi2_map(inputs, maps.chi2_steps)
     directions = maps.directions
     dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
     return _codes(maps.stumps, (inputs @ dense).cast(np.float32))
-
-
-def _chi2_map(values: Tensor, steps: int) -> Tensor:
-    """Return what `chi2_map` computes: roots, and roots times waves of the logarithm."""
-    positive = values > 0.0
-    # New rows may have values below zero; the map has none for them.
-    safe = positive.apply("Where", values, 1.0)
-    root, logarithm = np.sqrt(safe), np.log(safe)
-    # At one the logarithm is zero, and only the factors remain.
-    factors = chi2_map(np.ones((1, 1)), steps)[0]
-    columns = [root * factors[0]]
-    for step in range(1, steps):
-        scaled, angle = root * factors[2 * step - 1], logarithm * (step * factors[0] ** 2)
-        columns += [scaled * np.cos(angle), scaled * np.sin(angle)]
-    chosen = [positive.apply("Where", column, 0.0) for column in columns]
-    return values.graph.add("Concat", *chosen, axis=1)

@@ -51,25 +51,23 @@ def pack_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 def unpack_parameters(kind: type[BaseEstimator], packed: dict[str, Any]) -> BaseEstimator:
     """Return an estimator with these parameters, as far as scikit-learn finds them valid."""
     packed = {name: value for name, value in packed.items() if name not in _ONCE_STORED}
-    estimator = _construct(kind, packed, _NOT_STORED, _DEEPEST)
+    estimator = _construct(kind, packed, _DEEPEST)
     try:
         estimator._validate_params()
         if estimator.maps != "auto":
             families_of(estimator.maps)
-        if estimator.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0")
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelFileError(f"The parameters are not valid: {reason}") from None
     return estimator
 
 
-def _construct(kind: type, packed: Any, forbidden: set[str], depth: int) -> Any:
+def _construct(kind: Any, packed: Any, depth: int) -> Any:
     if not isinstance(packed, dict):
         raise ModelFileError(f"The parameters of {kind.__name__} are no JSON object.")
-    unknown = sorted(packed.keys() - (set(kind._get_param_names()) - forbidden))  # type: ignore[attr-defined]
-    if unknown:
-        raise ModelFileError(f"{kind.__name__} has no parameter {unknown[0][:50]!r}.")
+    known = set(kind._get_param_names()) - _NOT_STORED
+    for name in packed.keys() - known:
+        raise ModelFileError(f"{kind.__name__} has no parameter {name[:50]!r}.")
     return kind(**{name: decode(value, depth) for name, value in packed.items()})
 
 
@@ -120,7 +118,7 @@ def decode(value: Any, depth: int = _DEEPEST) -> Any:
             plain = [decode(item, 0) for item in items]
             return array_of(dtype, plain, f"A parameter is no array of {dtype}.")
     if len(value) == 1 and (name := next(iter(value))) in _FAMILIES:
-        return _construct(_FAMILIES[name], value[name], set(), depth - 1)
+        return _construct(_FAMILIES[name], value[name], depth - 1)
     raise ModelFileError("A parameter is of an unknown kind.")
 
 

@@ -77,17 +77,16 @@ static inline void ${own}_add(const float *x, float *scores)
 static inline void ${own}_prepare(const float *x, double *inputs)
 {
     for (uint32_t feature = 0; feature < ${n_features}u; feature++) {
-        double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
-        if (isnan(value))
-            value = 0.0;
-$set_inputs    }
+        const double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
+        inputs[feature] = isnan(value) ? 0.0 : value;
+    }
 }
 
 static inline float ${own}_project(const double *inputs, uint32_t group)
 {
     double sum = 0.0;
-    for (uint32_t place = $first; place < $end; place++)
-        sum += $term;
+    for (uint32_t place = ${own}_starts[group]; place < ${own}_starts[group + 1u]; place++)
+        sum += inputs[${own}_inputs[place]] * ${own}_weights[place];
     return (float)sum;
 }
 
