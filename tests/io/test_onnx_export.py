@@ -5,9 +5,11 @@ import sys
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mbkl import MBKernel, MBKLClassifier
-from mbkl.io import export_c, export_onnx, to_onnx
+from mbkl.io import export_c, export_onnx, register_onnx_converter, to_onnx
 from mbkl.maps import Ferns
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -149,6 +151,61 @@ def test_names_that_are_taken(fitted):
     columns = {name: X[:, [place]] for place, name in enumerate(names)}
     label, _ = session(to_onnx(model, names)).run(None, columns)
     assert label.tolist() == model.predict(X).tolist()
+
+
+# ---------------------------------------------------------------- skl2onnx
+
+
+@pytest.mark.parametrize("name", ["stumps", "default", "calibrated", "names", "list"])
+def test_a_pipeline(fitted, name):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    model, X = fitted(name)
+    X = np.asarray(X, dtype=np.float32)
+    y = model.predict(X)
+    pipeline = make_pipeline(StandardScaler(), type(model)(**model.get_params())).fit(X, y)
+    converted = skl2onnx.to_onnx(
+        pipeline, X[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3}
+    )
+    label, values = session(converted).run(None, {"X": X})
+    # The scaler of ONNX computes in float32: its rows may lie in other cells near an edge.
+    last = pipeline[-1]
+    scaled = ((X - pipeline[0].mean_.astype("f4")) / pipeline[0].scale_.astype("f4")).astype("f4")
+    assert (label == last.predict(scaled)).mean() > 0.98
+    assert np.median(np.abs(values - expected_values(last, scaled))) < 1e-5
+
+
+def test_a_model_alone_and_with_zipmap(fitted):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    for name in ("default", "names", "cross-validation", "bool labels", "float labels"):
+        model, X = fitted(name)
+        X = np.asarray(X, dtype=np.float32)
+        label, values = session(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
+        assert label.tolist() == model.predict(X).tolist()
+        assert values[0].keys() == set(model.classes_.tolist())  # 1.0 is 1 and True
+        found = [[row[one] for one in model.classes_.tolist()] for row in values]
+        np.testing.assert_allclose(found, expected_values(model, X), rtol=1e-6, atol=1e-6)
+
+
+def test_a_model_alone_without_zipmap(fitted):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    model, X = fitted("stumps")
+    assert_same(model, session(skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})), X)
+
+
+@pytest.mark.parametrize(
+    "name", ["regression", "counts, 2 targets", "regression, cross-validation"]
+)
+def test_a_regressor_in_skl2onnx(fitted, name):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    register_onnx_converter()
+    model, X = fitted(name)
+    (found,) = session(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
+    assert found.shape == (len(X), model.n_outputs_)
+    expected = model.predict(X).reshape(found.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 # ---------------------------------------------------------------- errors

@@ -3,7 +3,7 @@
 from mbkl.io.c_header import export_c
 from mbkl.io.container import ModelFileError
 from mbkl.io.model_file import load, load_extra, save
-from mbkl.io.onnx_export import export_onnx, onnx_inputs, to_onnx
+from mbkl.io.onnx_export import export_onnx, onnx_inputs, register_onnx_converter, to_onnx
 
 __all__ = [
     "ModelFileError",
@@ -12,6 +12,7 @@ __all__ = [
     "load",
     "load_extra",
     "onnx_inputs",
+    "register_onnx_converter",
     "save",
     "to_onnx",
 ]

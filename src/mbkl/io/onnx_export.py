@@ -1,4 +1,4 @@
-"""Export of classifiers and regressors to ONNX."""
+"""Export of classifiers and regressors to ONNX, alone or in a pipeline of scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.classifier import KernelClassifier
+from mbkl.classifier import KernelClassifier, MBKLClassifier
+from mbkl.extras import require
 from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
-from mbkl.io.onnx_scores import ML_DOMAIN, Graph, Tensor, scores_of
+from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Graph, Tensor, scores_of
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.levels import columns_of
-from mbkl.regressor import KernelRegressor
+from mbkl.regressor import KernelRegressor, MBKLRegressor
 
 _INPUT = "X"
 
@@ -92,6 +93,69 @@ def export_onnx(
         See `to_onnx`.
     """
     write_atomically(path, [to_onnx(model, columns).SerializeToString()])
+
+
+def register_onnx_converter() -> None:
+    """Teach skl2onnx to convert classifiers and regressors, also within a Pipeline.
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifier
+    >>> from mbkl.io import register_onnx_converter
+    >>> from skl2onnx import to_onnx
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> register_onnx_converter()
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), MBKLClassifier(maps="stumps")).fit(X, y)
+    >>> to_onnx(pipeline, X[:1].astype("float32")).graph.output[0].name
+    'output_label'
+    """
+    from mbkl.search import MBKLClassifierCV, MBKLRegressorCV
+
+    skl2onnx = require("skl2onnx", "onnx")
+    shapes = require("skl2onnx.common.shape_calculator", "onnx")
+    for kind in (MBKLClassifier, MBKLClassifierCV):
+        skl2onnx.update_registered_converter(
+            kind,
+            f"Mbkl{kind.__name__}",
+            shapes.calculate_linear_classifier_output_shapes,
+            _convert,
+            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+        )
+    for kind in (MBKLRegressor, MBKLRegressorCV):
+        skl2onnx.update_registered_converter(
+            kind, f"Mbkl{kind.__name__}", _set_output_shape, _convert
+        )
+
+
+def _convert(scope, operator, container) -> None:
+    """Add the operators of a model to a graph of skl2onnx."""
+    model = operator.raw_operator
+    check_exportable(model)
+    if model.n_levels is not None:
+        raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
+    graph = Graph(scope.get_unique_variable_name("mbkl") + "_")
+    X = Tensor(graph, operator.inputs[0].full_name).cast(np.float32)
+    inside = [tensor for tensor, *_ in _outputs(scores_of(X, model.predictor_), model).values()]
+    if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
+        inside = [inside[0].reshape(-1, model.n_outputs_)]
+    elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
+        inside[0] = inside[0].cast(np.int64)
+    for tensor, variable in zip(inside, operator.outputs, strict=True):
+        graph.rename(tensor, variable.full_name)
+    container.initializers.extend(graph.constants)
+    container.nodes.extend(graph.nodes)
+    # Of operators that are added as they are, skl2onnx does not look for the versions.
+    container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
+
+
+def _set_output_shape(operator) -> None:
+    """Tell skl2onnx of which shape the predictions of a regressor are."""
+    types = require("skl2onnx.common.data_types", "onnx")
+    n_rows = operator.inputs[0].get_first_dimension()
+    operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
 
 
 def _outputs(scores: Tensor, model: KernelPredictor) -> dict[str, tuple[Tensor, Any, tuple]]:

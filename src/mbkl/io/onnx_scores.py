@@ -72,6 +72,11 @@ class Graph:
     def _name(self, kind: str) -> str:
         return f"{self.prefix}{len(self.nodes) + len(self._constants)}_{kind}"
 
+    @property
+    def constants(self) -> list:
+        """The constants, as ONNX has them."""
+        return list(self._constants.values())
+
     def rename(self, output: Tensor, name: str) -> None:
         """Give the output of an operator, which no other uses, another name."""
         (node,) = (one for one in self.nodes if one.output[0] == output.name)
@@ -87,7 +92,7 @@ class Graph:
             ]
             for side in (inputs, outputs)
         ]
-        return helper.make_graph(self.nodes, "mbkl", *ends, list(self._constants.values()))
+        return helper.make_graph(self.nodes, "mbkl", *ends, self.constants)
 
     def model(self, inputs: dict[str, tuple], outputs: dict[str, tuple]):
         helper = require("onnx", "onnx").helper
