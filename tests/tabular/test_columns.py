@@ -125,7 +125,7 @@ def test_the_index_of_a_frame_in_memory(frame, name):
     encoder = TableEncoder().fit(shuffled[["a"]])
     assert encoder.get_feature_names_out().tolist() == ["a"]
     assert encoder.notes_ == []
-    np.testing.assert_array_equal(encoder.transform(frame[["a"]])[:, 0], frame["a"])
+    np.testing.assert_array_equal(encoder.transform(frame[["a"]])["a"], frame["a"])
 
 
 def test_row_numbers_read_by_pandas(frame, tmp_path):

@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mbkl.tabular import BadValueError, TableEncoder
 
@@ -19,11 +18,6 @@ PEOPLE = {
     "flag": [True, False, True, True],
     "born": [date(1970, 1, 2), date(1970, 1, 1), None, date(1970, 1, 3)],
 }
-
-
-@parametrize_with_checks([TableEncoder()])
-def test_the_rules_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=lambda m: m.__module__)
@@ -92,7 +86,9 @@ def test_what_the_user_is_told(values, note):
 def test_a_column_that_was_empty_may_hold_anything(kind):
     seen = pa.table({"remark": pa.array([None] * 4, kind), "n": [0.5, 1, 4, 2]})
     encoder = TableEncoder().fit(seen)
-    assert encoder.transform(pa.table({"remark": ["late"], "n": [3.0]})).tolist() == [[3.0]]
+    assert encoder.transform(pa.table({"remark": ["late"], "n": [3.0]})).to_numpy().tolist() == [
+        [3.0]
+    ]
 
 
 def test_missing_values_next_to_one_value_are_not_constant():
@@ -106,7 +102,7 @@ def test_nothing_left_is_an_error():
 
 
 def test_a_frame_without_columns_is_an_error():
-    with pytest.raises(ValueError, match=r"No column is left|0 feature"):
+    with pytest.raises(ValueError, match="No column is left"):
         TableEncoder().fit(pd.DataFrame(index=[0, 1]))
 
 
@@ -122,22 +118,11 @@ def test_columns_of_the_same_name_are_an_error():
 def test_columns_that_mix_types_are_an_error():
     with pytest.raises(TypeError, match="column 'a' mixes types"):
         TableEncoder().fit(pd.DataFrame({"a": [1, "x"]}, dtype=object))
-    with pytest.raises(TypeError, match="column 'x0' mixes types"):
-        TableEncoder().fit(np.array([[1], ["x"]], dtype=object))
 
 
 def test_infinity_is_an_error():
     with pytest.raises(BadValueError, match="column 'a': infinity"):
         TableEncoder().fit(pa.table({"a": [1.0, np.inf]}))
-
-
-def test_arrays_have_columns_by_place():
-    X = np.array([[1, "a"], [2, "b"], [3, "a"]], dtype=object)
-    encoder = TableEncoder().fit(X)
-    assert encoder.get_feature_names_out().tolist() == ["x0", "x1"]
-    assert encoder.transform(X).to_numpy().tolist() == [[1.0, "a"], [2.0, "b"], [3.0, "a"]]
-    with pytest.raises(ValueError, match="features"):
-        encoder.transform(X[:, :1])
 
 
 @pytest.mark.parametrize("rule", [{}, {"name": "a"}, {"name": "a", "kind": "one-hot"}, {"kind": 1}])

@@ -51,8 +51,8 @@ def _kind(column: pa.ChunkedArray) -> pa.DataType:
 
 def is_text(column: pa.ChunkedArray) -> bool:
     """Say whether a column holds text."""
-    tests = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(test(_kind(column)) for test in tests)
+    kind = _kind(column)
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def is_number(column: pa.ChunkedArray) -> bool:
@@ -94,12 +94,17 @@ def kinds_of(frame: pa.Table) -> dict[str, str]:
     }
 
 
+def is_plain_number(text: str) -> bool:
+    """Say whether a text is a plain number."""
+    return re.match(_PLAIN_NUMBER, text) is not None
+
+
+def are_plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Say which texts are plain numbers; nothing where one is missing."""
+    return pc.match_substring_regex(column, _PLAIN_NUMBER)
+
+
 # ---------------------------------------------------------------- values
-
-
-def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as text: numbers as they are written, booleans as true and false."""
-    return column.cast(pa.string())
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -114,16 +119,17 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     fraction), times and durations seconds.
     """
     column = column.cast(_kind(column))
+    scale = 1.0
     if is_text(column):
-        column = _parsed(column, name)
+        column = _parsed(column.cast(pa.string()), name)
     elif types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    scale = 1.0
-    if types.is_temporal(column.type):
-        is_time, is_duration = types.is_time(column.type), types.is_duration(column.type)
-        kind = pa.time64 if is_time else pa.duration if is_duration else pa.timestamp
-        column = column.cast(kind("us"), safe=False).cast(pa.int64())
-        scale = 1e6 if is_time or is_duration else 1e6 * _SECONDS_PER_DAY
+    elif types.is_time(column.type) or types.is_duration(column.type):
+        unit = pa.time64("us") if types.is_time(column.type) else pa.duration("us")
+        column, scale = column.cast(unit, safe=False).cast(pa.int64()), 1e6
+    elif types.is_temporal(column.type):
+        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        scale = 1e6 * _SECONDS_PER_DAY
     values = _floats(column) / scale
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
@@ -137,26 +143,9 @@ def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
         return column.cast(pa.float64())
     except pa.ArrowInvalid:
-        row, value = first_that_is_no_number(column)
-        reason = f"'{value}' is no number. Correct it, or leave the field empty."
+        row = pc.index(are_plain_numbers(column), False).as_py()
+        reason = f"'{column[row]}' is no number. Correct it, or leave the field empty."
         raise BadValueError(row, name, reason) from None
-
-
-def first_that_is_no_number(column: pa.ChunkedArray) -> tuple[int, str]:
-    """Return the first row of text that is no plain number, and its value."""
-    wrong = pc.invert(pc.match_substring_regex(as_text(column), _PLAIN_NUMBER))
-    row = int(np.flatnonzero(wrong.fill_null(False).to_numpy())[0])
-    return row, column[row].as_py()
-
-
-def is_plain_number(text: str) -> bool:
-    """Say whether a text is a plain number."""
-    return re.match(_PLAIN_NUMBER, text) is not None
-
-
-def share_of_numbers(values: pa.Array) -> float:
-    """Return which part of some texts are plain numbers."""
-    return pc.mean(pc.match_substring_regex(values, _PLAIN_NUMBER)).as_py() or 0.0
 
 
 def to_labels(column: pa.ChunkedArray) -> NDArray:
@@ -166,7 +155,7 @@ def to_labels(column: pa.ChunkedArray) -> NDArray:
         return column.cast(pa.int64()).to_numpy()
     if is_whole(column):
         return _floats(column).astype(np.int64)
-    return as_text(column).to_numpy().astype(str)
+    return column.cast(pa.string()).to_numpy().astype(str)
 
 
 # ---------------------------------------------------------------- row numbers and row names

@@ -9,11 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mbkl.extras import require
 from mbkl.tabular.columns import (
-    as_text,
     index_names,
     is_measure,
     is_number,
@@ -46,10 +45,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         For each column that is used its `name` and its `kind`: "number" or "text".
     notes_ : list of str
         Columns that are left out or constant, in words.
-    n_features_in_ : int
-        Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where X has string names.
 
     Examples
     --------
@@ -85,14 +80,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         >>> from mbkl.tabular import TableEncoder
         >>> encoder = TableEncoder.from_rules([{"name": "late", "kind": "number"}])
         >>> encoder.transform(pd.DataFrame({"late": [True, False]}))
-        array([[1.],
-               [0.]])
+           late
+        0   1.0
+        1   0.0
         """
+        for rule in rules:
+            is_whole = isinstance(rule, dict) and isinstance(rule.get("name"), str)
+            if not is_whole or rule.get("kind") not in KINDS:
+                kinds = ", ".join(KINDS)
+                raise ValueError(f"A rule needs a name and one of the kinds {kinds}, got {rule}")
         encoder = cls()
-        encoder.rules_ = [_checked_rule(rule) for rule in rules]
-        encoder.feature_names_in_ = np.array([rule["name"] for rule in rules], dtype=object)
-        encoder.n_features_in_ = len(rules)
-        encoder.notes_ = []
+        encoder.rules_, encoder.notes_ = list(rules), []
         return encoder
 
     def fit(self, X, y=None):
@@ -100,7 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : dataframe, pyarrow.Table or array-like of shape (n_rows, n_columns)
+        X : dataframe of pandas or polars, or pyarrow.Table
         y : None
             Ignored.
 
@@ -108,7 +106,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        frame = self._validated(X, reset=True)
+        frame = _arrow(X)
         index = index_names(frame)
         self.rules_, self.notes_ = [], [note_on_index(index)] if index else []
         for name, column in zip(frame.column_names, frame.columns, strict=True):
@@ -128,25 +126,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : dataframe, pyarrow.Table or array-like of shape (n_rows, n_columns)
-            Columns with names are found by them, in any order; others are ignored.
+        X : dataframe of pandas or polars, or pyarrow.Table
+            Columns are found by their names, in any order; others are ignored.
 
         Returns
         -------
-        columns : ndarray of shape (n_rows, n_columns_out), or dataframe where there is text
+        columns : dataframe of pandas
         """
         check_is_fitted(self)
-        frame = self._validated(X, reset=False)
+        frame = _arrow(X)
         self._check_names(frame.column_names)
         columns = {rule["name"]: _encoded(rule, frame.column(rule["name"])) for rule in self.rules_}
-        if any(rule["kind"] == "text" for rule in self.rules_):
-            return require("pandas", "cli").DataFrame(columns)
-        # One column after the other, which is also how the maps are binned.
-        return np.array(list(columns.values())).T
+        return require("pandas", "cli").DataFrame(columns)
 
     def _check_names(self, names: list[str]) -> None:
         """Raise an error if columns are missing."""
-        present, wanted = set(names), [rule["name"] for rule in self.rules_]
+        present, wanted = set(names), self.get_feature_names_out().tolist()
         missing = [name for name in wanted if name not in present]
         if not missing:
             return
@@ -176,35 +171,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array([rule["name"] for rule in self.rules_], dtype=object)
 
-    def _validated(self, X, reset: bool) -> pa.Table:
-        """Return X with named columns."""
-        if hasattr(X, "__arrow_c_stream__"):
-            frame = _arrow(X)
-            if reset:
-                validate_data(self, X, skip_check_array=True)
-            return frame
-        X = validate_data(
-            self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=1
-        )
-        if reset or not hasattr(self, "feature_names_in_"):
-            names = [f"x{number}" for number in range(X.shape[1])]
-        else:
-            names = list(self.feature_names_in_)
-        return _arrow(dict(zip(names, X.T, strict=True)))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
 
 def _arrow(X) -> pa.Table:
-    """Return a dataframe, or arrays by name, as columns of arrow."""
-    if isinstance(X, dict) or hasattr(X, "iloc"):  # of pandas: its index is none of the items
+    """Return a dataframe as columns of arrow."""
+    if hasattr(X, "iloc"):  # of pandas: its index is none of the items
         arrays = [_array(values, name) for name, values in X.items()]
-        frame = pa.table(arrays, names=[str(name) for name, _ in X.items()])
+        frame = pa.table(arrays, names=[str(name) for name in X.columns])
     else:
         frame = pa.table(X)
     if len(set(frame.column_names)) < frame.num_columns:
@@ -213,9 +185,7 @@ def _arrow(X) -> pa.Table:
 
 
 def _array(values, name) -> pa.Array:
-    values = np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
     try:
-        # From pandas means that NaN is a missing value.
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise TypeError(
@@ -234,7 +204,7 @@ def _kind(name: str, column: pa.ChunkedArray) -> tuple[str | None, str | None]:
         return "number", note
     if not is_text(column):
         return None, f"Column '{name}' is left out: its values ({column.type}) are no numbers."
-    texts = [text for text in as_text(column).unique().to_pylist() if text]
+    texts = [text for text in column.cast(pa.string()).unique().to_pylist() if text]
     n_values = len(column) - column.null_count
     if not texts:
         return None, empty
@@ -267,12 +237,4 @@ def _encoded(rule: dict[str, Any], column: pa.ChunkedArray) -> NDArray:
     """Return a column as numbers, or as text with None where it is missing."""
     if rule["kind"] == "number":
         return to_numbers(column, rule["name"])
-    return np.array([text or None for text in as_text(column).to_pylist()], dtype=object)
-
-
-def _checked_rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """Return a rule that holds what it must."""
-    kind = rule.get("kind") if isinstance(rule, dict) else None
-    if kind not in KINDS or not isinstance(rule.get("name"), str):
-        raise ValueError(f"A rule needs a name and one of the kinds {', '.join(KINDS)}, got {rule}")
-    return {"name": rule["name"], "kind": kind}
+    return np.array([text or None for text in column.cast(pa.string()).to_pylist()], dtype=object)

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +35,8 @@ class Frame:
     ----------
     path : str
         The file, for messages.
-    columns : pyarrow.Table or csr_array
-        The features; sparse where the file is.
+    columns : pyarrow.Table
+        The features.
     row_numbers : ndarray of shape (n_rows,)
         Rows of the file, from 1 below the header.
     labels : ndarray of shape (n_rows,) or (n_rows, n_targets) or None
@@ -63,7 +62,7 @@ class Frame:
     """
 
     path: str
-    columns: Any
+    columns: pa.Table
     row_numbers: NDArray[np.intp]
     labels: NDArray | None = None
     targets: tuple[str, ...] = ()
@@ -77,15 +76,8 @@ class Frame:
         return self.row_numbers.size
 
     @property
-    def is_sparse(self) -> bool:
-        """Whether the features are a sparse matrix."""
-        return not hasattr(self.columns, "column_names")
-
-    @property
     def names(self) -> list[str]:
         """Names of the features, in order."""
-        if self.is_sparse:
-            return [f"x{number}" for number in range(self.columns.shape[1])]
         return list(self.columns.column_names)
 
     @property
@@ -104,6 +96,13 @@ class Frame:
             )
         return self.labels
 
+    @property
+    def text_names(self) -> list[str]:
+        """Columns of text, and the one of the labels if they are: to read other rows alike."""
+        names = [name for name in self.names if is_text(self.columns.column(name))]
+        labels_are_text = self.labels is not None and self.labels.dtype.kind == "U"
+        return [*names, *self.targets] if labels_are_text else names
+
     @contextmanager
     def errors_located(self) -> Iterator[None]:
         """Make errors about the columns name the file and its row."""
@@ -115,14 +114,62 @@ class Frame:
         except ValueError as error:
             raise FrameError(f"{self.path}: {error}") from None
 
-    @property
-    def text_names(self) -> list[str]:
-        """Columns of text, and the one of the labels if they are: to read other rows alike."""
-        if self.is_sparse:
-            return []
-        names = [name for name in self.names if is_text(self.columns.column(name))]
-        labels_are_text = self.labels is not None and self.labels.dtype.kind == "U"
-        return [*names, *self.targets] if labels_are_text else names
+    def column(self, name: str | int) -> pa.ChunkedArray:
+        """Return a column by its name, or by its place (negative: from the end)."""
+        return self.columns.column(self._found(name))
+
+    def without(self, names: Sequence[str]) -> Frame:
+        """Return the frame without some columns."""
+        return replace(self, columns=self.columns.drop_columns([self._found(one) for one in names]))
+
+    def without_index(self, keep: Sequence[str] = ()) -> Frame:
+        """Return the frame without columns that number or name the rows, and with a note."""
+        names = [name for name in index_names(self.columns) if name not in keep]
+        if not names:
+            return self
+        return replace(self.without(names), notes=(*self.notes, note_on_index(names)))
+
+    def with_target(
+        self, target: str | int | Sequence[str | int] | None, task: Task | None = None
+    ) -> Frame:
+        """Return the frame with the labels taken out of a column, or numbers out of several.
+
+        Rows without a label are left out. No task finds out which it is.
+        """
+        wanted = [target] if isinstance(target, str | int) else list(target or ())
+        if not wanted:
+            return self
+        names = [self._found(one) for one in wanted]
+        if len(set(names)) < len(names):
+            raise FrameError(f"{self.path}: the targets {', '.join(names)} name a column twice.")
+        if len(names) > 1 and task == "classification":
+            raise FrameError(f"{self.path}: several targets must be numbers; name one for classes.")
+        missing = [self.column(name).is_null(nan_is_null=True).to_numpy() for name in names]
+        reason = f"without a label in '{', '.join(names)}'"
+        known = self._without_rows(np.any(missing, axis=0), reason)
+        labels = [known.column(name) for name in names]
+        frame = replace(known.without(names), targets=tuple(names))
+        with frame.errors_located():
+            task = task or ("regression" if len(names) > 1 else task_of(labels[0]))
+            if task == "classification":
+                return replace(frame, labels=to_labels(labels[0]), task=task)
+            numbers = [to_numbers(*each) for each in zip(labels, names, strict=True)]
+        y = numbers[0] if len(names) == 1 else np.column_stack(numbers)
+        return replace(frame, labels=y, task=task)
+
+    def _without_rows(self, is_left_out: NDArray[np.bool_], reason: str) -> Frame:
+        """Return the other rows, with a note."""
+        numbers = self.row_numbers[is_left_out]
+        if not numbers.size:
+            return self
+        rows = "1 row" if numbers.size == 1 else f"{numbers.size} rows"
+        note = f"Left out: {rows} {reason} (the first is row {numbers[0]})."
+        return replace(
+            self,
+            columns=self.columns.filter(~is_left_out),
+            row_numbers=self.row_numbers[~is_left_out],
+            notes=(*self.notes, note),
+        )
 
     def with_classes(self, classes: NDArray) -> Frame:
         """Return the frame with labels spelt as classes are; others are an error."""
@@ -141,104 +188,22 @@ class Frame:
             )
         return replace(self, labels=labels)
 
-    def with_note(self, note: str) -> Frame:
-        """Return the frame with one more thing to tell the user."""
-        return replace(self, notes=(*self.notes, note))
-
-    def take(self, rows: NDArray[np.intp]) -> Frame:
-        """Return some of the rows."""
-        return replace(
-            self,
-            columns=self.columns[rows] if self.is_sparse else self.columns.take(rows),
-            row_numbers=self.row_numbers[rows],
-            labels=None if self.labels is None else self.labels[rows],
-        )
-
-    def without(self, names: Sequence[str]) -> Frame:
-        """Return the frame without some columns."""
-        if not names:
-            return self
-        if self.is_sparse:
-            raise FrameError(f"{self.path}: a sparse matrix has no columns to leave out by name.")
-        for name in names:
-            self.position(name)
-        return replace(self, columns=self.columns.drop_columns(list(names)))
-
-    def without_index(self, keep: Sequence[str] = ()) -> Frame:
-        """Return the frame without columns that number or name the rows, and with a note."""
-        names = [] if self.is_sparse else index_names(self.columns)
-        names = [name for name in names if name not in keep]
-        return self.without(names).with_note(note_on_index(names)) if names else self
-
-    def position(self, column: str | int) -> int:
-        """Return the place of a column, given by its name or its place (negative: from the end)."""
+    def _found(self, column: str | int) -> str:
+        """Return the name of a column, given by its name or its place."""
         names = self.names
         if column in names:
-            return names.index(str(column))
+            return str(column)
         try:
-            return range(len(names))[int(column)]
+            return names[int(column)]
         except (ValueError, IndexError):
-            raise FrameError(f"{self.path}: no column '{column}'{suggestion(column, names)}") from (
-                None
-            )
-
-    def with_target(
-        self, target: str | int | Sequence[str | int] | None, task: Task | None = None
-    ) -> Frame:
-        """Return the frame with the labels taken out of a column, or numbers out of several.
-
-        Rows without a label are left out. No target keeps the labels that the format brings,
-        no task finds out which it is.
-        """
-        wanted = [target] if isinstance(target, str | int) else list(target or ())
-        if not wanted or wanted == list(self.targets):
-            return self
-        if self.is_sparse:
-            raise FrameError(f"{self.path}: labels are the first of each line, there is no column.")
-        names = [self.names[self.position(one)] for one in wanted]
-        if len(set(names)) < len(names):
-            raise FrameError(f"{self.path}: the targets {', '.join(names)} name a column twice.")
-        rest = replace(self, columns=self.columns.drop_columns(names))
-        return rest.with_labels(self.columns.select(names), task)
-
-    def with_labels(self, columns: pa.Table, task: Task | None = None) -> Frame:
-        """Return the frame with these labels, and without rows that have none."""
-        names = columns.column_names
-        frame = replace(self, targets=tuple(names))
-        is_missing = [one.is_null(nan_is_null=True).to_numpy() for one in columns.columns]
-        missing = np.flatnonzero(np.any(is_missing, axis=0))
-        if missing.size:
-            present = np.setdiff1d(np.arange(self.n_rows), missing)
-            rows = "1 row" if missing.size == 1 else f"{missing.size} rows"
-            note = (
-                f"Left out: {rows} without a label in '{frame.target}' "
-                f"(the first is row {self.row_numbers[missing[0]]})."
-            )
-            frame, columns = frame.take(present).with_note(note), columns.take(present)
-        if len(names) > 1 and task == "classification":
-            raise FrameError(f"{self.path}: several targets must be numbers; name one for classes.")
-        with frame.errors_located():
-            if len(names) > 1:
-                numbers = zip(columns.columns, names, strict=True)
-                labels = np.column_stack([to_numbers(*each) for each in numbers])
-                return replace(frame, labels=labels, task="regression")
-            (column,) = columns.columns
-            task = task or task_of(column)
-            labels = to_labels(column) if task == "classification" else to_numbers(column, *names)
-        return replace(frame, labels=labels, task=task)
+            close = closest(str(column), names)
+            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            remedy = f"there are: {shown}." if close is None else f"did you mean '{close}'?"
+            raise FrameError(f"{self.path}: no column '{column}'; {remedy}") from None
 
 
-def suggestion(name: str | int, names: Sequence[str]) -> str:
-    """Return what to write instead of a name that does not exist."""
-    close = closest(name, names)
-    if close is not None:
-        return f"; did you mean '{close}'?"
-    shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    return f"; there are: {shown}."
-
-
-def closest(name: str | int, names: Sequence[str]) -> str | None:
+def closest(name: str, names: Sequence[str]) -> str | None:
     """Return the name that is most like another one, if any is."""
     by_lower_case = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(str(name).lower(), list(by_lower_case), n=1)
+    close = difflib.get_close_matches(name.lower(), list(by_lower_case), n=1)
     return by_lower_case[close[0]] if close else None

@@ -1,33 +1,22 @@
-"""Files to frames: CSV, Parquet, Arrow, svmlight and NumPy. Nothing is unpickled."""
+"""Files to frames: text of many kinds, Parquet and Arrow."""
 
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
-from mbkl.tabular.columns import (
-    Task,
-    as_text,
-    first_that_is_no_number,
-    is_plain_number,
-    is_text,
-    is_unnamed,
-    share_of_numbers,
-)
+from mbkl.tabular.columns import Task, are_plain_numbers, is_plain_number, is_text, is_unnamed
 from mbkl.tabular.delimited import Dialect, Layout, read_delimited, unique
 from mbkl.tabular.frame import Frame, FrameError
 
-_MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
-_MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
+_NO_TEXT = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
+_MISSING = (*_NO_TEXT, "NaN", "nan", "-nan", "NaT")
 # Digits in groups of three, such as 1,234.5; what stands between them is no decimal. Signs of
 # currencies and of percent are the same for all.
 _SIGN = r"\s*[$€£¥%]?\s*"
@@ -41,10 +30,6 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
 _PARQUET = (".parquet", ".pq")
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_NUMPY = (".npy", ".npz")
-_MATRIX_NAMES = ("X", "x", "data", "features")
-_LABEL_NAMES = ("y", "Y", "target", "labels", "label")
 
 
 def read_frame(
@@ -64,8 +49,7 @@ def read_frame(
     r"""Read a file into columns.
 
     The ending of the name tells the format: .csv, .tsv, .txt, .data (also .gz, .bz2, .zst),
-    .parquet, .arrow and .feather, .svm, .svmlight and .libsvm (also .gz), .npy and .npz
-    (arrays X and y, or a sparse matrix of SciPy). How a text file is written is found out.
+    .parquet, .arrow and .feather. How a text file is written is found out.
 
     Columns that number or name the rows are left out: an index that pandas wrote, or a first
     column without a name. Columns of the same name get a number behind it.
@@ -75,7 +59,7 @@ def read_frame(
     path : path
     target : str, int, sequence of them or None
         Column of the labels: its name, or its place from 0, or from the end from -1; several
-        columns are numbers. None takes the labels that the format brings (svmlight, y of .npz).
+        columns are numbers. None reads no labels.
     task : {"classification", "regression"} or None
         What the labels are; None asks `task_of`.
     drop : sequence of str
@@ -120,17 +104,30 @@ def read_frame(
     """
     path = Path(path)
     kind = _format(path)
-    if kind in _SVMLIGHT:
-        frame = _read_svmlight(path, task)
-    elif kind in _NUMPY:
-        frame = _read_numpy(path, task)
-    else:
-        delimiter = delimiter or ("\t" if kind == ".tsv" else None)
-        marks = (*_MISSING, *_MISSING_NUMBERS, *missing)
-        dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
-        frame = _read_columns(path, kind, dialect, keep)
-    if not frame.n_rows:
+    layout: Layout | None = None
+    notes: list[str] = []
+    marks = (*_MISSING, *missing)
+    try:
+        if kind in _DELIMITED:
+            delimiter = delimiter or ("\t" if kind == ".tsv" else None)
+            dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
+            columns, layout, notes = read_delimited(path, dialect)
+        elif kind in _PARQUET:
+            columns = parquet.ParquetFile(path).read()
+        else:
+            columns = feather.read_table(path, memory_map=False)
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+        raise FrameError(f"{path}: {_reason(error, kind)}") from None
+    if not columns.num_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
+    clean, more_notes = _cleaned(columns, layout, header is None, text, keep, marks)
+    frame = Frame(
+        str(path),
+        clean,
+        np.arange(1, columns.num_rows + 1),
+        header=layout is None or layout.header,
+        notes=(*notes, *more_notes),
+    )
     return frame.without(drop).with_target(target, task).without_index(keep)
 
 
@@ -140,49 +137,14 @@ def _format(path: Path) -> str:
         raise FrameError(f"{path}: there is no such file.")
     if path.is_dir():
         raise FrameError(f"{path} is a folder; name a file in it.")
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in _COMPRESSED:
-        endings.pop()
-    known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
+    endings = [ending.lower() for ending in path.suffixes if ending.lower() not in _COMPRESSED]
+    known = (*_DELIMITED, *_PARQUET, *_ARROW)
     if not endings or endings[-1] not in known:
         raise FrameError(
             f"{path}: the name does not tell the format; save the file as one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
-
-
-def _read_columns(path: Path, kind: str, dialect: Dialect, keep: Sequence[str]) -> Frame:
-    """Read a file of named columns."""
-    layout: Layout | None = None
-    notes: list[str] = []
-    try:
-        if kind in _DELIMITED:
-            columns, layout, notes = read_delimited(path, dialect)
-        elif kind in _PARQUET:
-            columns = parquet.ParquetFile(path).read()
-        else:
-            columns = feather.read_table(path, memory_map=False)
-    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
-        raise FrameError(f"{path}: {_reason(error, kind)}") from None
-    stripped = [name.strip() for name in columns.column_names]
-    names = list(unique(stripped))
-    notes += _notes_on_names(stripped, names, layout is not None and dialect.header is None)
-    clean = {}
-    for name, column in zip(names, columns.columns, strict=True):
-        if is_unnamed(name) and column.null_count == len(column) and name not in keep:
-            continue  # a delimiter at the end of each line
-        if name in dialect.text or is_text(column):
-            column = _trimmed(column, dialect.missing)
-        if layout and name not in dialect.text and is_text(column):
-            column, note = _as_numbers(column, name, layout.decimal)
-            notes += note
-        clean[name] = column
-    row_numbers = np.arange(1, columns.num_rows + 1)
-    # What pandas wrote about the index is still needed.
-    columns = pa.table(clean).replace_schema_metadata(columns.schema.metadata)
-    header = layout.header if layout else True
-    return Frame(str(path), columns, row_numbers, header=header, notes=tuple(notes))
 
 
 def _reason(error: Exception, kind: str) -> str:
@@ -201,6 +163,32 @@ def _reason(error: Exception, kind: str) -> str:
     if isinstance(error, LookupError):
         return f"{words[:300]}. Name another encoding (--encoding), or leave it out."
     return f"this is no readable {kind} file, or a damaged one ({words[:200]})."
+
+
+def _cleaned(
+    columns: pa.Table,
+    layout: Layout | None,
+    header_is_guessed: bool,
+    text: Sequence[str],
+    keep: Sequence[str],
+    missing: Sequence[str],
+) -> tuple[pa.Table, list[str]]:
+    """Return columns with a name each and text that says something, and what is odd about them."""
+    written = [name.strip() for name in columns.column_names]
+    names = list(unique(written))
+    notes = _notes_on_names(written, names, layout is not None and header_is_guessed)
+    clean = {}
+    for name, column in zip(names, columns.columns, strict=True):
+        if is_unnamed(name) and column.null_count == len(column) and name not in keep:
+            continue  # a delimiter at the end of each line
+        if name in text or is_text(column):
+            column = _trimmed(column, missing)
+            if layout and name not in text:
+                column, more = _as_numbers(column, name, layout.decimal)
+                notes += more
+        clean[name] = column
+    # What pandas wrote about the index is still needed.
+    return pa.table(clean).replace_schema_metadata(columns.schema.metadata), notes
 
 
 def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list[str]:
@@ -228,7 +216,7 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
 def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
     """Return text without spaces around it, and nothing where it means so."""
     # Done once for each different text.
-    encoded = as_text(column).combine_chunks().dictionary_encode()
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     values = pc.utf8_trim_whitespace(encoded.dictionary)
     absent = pc.is_in(values, pa.array(missing, pa.string()))
     values = pc.if_else(absent, pa.scalar(None, pa.string()), values)
@@ -256,94 +244,12 @@ def _as_numbers(
             if dates.null_count == column.null_count:
                 return dates, []
         return column, [f"Column '{name}' is text: dates as '{some}' are to be as 2020-12-31."]
-    if share_of_numbers(numbers.unique()) <= 0.5:
+    if pc.mean(are_plain_numbers(numbers.unique())).as_py() <= 0.5:
         return column, []
-    row, _ = first_that_is_no_number(numbers)
+    row = pc.index(are_plain_numbers(numbers), False).as_py()
     value = column[row].as_py()
     note = (
         f"Column '{name}' is text because of '{value}' in row {row + 1}; if that means a missing "
         f"value, say so (missing, --missing '{value}')."
     )
     return column, [note]
-
-
-# ---------------------------------------------------------------- matrices
-
-
-def _read_svmlight(path: Path, task: Task | None = None) -> Frame:
-    """Read a file of lines `label index:value ...`.
-
-    Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
-    """
-    from sklearn.datasets import load_svmlight_file
-
-    if not path.stat().st_size:
-        raise FrameError(f"{path}: the file is empty.")
-    try:
-        X, labels = load_svmlight_file(str(path), zero_based=True)
-    except (ValueError, OSError, EOFError) as error:
-        raise FrameError(
-            f"{path}: this is no svmlight file (lines 'label index:value ...'): {error}"
-        ) from None
-    return _matrix_frame(path, X, labels, task)
-
-
-def _read_numpy(path: Path, task: Task | None = None) -> Frame:
-    """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy."""
-    from scipy import sparse
-
-    try:
-        content = np.load(path, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            return _matrix_frame(path, content)
-        with content as arrays:
-            if "format" in arrays:
-                return _matrix_frame(path, sparse.load_npz(path))
-            matrix = next((arrays[name] for name in _MATRIX_NAMES if name in arrays), None)
-            labels = next((arrays[name] for name in _LABEL_NAMES if name in arrays), None)
-            names = ", ".join(arrays.files)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        hint = "objects are not read" if "allow_pickle" in str(error) else str(error)
-        raise FrameError(f"{path}: this is no file of plain arrays ({hint}).") from None
-    if matrix is None:
-        raise FrameError(
-            f"{path}: the features must be an array named X (and the labels y); there are: {names}."
-        )
-    return _matrix_frame(path, matrix, labels, task)
-
-
-def _matrix_frame(
-    path: Path, X: Any, labels: NDArray | None = None, task: Task | None = None
-) -> Frame:
-    """Check shapes and types, and name the columns x0, x1, ..."""
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise FrameError(
-            f"{path}: the features must be numbers in rows and columns, not an array of shape "
-            f"{X.shape} and type {X.dtype}."
-        )
-    if labels is not None and labels.shape != X.shape[:1]:
-        raise FrameError(
-            f"{path}: {X.shape[0]} rows need as many labels, not an array of shape {labels.shape}."
-        )
-    columns: Any
-    if not isinstance(X, np.ndarray):
-        columns = _narrow(X)
-    else:
-        # From pandas means that NaN is a missing value.
-        arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in X.T]
-        columns = pa.table(arrays, names=[f"x{number}" for number in range(X.shape[1])])
-    row_numbers = np.arange(1, X.shape[0] + 1)
-    frame = Frame(str(path), columns, row_numbers)
-    if labels is None:
-        return frame
-    return frame.with_labels(pa.table({"y": pa.array(labels, from_pandas=True)}), task)
-
-
-def _narrow(matrix: Any) -> Any:
-    """Return a sparse matrix by rows, with indices of four bytes: not all rivals take eight."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array(matrix)
-    if max(rows.nnz, *rows.shape) < np.iinfo(np.int32).max:
-        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-    return rows
