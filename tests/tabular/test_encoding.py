@@ -108,15 +108,15 @@ def test_a_frame_without_columns_is_an_error():
 
 def test_columns_of_the_same_name_are_an_error():
     frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ValueError, match="Duplicate column names"):
         TableEncoder().fit(frame)
     frame = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ValueError, match="Duplicate column names"):
         TableEncoder().fit(frame)
 
 
 def test_columns_that_mix_types_are_an_error():
-    with pytest.raises(TypeError, match="column 'a' mixes types"):
+    with pytest.raises(TypeError, match=r"column a .*mixes types"):
         TableEncoder().fit(pd.DataFrame({"a": [1, "x"]}, dtype=object))
 
 

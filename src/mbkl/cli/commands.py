@@ -381,15 +381,12 @@ def _demo_lines(folder: Path) -> list[str]:
 
 
 def _run_line(line: str, console: Console) -> None:
-    """Run one command as the user would."""
+    """Run one command as the user would; where it fails, the demo ends."""
     from mbkl.cli import main
 
     quiet = ["--quiet"] if console.quiet else []
     # The result of the demo itself is to be all of stdout.
-    elsewhere = contextlib.redirect_stdout(sys.stderr) if console.as_json else None
-    with elsewhere or contextlib.nullcontext():
+    with contextlib.redirect_stdout(sys.stderr if console.as_json else sys.stdout):
         code = main([*shlex.split(line), *quiet])
-    if code == 130:
-        raise KeyboardInterrupt
     if code:
-        raise ValueError(f"the demo ends here: 'mbkl {line}' failed.")
+        raise typer.Exit(code)

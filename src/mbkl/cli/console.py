@@ -74,6 +74,18 @@ class Console:
                 print()
             grid.print()
 
+    def picture(self, figure: Any, path: Path) -> None:
+        """Write a figure of matplotlib, in the format that the name ends with, and close it."""
+        from matplotlib import pyplot
+
+        from mbkl.io.container import write_atomically
+
+        content = io.BytesIO()
+        figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
+        pyplot.close(figure)
+        write_atomically(path, iter([content.getvalue()]))
+        self.say(f"picture: {path}")
+
     def step(self, words: str) -> None:
         """Show on a terminal what is being done from now on, and the time since the beginning."""
         if self.quiet or not sys.stderr.isatty():
@@ -155,15 +167,3 @@ def check_picture(path: Path | None, *inputs: Path | None) -> None:
         raise typer.BadParameter(f"{path} must end with one of {', '.join(_PICTURES)}.")
     require("matplotlib", "plot")
     check_output(path, *inputs)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, in the format that the name ends with, and close it."""
-    from matplotlib import pyplot
-
-    from mbkl.io.container import write_atomically
-
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
-    pyplot.close(figure)
-    write_atomically(path, iter([content.getvalue()]))

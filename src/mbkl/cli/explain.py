@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, Grid, check_picture, save_figure
-from mbkl.cli.options import ModelFile, option
+from mbkl.cli.console import Console, Grid, check_picture
+from mbkl.cli.options import ModelFile, Picture, option
 
 if TYPE_CHECKING:
     from mbkl.cli.models import Trained
@@ -30,13 +30,7 @@ def explain(
     ] = None,
     row: Annotated[int | None, option("Row of the file to explain, from 1.", min=1)] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of columns to show.")] = 10,
-    plot: Annotated[
-        Path | None,
-        option(
-            "Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
-            metavar="FILE",
-        ),
-    ] = None,
+    plot: Picture = None,
 ) -> None:
     """Show which columns matter, or what each of them says about one row.
 
@@ -60,7 +54,7 @@ def explain(
         if plot is not None:
             from mbkl.plot import ImportanceDisplay
 
-            save_figure(ImportanceDisplay.from_explanation(everywhere).figure_, plot)
+            console.picture(ImportanceDisplay.from_explanation(everywhere).figure_, plot)
         _show_importances(console, everywhere, top)
     elif row > len(X):
         raise ValueError(f"{data}: no row {row}; the last one is {len(X)}.")
@@ -68,10 +62,8 @@ def explain(
         one = X[row - 1 : row]
         here, values = explain_local(trained.model, one, background=X), trained.in_words(one, frame)
         if plot is not None:
-            save_figure(_drawn_row(here, values, top), plot)
+            console.picture(_drawn_row(here, values, top), plot)
         _show_row(console, trained, here, values, row, top)
-    if plot is not None:
-        console.say(f"picture: {plot}")
 
 
 def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> Any:

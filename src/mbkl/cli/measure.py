@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, Grid, check_picture, save_figure
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
+from mbkl.cli.console import Console, Grid, check_picture
+from mbkl.cli.options import DataFile, Folds, Learning, Picture, Reading, TestFile, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,14 +42,7 @@ def evaluate(
     ] = None,
     test: TestFile = None,
     folds: Folds = 5,
-    plot: Annotated[
-        Path | None,
-        option(
-            "Picture of ROC, precision and recall, and reliability; or of predicted against "
-            "true numbers and residuals, .png, .svg or .pdf.",
-            metavar="FILE",
-        ),
-    ] = None,
+    plot: Picture = None,
 ) -> None:
     """Measure how good predictions are on rows that were not learned from.
 
@@ -93,10 +86,8 @@ def evaluate(
     if whole.seconds:
         figures["seconds_per_fit"] = whole.seconds
     if plot is not None:
-        save_figure(_drawn(whole, classes, frame.targets), plot)
+        console.picture(_drawn(whole, classes, frame.targets), plot)
     console.result(figures, *_grids(figures))
-    if plot is not None:
-        console.say(f"picture: {plot}")
 
 
 def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:

@@ -41,6 +41,9 @@ Target = Annotated[
 Folds = Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")]
 TestFile = Annotated[Path | None, option("File with new rows to be right about.", "--test")]
 
+Picture = Annotated[
+    Path | None, option("Picture of it to draw, .png, .svg or .pdf.", metavar="FILE")
+]
 
 # So many classes may be as many as half of the rows, and more than so many take hours.
 _FEW_CLASSES, _MANY_CLASSES = 20, 1_000

@@ -173,25 +173,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _arrow(X) -> pa.Table:
-    """Return a dataframe as columns of arrow."""
-    if hasattr(X, "iloc"):  # of pandas: its index is none of the items
-        arrays = [_array(values, name) for name, values in X.items()]
-        frame = pa.table(arrays, names=[str(name) for name in X.columns])
-    else:
-        frame = pa.table(X)
-    if len(set(frame.column_names)) < frame.num_columns:
-        raise ValueError("Two columns of X have the same name; rename one.")
-    return frame
-
-
-def _array(values, name) -> pa.Array:
+    """Return a dataframe as columns of arrow, without its index."""
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        frame = pa.Table.from_pandas(X, preserve_index=False) if hasattr(X, "iloc") else pa.table(X)
+    except pa.ArrowException as error:
+        where = str(error.args[-1]).removeprefix("Conversion failed for ")
         raise TypeError(
-            f"argument must be a string or a number: column '{name}' mixes types; "
-            "make all its values text or all of them numbers."
+            f"argument must be a string or a number: {where} mixes types; make all its values "
+            "text or all of them numbers."
         ) from None
+    if len(set(frame.column_names)) < frame.num_columns:
+        raise ValueError("Duplicate column names found in X; rename one.")
+    return frame
 
 
 def _kind(name: str, column: pa.ChunkedArray) -> tuple[str | None, str | None]:
