@@ -445,7 +445,6 @@ def test_what_a_model_knows(mbkl, model_file):
     content = mbkl.json("info", model_file)
     assert content["classes"] == ["high", "low"]
     assert content["target"] == "income"
-    assert content["probabilities"] is True
     kinds = {rule["name"]: rule["kind"] for rule in content["rules"]}
     assert kinds == {
         "age": "number",
@@ -460,7 +459,7 @@ def test_in_words(mbkl, model_file):
     shown = mbkl("info", model_file).out
     assert "high, low" in shown
     assert "random_state=0" in shown
-    assert "columns, text" in shown
+    assert "town (text)" in shown
 
 
 # ---------------------------------------------------------------- mbkl demo

@@ -43,7 +43,6 @@ def test_the_task_is_found(mbkl, flats):
     assert "classes" not in result
     shown = mbkl("info", path).out
     assert "MBKLRegressor" in shown
-    assert "numbers" in shown
 
 
 def test_whole_numbers_can_be_said_to_be_numbers(mbkl):

@@ -6,7 +6,6 @@ import contextlib
 import io
 import shlex
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,17 +130,10 @@ def predict(
     from mbkl.io.container import write_atomically
 
     trained = Trained.load(model)
-    if trained.predicts_numbers and proba:
-        raise ValueError(
-            f"{model}: this model predicts numbers, which have no probabilities; use "
-            "--interval 0.9."
-        )
-    if not trained.predicts_numbers and interval is not None:
-        raise ValueError(f"{model}: this model predicts classes; use --proba.")
     if proba and not hasattr(trained.model, "predict_proba"):
-        raise ValueError(
-            f"{model}: this model knows no probabilities; learn it anew with 'mbkl fit'."
-        )
+        raise ValueError(f"{model}: this model knows no probabilities; of numbers use --interval.")
+    if interval is not None and not trained.predicts_numbers:
+        raise ValueError(f"{model}: this model predicts classes; use --proba.")
     console.step(f"reading {data.name}")
     frame = trained.read(data, console, keep or ())
     console.step("predicting")
@@ -279,40 +271,26 @@ def info(model: ModelFile, console: Console) -> None:
     trained = Trained.load(model)
     learned = trained.model
     defaults = type(learned)().get_params()
-    if trained.predicts_numbers:
-        share = round(float(learned.grown_share_), 3)
-        known = {"predicts": "numbers", "share of grown ferns": share}
-    else:
-        has_probabilities = hasattr(learned, "predict_proba")
-        known = {"classes": learned.classes_, "probabilities": has_probabilities}
-    content: dict[str, Any] = {
+    parameters = {k: value for k, value in learned.get_params().items() if value != defaults[k]}
+    content = {
         "model": model,
         "bytes": model.stat().st_size,
         "kind": type(learned).__name__,
-        **known,
         "target": ", ".join(trained.targets) or None,
+        **({} if trained.predicts_numbers else {"classes": learned.classes_.tolist()}),
         "features": learned.n_features_in_,
         "maps": learned.n_maps_,
         "C": learned.C_,
-        "parameters": {
-            name: value for name, value in learned.get_params().items() if value != defaults[name]
-        },
+        "parameters": parameters,
+        "rules": trained.rules,
     }
-
-    rows = [(name, _in_words(value)) for name, value in content.items()]
-    kinds = Counter(rule["kind"] for rule in trained.rules or ())
-    rows += [(f"columns, {kind}", str(number)) for kind, number in kinds.items()]
-    console.result({**content, "rules": trained.rules}, Grid(rows, n_left=2))
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={one!r}" for name, one in value.items()) or "defaults"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if hasattr(value, "tolist"):
-        return ", ".join(map(str, value.tolist()))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    in_words = {
+        "classes": ", ".join(map(str, getattr(learned, "classes_", ()))),
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in parameters.items()),
+        "rules": ", ".join(f"{rule['name']} ({rule['kind']})" for rule in trained.rules or ()),
+    }
+    rows = [(name, in_words.get(name, str(value))) for name, value in content.items()]
+    console.result(content, Grid(rows, n_left=2))
 
 
 def warmup(console: Console) -> None:

@@ -204,8 +204,7 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
             f"'column_1' to '{names[-1]}'."
         )
     numbers = [name for name in names if is_plain_number(name)]
-    counted = [str(number) for number in range(len(names))]
-    if guessed and numbers and names != counted:
+    if guessed and numbers and names != [str(number) for number in range(len(names))]:
         notes.append(
             f"Names of columns are numbers, such as '{numbers[0]}'; if the file has no line of "
             "names, say so (header=False, --no-header)."
