@@ -98,9 +98,7 @@ def predict(
         Path | None,
         option("File to write, .csv or .parquet.", "--output", "-o", shown="stdout, as CSV"),
     ] = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of each class.")
-    ] = False,
+    proba: Annotated[bool, option("Add the probability of each class.", "--proba")] = False,
     interval: Annotated[
         float | None,
         option("Add bounds that hold this share of the numbers, such as 0.9.", min=0, max=1),

@@ -44,12 +44,8 @@ class Grid:
 class Console:
     """Where results, messages and progress go."""
 
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No messages and no progress, only results.")
-    ] = False
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Results as JSON on stdout, all else on stderr.")
-    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages, only results.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
     _bar: Any = field(default=None, init=False)
 

@@ -48,11 +48,7 @@ Picture = Annotated[
 # So many classes may be as many as half of the rows, and more than so many take hours.
 _FEW_CLASSES, _MANY_CLASSES = 20, 1_000
 # Options of parameters that only classifiers or only regressors have.
-_OF_ONE_TASK = {
-    "quantile": "--quantile",
-    "class_weight": "--balanced",
-    "calibration": "--calibrate",
-}
+_OF_ONE_TASK = {"class_weight": "balanced", "calibration": "calibrate", "quantile": "quantile"}
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,7 @@ class Reading:
     ] = None
     missing: Annotated[
         list[str] | None,
-        option(
-            "What else means a missing value, besides an empty field, ?, NA, N/A, NaN, null "
-            "and None; can be repeated."
-        ),
+        option("What else means a missing value, besides ?, NA, null and such; can be repeated."),
     ] = None
     header: Annotated[
         bool | None,
@@ -89,9 +82,7 @@ class Reading:
     encoding: Annotated[str | None, option("Of text files.", shown="found out")] = None
     task: Annotated[
         Literal["classification", "regression"] | None,
-        option(
-            "What there is to learn: classes (one for each number) or numbers.", shown="found out"
-        ),
+        option("Whether to learn classes or numbers.", shown="found out"),
     ] = None
 
     def read(self, path: Path, console: Console) -> Frame:
@@ -150,11 +141,7 @@ class Learning:
     """How to learn."""
 
     tune: Annotated[
-        bool,
-        typer.Option(
-            "--tune",
-            help="Choose costs and maps by cross-validation: better, and ten times slower.",
-        ),
+        bool, option("Choose costs and maps by cross-validation: ten times slower.", "--tune")
     ] = False
     maps: Annotated[
         Literal["auto", "stumps", "ferns", "grown", "projections"],
@@ -169,29 +156,19 @@ class Learning:
         float | None, option("Cost of errors.", "--cost", "-C", shown="chosen on a sample")
     ] = None
     loss: Annotated[
-        Literal[
-            "squared_hinge",
-            "hinge",
-            "logistic",
-            "squared_error",
-            "absolute_error",
-            "quantile",
-            "poisson",
-        ]
-        | None,
+        str | None,
         option(
-            "The first three are for classes, the others for numbers; poisson is for counts.",
+            "Of classes squared_hinge, hinge or logistic; of numbers squared_error, "
+            "absolute_error, quantile or poisson, for counts.",
             shown="squared_hinge or squared_error",
         ),
     ] = None
     quantile: Annotated[
         float | None, option("Share of rows that are to be below the prediction.", min=0, max=1)
     ] = None
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Give all classes the same weight.")
-    ] = False
+    balanced: Annotated[bool, option("Give all classes the same weight.", "--balanced")] = False
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Probabilities by folds; about three times slower.")
+        bool, option("Probabilities by folds; about three times slower.", "--calibrate")
     ] = False
     seed: Annotated[int, typer.Option(help="Of random numbers; the same seed, the same model.")] = 0
     jobs: Annotated[int | None, option("Number of threads.", shown="all cores")] = None
@@ -219,6 +196,6 @@ class Learning:
         given = {name: value for name, value in given.items() if value is not None}
         for name in given.keys() - estimator.get_params().keys():
             raise typer.BadParameter(
-                f"{_OF_ONE_TASK[name]} is not for {task}; leave it out, or say another --task."
+                f"--{_OF_ONE_TASK[name]} is not for {task}; leave it out, or say another --task."
             )
         return estimator.set_params(**given)
