@@ -270,12 +270,6 @@ def test_columns_can_be_left_out():
         make(a=[1]).without(["d"])
 
 
-def test_names_of_text_columns_and_labels():
-    frame = make(a=[1], b=["x"], y=["u"])
-    assert frame.with_target("y").text_names == ["b", "y"]
-    assert frame.with_target("a").text_names == ["b", "y"]
-
-
 def test_unknown_labels_are_named():
     frame = make(a=[1, 2], y=["u", "v"]).with_target("y")
     assert frame.with_classes(np.array(["u", "v", "w"])).labels.tolist() == ["u", "v"]

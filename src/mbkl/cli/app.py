@@ -89,13 +89,8 @@ def _errors_in_one_line(console: Console) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_notes(console: Console) -> Iterator[None]:
-    said: set[str] = set()
-
     def show(message: Warning | str, *_: Any) -> None:
-        words = " ".join(str(message).split())
-        if words not in said:  # such as once for each fold
-            said.add(words)
-            console.note(words)
+        console.note(" ".join(str(message).split()))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

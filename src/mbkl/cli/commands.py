@@ -52,11 +52,11 @@ def fit(
     console.step(f"reading {data.name}")
     import pandas as pd
 
-    from mbkl.cli.models import Trained, encoded_to_learn
+    from mbkl.cli.models import Trained, learned_schema
 
     frame = reading.read(data, console)
     console.step("encoding")
-    encoder, X, notes = encoded_to_learn(frame)
+    schema, X, notes = learned_schema(frame, reading)
     console.note(*notes)
     new = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
     # Numbers know what they are called.
@@ -65,9 +65,8 @@ def fit(
     model = console.watched(new, "learning").fit(X, y)
     model = getattr(model, "best_estimator_", model)
     console.step(f"writing {path.name}")
-    dialect = {**reading.dialect(), "header": frame.header}
-    Trained(path, model, encoder.rules_, frame.targets, dialect).save()
-    seconds, n_columns = model.timings_["total"], len(encoder.rules_)
+    Trained(model, schema).save(path)
+    seconds, n_columns = model.timings_["total"], len(schema.rules)
     classes = {"classes": model.classes_} if frame.task == "classification" else {}
     what = f"{len(model.classes_)} classes" if classes else "numbers"
     console.say(
@@ -133,7 +132,7 @@ def predict(
     if interval is not None and not trained.predicts_numbers:
         raise ValueError(f"{model}: this model predicts classes; use --proba.")
     console.step(f"reading {data.name}")
-    frame = trained.read(data, console, keep or ())
+    frame = trained.schema.read(data, console, keep or ())
     console.step("predicting")
     kept = {name: pd.Series(frame.column(name).to_pylist(), dtype=object) for name in keep or ()}
     predictions = pd.DataFrame({**kept, **_predictions(trained, frame, proba, interval)})
@@ -204,10 +203,10 @@ def report(
     from mbkl.report import write_report
 
     trained = Trained.load(model)
-    frame = trained.read_labelled(data, console, target)
+    frame = trained.schema.read_labelled(data, console, target)
     X_test, y_test = None, None
     if test is not None:
-        held_out = trained.read_labelled(test, console, target)
+        held_out = trained.schema.read_labelled(test, console, target)
         X_test, y_test = trained.features(held_out), held_out.y
     console.step(f"writing {path.name}")
     write_report(
@@ -274,7 +273,7 @@ def info(model: ModelFile, console: Console) -> None:
         "model": model,
         "bytes": model.stat().st_size,
         "kind": type(learned).__name__,
-        "target": ", ".join(trained.targets) or None,
+        "target": ", ".join(trained.schema.targets) or None,
         **({} if trained.predicts_numbers else {"classes": learned.classes_.tolist()}),
         "features": learned.n_features_in_,
         "maps": learned.n_maps_,

@@ -48,6 +48,7 @@ class Console:
     as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
     _bar: Any = field(default=None, init=False)
+    _notes: set[str] = field(default_factory=set, init=False)
 
     def say(self, message: str) -> None:
         """Print a message."""
@@ -55,9 +56,11 @@ class Console:
             print(message, file=sys.stderr)
 
     def note(self, *messages: str) -> None:
-        """Print what the user may not expect."""
+        """Print what the user may not expect, and once only: not for each file, or each fold."""
         for message in messages:
-            self.say(f"note: {message}")
+            if message not in self._notes:
+                self._notes.add(message)
+                self.say(f"note: {message}")
 
     def result(self, content: Mapping[str, Any], *grids: Grid) -> None:
         """Print a result: all of it as JSON if asked for, else what people want to see of it."""

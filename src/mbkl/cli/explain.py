@@ -46,7 +46,7 @@ def explain(
     from mbkl.explain import explain_global, explain_local
 
     trained = Trained.load(model)
-    frame = None if data is None else trained.read(data, console)
+    frame = None if data is None else trained.schema.read(data, console)
     X = None if frame is None else trained.features(frame)
     console.step("explaining")
     if row is None or X is None:
@@ -118,7 +118,7 @@ def _show_row(
     import numpy as np
 
     scores, content = explanation.scores[0], {"row": row, "values": values}
-    targets = trained.targets or ("the prediction",)
+    targets = trained.schema.targets or ("the prediction",)
     if explanation.unit == "score":
         best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
         label = content["label"] = trained.model.classes_.tolist()[best]

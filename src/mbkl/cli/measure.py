@@ -68,10 +68,10 @@ def evaluate(
 
     if model is not None:
         trained = Trained.load(model)
-        frame = trained.read_labelled(data, console, reading.target)
+        frame = trained.schema.read_labelled(data, console, reading.target)
         console.step("predicting")
         outcomes = [outcome_of(trained.model, trained.features(frame), frame.y)]
-        classes = getattr(trained.model, "classes_", None)
+        classes = trained.schema.classes
     else:
         splits = Splits.read(console, reading, data, test, folds, learning.seed)
         frame, outcomes = splits.frame, _of_new_models(console, learning, splits)
@@ -127,15 +127,15 @@ class Splits:
         import numpy as np
         import pandas as pd
 
-        from mbkl.cli.models import encoded, encoded_to_learn
+        from mbkl.cli.models import learned_schema
         from mbkl.explain.held_out import folds_of
 
         frame = reading.read(data, console)
-        encoder, X, notes = encoded_to_learn(frame)
+        schema, X, notes = learned_schema(frame, reading)
         console.note(*notes)
         if test is not None:
-            new = reading.read_test(test, frame)
-            X = pd.concat([X, encoded(encoder, new)], ignore_index=True)
+            new = schema.read_labelled(test, console)
+            X = pd.concat([X, schema.encoded(new)], ignore_index=True)
             rows = np.arange(len(X))
             pair = rows[: frame.n_rows], rows[frame.n_rows :]
             return cls(frame, X, np.concatenate([frame.y, new.y]), [pair])

@@ -1,4 +1,4 @@
-"""A trained model, with what its file says about the file it learned from."""
+"""Trained models, and how to read and encode rows for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
@@ -20,18 +22,74 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A model, and how to read and encode rows for it.
+class Schema:
+    """What the file of the training tells about others: they are read and encoded alike."""
 
-    Rules are those of a `TableEncoder`, None for a model that was saved in Python; the targets are
-    the columns of the labels, in files that have some.
-    """
-
-    path: Path
-    model: MBKLClassifier | MBKLRegressor
-    rules: list[dict[str, Any]] | None = None
+    rules: list[dict[str, Any]]  # those of a `TableEncoder`; none where features have no names
     targets: tuple[str, ...] = ()
+    classes: NDArray | None = None  # none are numbers
     dialect: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, path: Path, console: Console, keep: Sequence[str] = (), **labels: Any) -> Frame:
+        """Read rows to predict; labels that they may have do not matter."""
+        text = [rule["name"] for rule in self.rules if rule["kind"] == "text"]
+        # Labels such as 1 and 2 are text if there are others.
+        if self.classes is not None and self.classes.dtype.kind == "U":
+            text.extend(labels.get("target", ()))
+        needed = [*(rule["name"] for rule in self.rules), *keep]
+        frame = read_frame(path, text=text, keep=needed, **labels, **self.dialect)
+        console.note(*frame.notes)
+        return frame
+
+    def read_labelled(
+        self, path: Path, console: Console, targets: Sequence[str] | None = None
+    ) -> Frame:
+        """Read rows whose labels are known."""
+        targets = targets or self.targets
+        if self.targets and len(targets) != len(self.targets):
+            raise ValueError(
+                f"{path}: the model has the targets {', '.join(self.targets)}, not {', '.join(targets)}; "
+                "name as many columns (--target), in the same order."
+            )
+        if self.classes is None:
+            return self.read(path, console, target=targets, task="regression")
+        frame = self.read(path, console, target=targets, task="classification")
+        return frame.with_classes(self.classes)
+
+    def encoded(self, frame: Frame) -> pd.DataFrame:
+        """Return the columns of a frame as numbers and text."""
+        rules = self.rules or [{"name": name, "kind": "number"} for name in frame.names]
+        with frame.errors_located():
+            return TableEncoder.from_rules(rules).transform(frame.columns)
+
+
+def learned_schema(frame: Frame, reading: Reading) -> tuple[Schema, pd.DataFrame, list[str]]:
+    """Learn how to encode a frame; return also its rows, and what is odd about its columns."""
+    from mbkl.explain.leaks import notes_on_leaks
+
+    with frame.errors_located():
+        encoder = TableEncoder().fit(frame.columns)
+    are_classes = frame.task != "regression"
+    classes = np.unique(frame.y) if are_classes else None
+    dialect = {**reading.dialect(), "header": frame.header}
+    schema = Schema(encoder.rules_, frame.targets, classes, dialect)
+    X = schema.encoded(frame)
+    is_text = {rule["name"]: rule["kind"] == "text" for rule in encoder.rules_}
+    columns = (
+        (name, pd.factorize(X[name])[0] if text else X[name].to_numpy(), text)
+        for name, text in is_text.items()
+    )
+    leaks = notes_on_leaks(columns, frame.y, frame.target or "y", are_classes)
+    return schema, X, [*encoder.notes_, *leaks]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, and the schema of its file."""
+
+    model: MBKLClassifier | MBKLRegressor
+    schema: Schema
+    rules: list[dict[str, Any]] | None = None  # as they are stored: none by a model of Python
 
     @classmethod
     def load(cls, path: Path) -> Trained:
@@ -48,67 +106,40 @@ class Trained:
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
         # What `save` wrote; anything else is an error.
-        rules, targets = extra.get("rules"), extra.get("target") or []
+        stored, targets = extra.get("rules"), extra.get("target") or []
         dialect = extra.get("dialect", {})
         try:
             targets = [targets] if isinstance(targets, str) else list(targets)
             Reading(target=targets, **dialect)
-            if rules is not None:
-                TableEncoder.from_rules(rules)
+            rules = _rules_of(model) if stored is None else TableEncoder.from_rules(stored).rules_
         except (ValueError, TypeError) as error:
             words = f"{path}: what it says about files makes no sense ({error})."
             raise ValueError(words) from None
-        return cls(path, model, rules, tuple(targets), dialect)
+        schema = Schema(rules, tuple(targets), getattr(model, "classes_", None), dialect)
+        return cls(model, schema, stored)
 
-    def save(self) -> None:
+    def save(self, path: Path) -> None:
         """Write the model file."""
         from mbkl.io import save
 
+        targets, dialect = list(self.schema.targets), self.schema.dialect
         # A single target is text, as it always was.
-        target = self.targets[0] if len(self.targets) == 1 else list(self.targets)
-        extra = {"rules": self.rules, "target": target or None, "dialect": self.dialect}
-        save(self.model, self.path, extra=extra)
+        target = targets[0] if len(targets) == 1 else targets
+        extra = {"rules": self.schema.rules, "target": target, "dialect": dialect}
+        save(self.model, path, extra=extra)
 
     @property
     def predicts_numbers(self) -> bool:
         """Whether the model is a regressor."""
-        return not hasattr(self.model, "classes_")
-
-    def read(self, path: Path, console: Console, keep: Sequence[str] = (), **labels: Any) -> Frame:
-        """Read rows to predict; labels that they may have do not matter."""
-        rules = self._rules
-        text = [rule["name"] for rule in rules if rule["kind"] == "text"]
-        # Labels such as 1 and 2 are text if the model knows others.
-        if not self.predicts_numbers and self.model.classes_.dtype.kind == "U":
-            text.extend(labels.get("target", ()))
-        needed = [*(rule["name"] for rule in rules), *keep]
-        frame = read_frame(path, text=text, keep=needed, **labels, **self.dialect)
-        console.note(*frame.notes)
-        return frame
-
-    def read_labelled(self, path: Path, console: Console, targets: Sequence[str] | None) -> Frame:
-        """Read rows whose labels are known."""
-        target = targets or self.targets
-        n_targets = getattr(self.model, "n_outputs_", 1)
-        if target and len(target) != n_targets:
-            raise ValueError(
-                f"{self.path}: this model has {n_targets} target{'s' if n_targets > 1 else ''}, "
-                f"not {len(target)}; name as many columns (--target), in the same order."
-            )
-        if self.predicts_numbers:
-            return self.read(path, console, target=target, task="regression")
-        frame = self.read(path, console, target=target, task="classification")
-        return frame.with_classes(self.model.classes_)
+        return self.schema.classes is None
 
     def features(self, frame: Frame) -> Any:
         """Return rows as the model takes them."""
-        rules = self._rules or [{"name": name, "kind": "number"} for name in frame.names]
-        n_features = self.model.n_features_in_
-        if len(rules) != n_features:
+        X, n_features = self.schema.encoded(frame), self.model.n_features_in_
+        if X.shape[1] != n_features:
             raise FrameError(
-                f"{frame.path}: {len(rules)} columns, but the model has {n_features} features."
+                f"{frame.path}: {X.shape[1]} columns, but the model has {n_features} features."
             )
-        X = encoded(TableEncoder.from_rules(rules), frame)
         return X if hasattr(self.model, "feature_names_in_") else X.to_numpy()
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
@@ -126,33 +157,9 @@ class Trained:
             column.words(value) for column, value in zip(self.columns(frame), values, strict=True)
         ]
 
-    @property
-    def _rules(self) -> list[dict[str, Any]]:
-        """How columns become features; a model that was saved in Python has names and levels."""
-        if self.rules is not None:
-            return self.rules
-        known = zip(getattr(self.model, "feature_names_in_", ()), self.model.levels_)
-        is_text = {str(name): any(isinstance(one, str) for one in own or ()) for name, own in known}
-        return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]
 
-
-def encoded(encoder: TableEncoder, frame: Frame) -> pd.DataFrame:
-    """Return the columns of a frame as numbers and text."""
-    with frame.errors_located():
-        return encoder.transform(frame.columns)
-
-
-def encoded_to_learn(frame: Frame) -> tuple[TableEncoder, pd.DataFrame, list[str]]:
-    """Learn how to encode a frame; return also its rows, and what is odd about its columns."""
-    from mbkl.explain.leaks import notes_on_leaks
-
-    with frame.errors_located():
-        encoder = TableEncoder().fit(frame.columns)
-    X = encoded(encoder, frame)
-    is_text = {rule["name"]: rule["kind"] == "text" for rule in encoder.rules_}
-    columns = (
-        (name, pd.factorize(X[name])[0] if text else X[name].to_numpy(), text)
-        for name, text in is_text.items()
-    )
-    leaks = notes_on_leaks(columns, frame.y, frame.target or "y", frame.task != "regression")
-    return encoder, X, [*encoder.notes_, *leaks]
+def _rules_of(model: MBKLClassifier | MBKLRegressor) -> list[dict[str, Any]]:
+    """Return rules for the names and levels of a model that was saved in Python."""
+    known = zip(getattr(model, "feature_names_in_", ()), model.levels_)
+    is_text = {str(name): any(isinstance(one, str) for one in own or ()) for name, own in known}
+    return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]

@@ -87,23 +87,19 @@ class Reading:
 
     def read(self, path: Path, console: Console) -> Frame:
         """Read a file with two or more classes or numbers, and say what is odd about it."""
-        frame = self._read(path, text=self.text or (), task=self.task)
+        from mbkl.tabular import read_frame
+
+        frame = read_frame(
+            path,
+            target=self.target,
+            task=self.task,
+            drop=self.drop or (),
+            text=self.text or (),
+            **self.dialect(),
+        )
         console.note(*frame.notes)
         _check_targets(frame, task_is_said=self.task is not None)
         return frame
-
-    def read_test(self, path: Path, train: Frame) -> Frame:
-        """Read a file with labels and columns of the same kinds."""
-        import numpy as np
-
-        frame = self._read(path, text=train.text_names, task=train.task, header=train.header)
-        return frame if train.task == "regression" else frame.with_classes(np.unique(train.y))
-
-    def _read(self, path: Path, **more: Any) -> Frame:
-        from mbkl.tabular import read_frame
-
-        options = {**self.dialect(), **more}
-        return read_frame(path, target=self.target, drop=self.drop or (), **options)
 
     def dialect(self) -> dict[str, Any]:
         """Return what is the same for new rows of the same origin."""

@@ -120,13 +120,6 @@ class Frame:
             )
         return self.labels
 
-    @property
-    def text_names(self) -> list[str]:
-        """Columns of text, and the one of the labels if they are: to read other rows alike."""
-        names = [name for name in self.names if is_text(self.columns.column(name))]
-        labels_are_text = self.labels is not None and self.labels.dtype.kind == "U"
-        return [*names, *self.targets] if labels_are_text else names
-
     @contextmanager
     def errors_located(self) -> Iterator[None]:
         """Make errors about the columns name the file and its row."""
