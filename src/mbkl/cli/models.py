@@ -47,9 +47,10 @@ class Schema:
         """Read rows whose labels are known."""
         targets = targets or self.targets
         if self.targets and len(targets) != len(self.targets):
+            known, given = ", ".join(self.targets), ", ".join(targets)
             raise ValueError(
-                f"{path}: the model has the targets {', '.join(self.targets)}, not {', '.join(targets)}; "
-                "name as many columns (--target), in the same order."
+                f"{path}: the model has the targets {known}, not {given}; name as many columns "
+                "(--target), in the same order."
             )
         if self.classes is None:
             return self.read(path, console, target=targets, task="regression")
