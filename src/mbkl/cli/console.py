@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -66,7 +65,7 @@ class Console:
         """Print a result: all of it as JSON if asked for, else what people want to see of it."""
         self.end_steps()
         if self.as_json:
-            print(json.dumps(_plain(content), indent=2, allow_nan=False))
+            print(_as_json(content))
             return
         for number, grid in enumerate(grids):
             if number:
@@ -132,17 +131,14 @@ class _Stages:
     teardown = on_fit_task_end = setup
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold: no arrays, no paths, and null for what is no number."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | bool | None) else str(value)
+def _as_json(content: Mapping[str, Any]) -> str:
+    """Return arrays as lists, paths as text, and null for what is no number."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(value)
+
+    read_again = json.loads(json.dumps(content, default=plain), parse_constant=lambda _: None)
+    return json.dumps(read_again, indent=2)
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:

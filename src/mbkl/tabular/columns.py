@@ -271,6 +271,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         For each column that is used its `name` and its `kind`: "number" or "text".
     notes_ : list of str
         Columns that are left out or constant, in words.
+    feature_names_in_, n_features_in_ : ndarray, int
+        Names and number of the columns seen during fit.
 
     Examples
     --------
@@ -333,6 +335,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
         """
         frame = _arrow(X)
+        self.feature_names_in_ = np.array(frame.column_names, dtype=object)
+        self.n_features_in_ = frame.num_columns
         index = index_names(frame)
         self.rules_, self.notes_ = [], [note_on_index(index)] if index else []
         for name, column in zip(frame.column_names, frame.columns, strict=True):
