@@ -10,10 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-CELL = 6
-N_DIRECTIONS = 18
-_HOG_BLOCK = 4_000
-
 
 class MissingData(Exception):
     """A data set is not there; the message names it."""
@@ -166,91 +162,15 @@ def _like_daimler() -> Dataset:
 
 def _cached_descriptors(stored) -> NDArray[np.float32]:
     folder = Path(os.environ.get("MBKL_CACHE") or Path(tempfile.gettempdir()) / "mbkl-benchmarks")
-    path = folder / "daimler-hog-558.npz"
+    path = folder / "daimler-hog.npz"
     if path.exists():
         with np.load(path) as cached:
             return cached["X"]
-    X = hog(stored["X"])
+    from mbkl_paper.vision import HOG
+
+    X = HOG(soft=False).fit_transform(stored["X"])
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"unfinished-{os.getpid()}-{path.name}")
     np.savez(unfinished, X=X)
     unfinished.replace(path)
     return X
-
-
-def hog(images: NDArray) -> NDArray[np.float32]:
-    """Return UoCTTI histograms of oriented gradients, 31 numbers per cell of 6 pixels.
-
-    Parameters
-    ----------
-    images : ndarray of shape (n_images, height, width)
-        Grey values.
-
-    Returns
-    -------
-    descriptors : ndarray of shape (n_images, n_cells * 31)
-        For each cell 18 directed, 9 undirected and 4 texture entries, all >= 0.
-    """
-    parts = [
-        _describe_cells(_cell_histograms(images[first : first + _HOG_BLOCK].astype(np.float32)))
-        for first in range(0, len(images), _HOG_BLOCK)
-    ]
-    return np.concatenate(parts)
-
-
-def _cell_histograms(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return gradient strength by cell and direction: (images, cell rows, cell columns, 18)."""
-    height, width = images.shape[1:]
-    across = (images[:, 1:-1, 2:] - images[:, 1:-1, :-2]) / 2
-    down = (images[:, 2:, 1:-1] - images[:, :-2, 1:-1]) / 2
-    strength = np.hypot(across, down).reshape(len(images), -1)
-    direction = _directions(across, down).reshape(len(images), -1)
-    # Each interior pixel votes for its four nearest cell centres, in two dimensions at once.
-    votes = np.kron(_votes(height), _votes(width)).astype(np.float32)
-    histograms = [np.where(direction == d, strength, 0) @ votes for d in range(N_DIRECTIONS)]
-    shape = (len(images), _n_cells(height), _n_cells(width), N_DIRECTIONS)
-    return np.stack(histograms, axis=-1).reshape(shape)
-
-
-def _directions(across: NDArray[np.float32], down: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Return the nearest of 18 directions; the smaller number where two are equally near."""
-    half = N_DIRECTIONS // 2
-    nearest = np.zeros(across.shape, dtype=np.int8)
-    longest = np.full(across.shape, -1.0, dtype=np.float32)
-    for number in range(half):
-        angle = number * np.pi / half
-        length = across * np.float32(np.cos(angle)) + down * np.float32(np.sin(angle))
-        closer = np.abs(length) > longest
-        longest[closer] = np.abs(length[closer])
-        nearest[closer] = np.where(length[closer] < 0, number + half, number)
-    return nearest
-
-
-def _n_cells(length: int) -> int:
-    return (length + CELL // 2) // CELL
-
-
-def _votes(length: int) -> NDArray[np.float64]:
-    """Return bilinear weights of shape (interior pixels, cells) along one side of an image."""
-    position = (np.arange(1, length - 1) + 0.5) / CELL - 0.5
-    distance = np.abs(position[:, None] - np.arange(_n_cells(length)))
-    return np.maximum(0.0, 1.0 - distance)
-
-
-def _describe_cells(directed: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Normalise each cell by the four blocks around it, clip, and add up."""
-    half = N_DIRECTIONS // 2
-    undirected = directed[..., :half] + directed[..., half:]
-    energy = np.pad((undirected**2).sum(axis=-1), ((0, 0), (1, 1), (1, 1)), mode="edge")
-    block = energy[:, :-1, :-1] + energy[:, 1:, :-1] + energy[:, :-1, 1:] + energy[:, 1:, 1:]
-    rows, columns = directed.shape[1:3]
-    entries = np.concatenate([directed, undirected], axis=-1)
-    total, texture = np.zeros_like(entries), []
-    for down in (0, 1):
-        for right in (0, 1):
-            energies = block[:, down : down + rows, right : right + columns]
-            clipped = np.minimum(0.2, entries / np.sqrt(energies + 1e-4)[..., None])
-            total += clipped / 2
-            texture.append(clipped[..., N_DIRECTIONS:].sum(axis=-1) / np.sqrt(N_DIRECTIONS))
-    described = np.concatenate([total, np.stack(texture, axis=-1)], axis=-1)
-    return described.reshape(len(directed), -1).astype(np.float32)

@@ -123,8 +123,8 @@ def test_columns_are_checked_by_name():
     ("wanted", "message"),
     [
         (["city"], "'city', which is no column of X"),
-        ([9], "the index 9, but X has the columns 0 to 3"),
-        ([True, False], "a mask of 2 booleans, but X has 4 columns"),
+        ([9], "has 9, which is no column of X; it has 0, 1, 2, 3"),
+        ([True, False], "of 4 booleans, one for each column"),
         (None, "column 'town' holds text"),
         ("all", "categorical_features"),
     ],

@@ -21,8 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import (
     MEGABYTE,
+    ROWS_IN_A_TURN,
     markdown_table,
     median_seconds,
+    one_row_at_a_time,
     parse,
     percent,
     record,
@@ -37,8 +39,6 @@ COMMAND = "python -m benchmarks.speed.export"
 OURS = "mbkl"
 FAST_PATH = "mbkl, predictor_.scores"
 MICROSECOND = 1e-6
-# Single rows come this many in a turn, so that each one finds its own data in cache.
-ROWS_IN_A_TURN = 25
 
 _LOOP = """
 #include "model.h"
@@ -125,19 +125,6 @@ def _in_c(model: MBKLClassifier, path: Path) -> dict:
     return {"C, called from Python": (predict, path)}
 
 
-def _one_row_at_a_time(predict: Callable, X: np.ndarray) -> Callable[[], object]:
-    """Return a function that predicts the next few rows, each by itself."""
-    position = 0
-
-    def work() -> None:
-        nonlocal position
-        for _ in range(ROWS_IN_A_TURN):
-            position = (position + 1) % len(X)
-            predict(X[position : position + 1])
-
-    return work
-
-
 def measure(name: str, model: MBKLClassifier, data: Dataset, sizes: Sizes) -> list[dict]:
     """Fit, export and time one model; return rows of the table."""
     model.fit(data.X_train, data.y_train)
@@ -146,7 +133,7 @@ def measure(name: str, model: MBKLClassifier, data: Dataset, sizes: Sizes) -> li
         found = labellers(model, Path(folder))
         say(f"{name}: fitted on {data.shape} and exported")
         batches = {what: lambda p=predict: p(X) for what, (predict, _) in found.items()}
-        singles = {what: _one_row_at_a_time(predict, X) for what, (predict, _) in found.items()}
+        singles = {what: one_row_at_a_time(predict, X) for what, (predict, _) in found.items()}
         for work in (*batches.values(), *singles.values()):
             work()
         batch = median_seconds(batches, sizes.batch_repeats, sizes.seconds_each, is_short=True)

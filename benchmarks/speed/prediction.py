@@ -24,10 +24,12 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import (
+    ROWS_IN_A_TURN,
     markdown_table,
     median_seconds,
     n_cores,
     number,
+    one_row_at_a_time,
     parse,
     percent,
     plain_log_ticks,
@@ -44,8 +46,6 @@ FAST_PATH = "mbkl, predictor_.scores"
 FRESH = "mbkl, predictor_.scores, process without Numba"
 FLOAT32 = "LinearSVC, float32 rows"
 MICROSECOND = 1e-6
-# Single rows come this many in a turn, so that each classifier finds its own data in cache.
-ROWS_IN_A_TURN = 25
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,12 @@ def time_single_rows(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, flo
     fresh = _time_in_fresh_process(models[OURS].predictor_, X, sizes)
     _use_one_thread(models)
     contestants = {
-        name: _one_row_at_a_time(model.predict, _input_of(name, X))
-        for name, model in models.items()
+        name: one_row_at_a_time(model.predict, _input_of(name, X)) for name, model in models.items()
     }
-    contestants[FAST_PATH] = _one_row_at_a_time(models[OURS].predictor_.scores, X)
+    contestants[FAST_PATH] = one_row_at_a_time(models[OURS].predictor_.scores, X)
     if "LightGBM" in models:
         booster = models["LightGBM"].booster_
-        contestants["LightGBM, booster_.predict"] = _one_row_at_a_time(
+        contestants["LightGBM, booster_.predict"] = one_row_at_a_time(
             lambda row: booster.predict(row, num_threads=1), X
         )
     with threadpool_limits(1):
@@ -180,26 +179,13 @@ def _time_in_fresh_process(predictor, X: np.ndarray, sizes: Sizes) -> float:
 
 
 def _time_turns(predictor, X: np.ndarray, turns: int) -> float:
-    work = _one_row_at_a_time(predictor.scores, X)
+    work = one_row_at_a_time(predictor.scores, X)
     work()
     return median_seconds({FRESH: work}, turns)[FRESH]
 
 
 def _call(predict: Callable, X: np.ndarray) -> Callable[[], object]:
     return lambda: predict(X)
-
-
-def _one_row_at_a_time(predict: Callable, X: np.ndarray) -> Callable[[], object]:
-    """Return a function that predicts the next few rows, each by itself."""
-    position = 0
-
-    def work() -> None:
-        nonlocal position
-        for _ in range(ROWS_IN_A_TURN):
-            position = (position + 1) % len(X)
-            predict(X[position : position + 1])
-
-    return work
 
 
 def _use_one_thread(models: dict) -> None:

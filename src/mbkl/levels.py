@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ Levels = list[Level] | None
 
 # Level numbers are exact in float32 far beyond this.
 _MOST_LEVELS = 1_000_000
-_REMEDY = "; make all its values text, or all of them numbers."
 
 
 @dataclass(frozen=True)
@@ -56,31 +56,26 @@ class Column:
         """Whether the values are numbers, and not declared as levels."""
         return self.values.dtype != object and self.declared is None
 
+    def objects(self) -> list:
+        """Return the values, None where one is missing: NaN, or an empty text."""
+        return [None if value == "" or value != value else value for value in self.values.tolist()]
+
     def numbers(self) -> NDArray:
         """Return the column as numbers, or say why that is not possible."""
         if self.values.dtype != object:
             return self.values
-        kind = kind_of(self.values, self.name)
-        if kind == "text":
+        if self._kind(self.values) == "text":
             raise ValueError(
                 f"could not convert string to float: column {self.name} holds text, not numbers; "
                 "convert it, or learn from it as a category (categorical_features)."
             )
-        self._check_plain(kind)
         return self.values.astype(np.float64)
-
-    def _check_plain(self, kind: str | None) -> None:
-        if kind == "other":
-            held = type(next(iter(_present(self.values)))).__name__
-            raise ValueError(
-                f"Column {self.name} holds {held}; turn it to text or numbers first, as "
-                "mbkl.tabular.TableEncoder does with dates and times."
-            )
 
     def levels(self) -> list[Level]:
         """Return the different values, in the order declared or else sorted."""
-        self._check_plain(kind_of(self.values, self.name))
-        found = {_plain(value) for value in _present(self.values)}
+        values = self.objects()
+        self._kind(values)
+        found = {_plain(value) for value in set(values) - {None}}
         if len(found) > _MOST_LEVELS:
             raise ValueError(f"Column {self.name} has more than {_MOST_LEVELS:,} levels.")
         if self.declared is not None:
@@ -89,63 +84,40 @@ class Column:
 
     def level_numbers(self, levels: list[Level]) -> NDArray[np.float64]:
         """Return the number of each value's level; NaN is missing, one beyond the last is new."""
-        self._check_like(levels)
-        number = {level: float(place) for place, level in enumerate(levels)}
-        number_of = {None: np.nan}
-        for value in set(_present(self.values)):
-            number_of[value] = number.get(_plain(value), float(len(levels)))
-        numbers = (number_of[value] for value in self.objects())
-        return np.fromiter(numbers, np.float64, self.values.size)
-
-    def objects(self) -> list:
-        """Return the values, None where one is missing."""
-        return list(_objects(self.values))
-
-    def _check_like(self, levels: list[Level]) -> None:
-        """Complain of text where there were numbers, or the other way round."""
-        new, old = (kind_of(_to_objects(values), self.name) for values in (self.values, levels))
+        values = self.objects()
+        new, old = self._kind(values), self._kind(levels)
         if "text" in (new, old) and None not in (new, old) and new != old:
             raise ValueError(
                 f"Column {self.name} holds {new}, but {old} in training; convert it to {old}."
             )
+        place = {level: float(number) for number, level in enumerate(levels)}
+        number_of = {value: place.get(_plain(value), float(len(levels))) for value in set(values)}
+        number_of[None] = np.nan
+        return np.fromiter(map(number_of.__getitem__, values), np.float64, len(values))
+
+    def _kind(self, values: Iterable) -> str | None:
+        """Return "text", "boolean" or "number"; None where all are missing. Others are errors."""
+        held = {type(value) for value in values} - {type(None)}
+        kinds = {_kind_of(own) for own in held}
+        if len(kinds) > 1:
+            raise TypeError(
+                f"argument must be a string or a number: column {self.name} mixes types; make all "
+                "its values text, or all of them numbers."
+            )
+        if "other" in kinds:
+            raise ValueError(
+                f"Column {self.name} holds {held.pop().__name__}; turn it to text or numbers "
+                "first, as mbkl.tabular.TableEncoder does with dates and times."
+            )
+        return kinds.pop() if kinds else None
 
 
-def kind_of(values: NDArray, name: str) -> str | None:
-    """Return "text", "number", "boolean" or "other"; None where all are missing.
-
-    >>> kind_of(np.array(["a", None], dtype=object), "town")
-    'text'
-    """
-    if values.dtype != object:
-        return "boolean" if values.dtype == bool else "number"
-    kinds = {_KINDS.get(type(value), "other") for value in _present(values)}
-    if len(kinds) > 1:
-        raise TypeError(
-            f"argument must be a string or a number: column {name} mixes types{_REMEDY}"
-        )
-    return kinds.pop() if kinds else None
-
-
-_KINDS = {str: "text", np.str_: "text", bool: "boolean", np.bool_: "boolean"}
-_KINDS |= dict.fromkeys((int, float), "number")
-_KINDS |= {np.dtype(code).type: "number" for code in "bBhHiIlLqQefdg"}
-
-
-def _present(values: NDArray) -> Iterable:
-    return (value for value in _objects(values) if value is not None)
-
-
-def _objects(values: NDArray) -> Iterable:
-    """Yield the values, None where one is missing: NaN, or an empty text."""
-    return (None if value == "" or value != value else value for value in values.tolist())
-
-
-def _to_objects(values: Sequence | NDArray) -> NDArray:
-    if isinstance(values, np.ndarray):
-        return values
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+def _kind_of(values: type) -> str:
+    if issubclass(values, str):
+        return "text"
+    if issubclass(values, bool | np.bool_):
+        return "boolean"
+    return "number" if issubclass(values, Real) else "other"
 
 
 def _plain(value: Any) -> Level:
@@ -174,50 +146,40 @@ def columns_of(X) -> list[Column]:
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got an array of shape {X.shape}.")
-    values = _without_missing(X) if X.dtype.kind in "OUS" else X
+    values = X.astype(object) if X.dtype.kind in "US" else X
     return [Column(f"{number}", column) for number, column in enumerate(values.T)]
 
 
 def _pandas_column(name: str, series) -> Column:
-    kind = series.dtype
-    if hasattr(kind, "categories"):
-        return Column(name, _without_missing(series.astype(object)), kind.categories.tolist())
-    if getattr(kind, "kind", "O") in "iufb" and not hasattr(kind, "subtype"):
-        if isinstance(kind, np.dtype):
-            values = series.to_numpy()
-        elif kind.kind == "b":
-            values = _without_missing(series.astype(object))
-        else:
-            values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Column(name, values, [False, True] if kind.kind == "b" else None)
-    if hasattr(kind, "subtype"):  # a sparse column
+    dtype = series.dtype
+    kind = getattr(dtype, "kind", "O")
+    if hasattr(dtype, "subtype"):  # a sparse column
         return Column(name, np.asarray(series))
-    values = _without_missing(series.astype(object))
-    if kind_of(values, name) == "number":
-        values = np.array([np.nan if value is None else value for value in values], np.float64)
-    return Column(name, values)
+    if kind in "iuf":
+        plain = isinstance(dtype, np.dtype)
+        return Column(
+            name, series.to_numpy() if plain else series.to_numpy(np.float64, na_value=np.nan)
+        )
+    values = np.array(series.astype(object), dtype=object)
+    values[series.isna().to_numpy()] = None
+    if hasattr(dtype, "categories"):
+        return Column(name, values, dtype.categories.tolist())
+    column = Column(name, values, [False, True] if kind == "b" else None)
+    if kind != "b" and column._kind(values) == "number":
+        return Column(name, column.numbers())
+    return column
 
 
 def _polars_column(name: str, series) -> Column:
     kind = str(series.dtype)
-    if kind == "Float32":
-        return Column(name, series.to_numpy())
     if kind.startswith(("Int", "UInt", "Float", "Decimal")):
-        return Column(name, series.cast(float).to_numpy())
-    declared = None
-    if kind == "Boolean":
-        declared = [False, True]
-    elif kind.startswith("Enum"):
+        return Column(name, (series if kind == "Float32" else series.cast(float)).to_numpy())
+    declared = [False, True] if kind == "Boolean" else None
+    if kind.startswith("Enum"):
         declared = series.dtype.categories.to_list()
-    return Column(name, _to_objects(series.to_list()), declared)
-
-
-def _without_missing(values) -> NDArray:
-    """Return objects with None for missing ones, of any kind that pandas has."""
-    objects = np.array(values, dtype=object)
-    if hasattr(values, "isna"):
-        objects[values.isna().to_numpy()] = None
-    return objects
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    return Column(name, values, declared)
 
 
 # ---------------------------------------------------------------- which columns
@@ -230,41 +192,27 @@ def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> 
     array([False,  True])
     """
     chosen = np.zeros(n_columns, dtype=bool)
-    if wanted is None or isinstance(wanted, str):
+    if wanted is None or isinstance(wanted, str) or not len(wanted):
         return chosen
     items = np.asarray(wanted)
-    if not items.size:
-        return chosen
-    if items.ndim != 1 or items.dtype.kind not in "biuUO":
+    if items.dtype.kind == "b" and items.shape == (n_columns,):
+        return items
+    if items.ndim != 1 or items.dtype.kind not in "iuUO":
         raise ValueError(
             "categorical_features must be 'from_dtype', None, or a list of names, of indices or of "
-            f"booleans, got {wanted!r}."
+            f"{n_columns} booleans, one for each column, got {wanted!r}."
         )
-    if items.dtype.kind == "b":
-        if items.size != n_columns:
+    known: Sequence = (
+        range(n_columns) if items.dtype.kind in "iu" else list(() if names is None else names)
+    )
+    for item in items.tolist():
+        if item not in known:
+            shown = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
             raise ValueError(
-                f"categorical_features is a mask of {items.size} booleans, but X has {n_columns} "
-                "columns; give one for each."
+                f"categorical_features has {item!r}, which is no column of X; it has "
+                f"{shown or 'no names: use indices or a mask'}."
             )
-        return items
-    if items.dtype.kind in "iu":
-        if items.min() < 0 or items.max() >= n_columns:
-            raise ValueError(
-                f"categorical_features has the index {items[(items < 0) | (items >= n_columns)][0]}"
-                f", but X has the columns 0 to {n_columns - 1}."
-            )
-        chosen[items] = True
-        return chosen
-    if names is None:
-        raise ValueError("categorical_features has names, but X has none; use indices or a mask.")
-    known = list(names)
-    for name in items.tolist():
-        if name not in known:
-            raise ValueError(
-                f"categorical_features has {name!r}, which is no column of X; it has "
-                f"{', '.join(map(str, known[:10]))}{', ...' if len(known) > 10 else ''}."
-            )
-        chosen[known.index(name)] = True
+        chosen[known.index(item)] = True
     return chosen
 
 
@@ -297,7 +245,7 @@ def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list
         column.levels() if is_chosen else None
         for column, is_chosen in zip(columns, chosen, strict=True)
     ]
-    return matrix_of(columns, levels), levels
+    return _matrix_of(columns, levels), levels
 
 
 def to_numbers(X, levels: Sequence[Levels]):
@@ -309,10 +257,10 @@ def to_numbers(X, levels: Sequence[Levels]):
     """
     if all(own is None for own in levels) and _is_numeric(X):
         return X
-    return matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
+    return _matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
 
 
-def matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
+def _matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
     """Return columns as a matrix of numbers."""
     arrays = [
         column.numbers() if own is None else column.level_numbers(own)
@@ -320,10 +268,7 @@ def matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
     ]
     kinds = {array.dtype for array, own in zip(arrays, levels, strict=True) if own is None}
     dtype = np.float32 if kinds <= {np.dtype(np.float32)} else np.float64
-    matrix = np.empty((len(arrays[0]) if arrays else 0, len(arrays)), dtype, order="F")
-    for position, array in enumerate(arrays):
-        matrix[:, position] = array
-    return matrix
+    return np.array(arrays, dtype).T
 
 
 def _is_numeric(X) -> bool:
@@ -344,15 +289,15 @@ def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Lev
     """
     levels: list[Levels] = [None] * is_category.size
     for feature in np.flatnonzero(is_category):
-        bounds = [float(np.nan_to_num(side[feature], nan=-1.0)) for side in ranges[:2]]
-        for bound in bounds:
+        low, high = (float(np.nan_to_num(side[feature], nan=-1.0)) for side in ranges[:2])
+        for bound in (low, high):
             if not bound.is_integer() or not -1 <= bound < _MOST_LEVELS:
                 raise ValueError(
                     f"categorical_features has column {feature}, but {bound:g} is no level number; "
                     "rows that are read by blocks need whole numbers from 0 to "
                     f"{_MOST_LEVELS - 1:,}, such as the codes of a categorical column."
                 )
-        levels[feature] = list(range(int(bounds[1]) + 1))
+        levels[feature] = list(range(int(high) + 1))
     return levels
 
 

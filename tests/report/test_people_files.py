@@ -13,9 +13,9 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from mbkl import MBKLClassifier
 from mbkl.cli import main
+from mbkl.cli.console import Console
 from mbkl.cli.models import Trained
 from mbkl.parquet import read_parquet
-from mbkl.tabular import read_frame
 
 FILES = Path(os.environ.get("MBKL_DATA", "")) / "tables"
 pytestmark = pytest.mark.skipif(
@@ -122,7 +122,7 @@ def test_every_command(say, page, name):
         assert float(measured.split("accuracy")[1].split()[0]) < 0.9
 
     trained = Trained.load(Path("m.mbkl"))
-    X = trained.features(read_frame(data, **trained.dialect, text=trained._text_columns))
+    X = trained.features(trained.schema.read(Path(data), Console(quiet=True)))
     say("compare", *folds, "--rival", "mean" if trained.predicts_numbers else "most-frequent")
     say("evaluate", data, "--model", "m.mbkl")
     assert "importance" in say("explain", "m.mbkl", data)

@@ -1,17 +1,14 @@
 """Files of all formats."""
 
 import gzip
-import pickle
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather
-from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
-from mbkl.tabular import FrameError, read_frame
+from mbkl.tabular import BadValueError, Frame, FrameError, read_frame
 
 ROWS = "age,town,rich\n31,Rome,yes\n,Bonn,no\n8, Rome ,?\n"
 
@@ -198,113 +195,105 @@ def test_a_missing_file():
         read_frame("nowhere.csv")
 
 
-# ---------------------------------------------------------------- matrices
+# ---------------------------------------------------------------- frames in memory
 
 
-X = np.array([[1.0, 0.0, 2.0], [0.0, np.nan, 3.0]])
-Y = np.array([5, 7])
+def make(**columns):
+    frame = pa.table(columns)
+    return Frame("data.csv", frame, np.arange(1, frame.num_rows + 1))
 
 
-def test_a_matrix_with_labels(tmp_path):
-    np.savez(tmp_path / "d.npz", X=X, y=Y)
-    frame = read_frame(tmp_path / "d.npz")
-    assert frame.names == ["x0", "x1", "x2"]
-    assert frame.columns.to_pydict()["x1"] == [0.0, None]
-    assert frame.labels.tolist() == [5, 7]
+@pytest.mark.parametrize("target", ["b", 1, "1", -2, "-2"])
+def test_the_target_by_name_or_place(target):
+    frame = make(a=[1, 2], b=["x", "y"], c=[3, 4]).with_target(target)
+    assert frame.target == "b"
+    assert frame.names == ["a", "c"]
+    assert frame.labels.tolist() == ["x", "y"]
 
 
-@pytest.mark.parametrize("labels", [np.array(["a", "b"]), np.array([True, False]), Y * 1.0])
-def test_labels_of_all_kinds(tmp_path, labels):
-    np.savez(tmp_path / "d.npz", X=X, y=labels)
-    assert read_frame(tmp_path / "d.npz").labels.dtype.kind in "iU"
+def test_a_name_wins_over_a_place():
+    assert make(**{"1": [1, 2], "b": [3, 4]}).with_target("1").target == "1"
 
 
-def test_a_matrix_alone_has_its_labels_in_a_column(tmp_path):
-    np.save(tmp_path / "d.npy", np.array([[1.5, 0], [2.5, 1]]))
-    frame = read_frame(tmp_path / "d.npy", target=-1)
-    assert frame.labels.tolist() == [0, 1]
-    assert frame.names == ["x0"]
+@pytest.mark.parametrize("target", ["B2", 2, -3, "nope"])
+def test_unknown_targets(target):
+    with pytest.raises(FrameError, match=r"data.csv: no column .*(did you mean|there are)"):
+        make(a=[1], b2=["x"]).with_target(target)
 
 
-def test_a_sparse_matrix(tmp_path):
-    matrix = sparse.csr_array(np.eye(3))
-    sparse.save_npz(tmp_path / "d.npz", matrix)
-    frame = read_frame(tmp_path / "d.npz")
-    assert frame.is_sparse
-    assert (frame.columns != matrix).nnz == 0
-
-
-@pytest.mark.parametrize("zero_based", [True, False])
-@pytest.mark.parametrize("name", ["d.svm", "d.libsvm"])
-def test_svmlight_features_have_their_own_index(tmp_path, zero_based, name):
-    dump_svmlight_file(np.array([[1.0, 0], [0, 2]]), Y, str(tmp_path / name), zero_based=zero_based)
-    frame = read_frame(tmp_path / name)
-    expected = [[1, 0], [0, 2]] if zero_based else [[0, 1, 0], [0, 0, 2]]
-    assert frame.columns.toarray().tolist() == expected
-    assert frame.labels.tolist() == [5, 7]
-
-
-def test_rows_without_a_label_are_left_out(tmp_path):
-    np.savez(tmp_path / "d.npz", X=X, y=np.array([1.0, np.nan]))
-    frame = read_frame(tmp_path / "d.npz")
-    assert frame.labels.tolist() == [1]
-    assert frame.columns.num_rows == 1
-
-
-def test_labels_that_are_no_classes(tmp_path):
-    np.savez(tmp_path / "d.npz", X=X, y=np.array([0.5, 1.5]))
-    assert read_frame(tmp_path / "d.npz").task == "regression"
-
-
-class Trap:
-    """Fails the test if it is unpickled."""
-
-    def __reduce__(self):
-        return pytest.fail, ("unpickled",)
-
-
-@pytest.mark.parametrize("name", ["d.npy", "d.npz"])
-def test_nothing_is_unpickled(tmp_path, name):
-    path = tmp_path / name
-    trap = np.array([[Trap()]], dtype=object)
-    if name.endswith("npz"):
-        np.savez(path, X=trap)
-    else:
-        np.save(path, trap)
-    with pytest.raises(FrameError, match="no file of plain arrays"):
-        read_frame(path)
-    path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(FrameError, match="no file of plain arrays"):
-        read_frame(path)
+def test_rows_without_a_label_are_left_out():
+    frame = make(a=[1, 2, 3], b=["x", None, "y"]).with_target("b")
+    assert frame.row_numbers.tolist() == [1, 3]
+    assert frame.columns.to_pydict() == {"a": [1, 3]}
+    assert "row 2" in frame.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("arrays", "words"),
+    ("values", "labels"),
     [
-        ({"a": X}, "array named X"),
-        ({"X": X[0]}, "rows and columns"),
-        ({"X": np.array([["a", "b"]])}, "must be numbers"),
-        ({"X": X, "y": Y[:1]}, "as many labels"),
+        ([1, 2], [1, 2]),
+        ([1.0, 2.0], [1, 2]),
+        ([True, False], ["true", "false"]),
+        (["a", "b"], ["a", "b"]),
+        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
     ],
 )
-def test_arrays_that_do_not_fit(tmp_path, arrays, words):
-    np.savez(tmp_path / "d.npz", **arrays)
-    with pytest.raises(FrameError, match=words):
-        read_frame(tmp_path / "d.npz")
+def test_labels_are_integers_or_text(values, labels):
+    assert make(a=[0, 0], y=values).with_target("y").labels.tolist() == labels
+
+
+def test_numbers_are_to_be_learned_unless_they_are_said_to_be_classes():
+    frame = make(a=[0, 0, 0], y=[0.5, None, 1.0])
+    numbers = frame.with_target("y")
+    assert numbers.task == "regression"
+    assert numbers.labels.tolist() == [0.5, 1.0]
+    classes = frame.with_target("y", "classification")
+    assert classes.task == "classification"
+    assert classes.labels.tolist() == ["0.5", "1"]
+
+
+def test_infinite_labels_have_a_row():
+    with pytest.raises(FrameError, match=r"data.csv, row 2, column 'y': infinity"):
+        make(a=[0, 0], y=[0.5, float("inf")]).with_target("y")
+
+
+def test_the_index_is_left_out_unless_it_is_kept():
+    frame = make(**{"Unnamed: 0": [3, 1], "a": [1, 2]})
+    assert frame.without_index().names == ["a"]
+    assert "'Unnamed: 0' is left out" in frame.without_index().notes[0]
+    assert frame.without_index(keep=["Unnamed: 0"]) is frame
+
+
+def test_columns_can_be_left_out():
+    assert make(a=[1], b=[2], c=[3]).without(["a", "c"]).names == ["b"]
+    with pytest.raises(FrameError, match="no column 'd'"):
+        make(a=[1]).without(["d"])
+
+
+def test_unknown_labels_are_named():
+    frame = make(a=[1, 2], y=["u", "v"]).with_target("y")
+    assert frame.with_classes(np.array(["u", "v", "w"])).labels.tolist() == ["u", "v"]
+    with pytest.raises(FrameError, match=r"column 'y': label 'v'.* u, w"):
+        frame.with_classes(np.array(["u", "w"]))
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("written", "classes", "labels"),
     [
-        ("d.svm", b""),
-        ("d.svm", b"a b c\n"),
-        ("d.svm.gz", b"no gzip"),
-        ("d.npz", b""),
-        ("d.npz", b"PK\x03\x04 cut"),
-        ("d.npy", b"\x93NUMPY\x01\x00v\x00{'descr'"),
+        (["True", "FALSE"], ["false", "true"], ["true", "false"]),
+        ([1, 2], ["1", "2", "x"], ["1", "2"]),
+        (["True", "no"], ["True", "no"], ["True", "no"]),
     ],
 )
-def test_damaged_files(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(FrameError, match=name):
-        read_frame(tmp_path / name)
+def test_labels_are_spelt_as_the_classes_are(written, classes, labels):
+    frame = make(a=[1, 2], y=written).with_target("y")
+    assert frame.with_classes(np.array(classes)).labels.tolist() == labels
+
+
+def test_errors_name_the_row_of_the_file():
+    frame = make(a=[1, 2, 3], b=[None, "x", "y"]).with_target("b")
+    with (
+        pytest.raises(FrameError, match=r"data.csv, row 2, column 'a': too odd"),
+        frame.errors_located(),
+    ):
+        raise BadValueError(0, "a", "too odd")

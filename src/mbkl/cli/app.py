@@ -1,84 +1,29 @@
-"""The program `mbkl`: its commands, with options in groups or from a file, and its exit codes."""
+"""The program `mbkl`: its commands, with options in groups, and its exit codes."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import io
 import os
 import sys
-import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
+from dataclasses import is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from mbkl import __version__
 from mbkl.cli.commands import demo, export, fit, info, predict, report, warmup
+from mbkl.cli.compare import compare
 from mbkl.cli.console import Console
 from mbkl.cli.explain import explain
-from mbkl.cli.measure import compare, evaluate
+from mbkl.cli.measure import evaluate
 
 # What can be wrong with the files, or with what is installed; anything else is our mistake.
 _EXPECTED = (ValueError, OSError, ImportError, MemoryError)
-
-
-def _read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make what a file says the defaults of a command.
-
-    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
-    those outside of any section are for all commands that have them.
-    """
-    if path is None:
-        return None
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
-    known = {
-        name.lstrip("-").replace("-", "_"): parameter
-        for parameter in context.command.params
-        for name in parameter.opts
-    }
-    commands = getattr(context.parent and context.parent.command, "commands", {})
-    for key, value in content.items():
-        if isinstance(value, dict) and key not in commands:
-            raise typer.BadParameter(f"{path}: there is no command '{key}'.")
-    options: dict[str, Any] = {}
-    own = content.get(context.info_name or "", {})
-    for key, value in {**content, **own}.items():
-        parameter = known.get(key.replace("-", "_"))
-        if parameter is not None:
-            # As it would stand on the command line, but lists and switches.
-            value = value if isinstance(value, bool | list) else str(value)
-            is_one_of_many = getattr(parameter, "multiple", False) and not isinstance(value, list)
-            options[str(parameter.name)] = [value] if is_one_of_many else value
-        elif key in own:
-            raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
-    context.default_map = options
-    return path
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """Options of every command that it does not see itself."""
-
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            is_eager=True,
-            callback=_read_config,
-            help="TOML file with options. Those on the command line win.",
-        ),
-    ] = None
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
 
 
 def _parameters(owner: Callable) -> Iterator[inspect.Parameter]:
@@ -98,52 +43,54 @@ def _command(function: Callable) -> Callable:
     Each parameter is an argument or an option, or a data class whose fields are options;
     `console` must be among them.
     """
-    hints = get_type_hints(function)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {
+        name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)
+    }
 
-    @functools.wraps(function)
-    def run_command(config: Path | None, debug: bool, **values: Any) -> None:
+    def run_command(**values: Any) -> None:
         for name, kind in groups.items():
-            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-        console = values["console"]
-        # Whoever writes to stderr.
-        silence = contextlib.redirect_stderr(io.StringIO())
-        try:
-            with (
-                silence if console.quiet else contextlib.nullcontext(),
-                _warnings_as_notes(console),
-            ):
-                function(**values)
-                sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads the output has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except KeyboardInterrupt:
-            _complain("interrupted.")
-            raise typer.Exit(130) from None
-        except (typer.Exit, typer.BadParameter):
-            raise
-        except Exception as error:
-            if debug:
-                traceback.print_exc()
-            _complain(_in_one_line(error))
-            raise typer.Exit(1) from None
+            own = inspect.signature(kind).parameters
+            values[name] = kind(**{option: values.pop(option) for option in own})
+        with _errors_in_one_line(values["console"]):
+            function(**values)
+            sys.stdout.flush()
 
-    parameters = [*_parameters(function), *_parameters(_Shared)]
+    parameters = list(_parameters(function))
+    run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run_command.__annotations__ = {one.name: one.annotation for one in parameters}
-    del run_command.__wrapped__
     return run_command
 
 
 @contextlib.contextmanager
-def _warnings_as_notes(console: Console) -> Iterator[None]:
-    said: set[str] = set()
+def _errors_in_one_line(console: Console) -> Iterator[None]:
+    """Run a command: its warnings become notes, its errors a line and an exit code."""
+    # Whoever writes to stderr.
+    silence = contextlib.redirect_stderr(io.StringIO())
+    try:
+        with silence if console.quiet else contextlib.nullcontext(), _warnings_as_notes(console):
+            try:
+                yield
+            finally:
+                console.end_steps()
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _complain("interrupted.")
+        raise typer.Exit(130) from None
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as error:
+        if console.debug:
+            traceback.print_exc()
+        _complain(_in_one_line(error))
+        raise typer.Exit(1) from None
 
+
+@contextlib.contextmanager
+def _warnings_as_notes(console: Console) -> Iterator[None]:
     def show(message: Warning | str, *_: Any) -> None:
-        words = " ".join(str(message).split())
-        if words not in said:  # such as once for each fold
-            said.add(words)
-            console.note(words)
+        console.note(" ".join(str(message).split()))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import shlex
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, check_output
+from mbkl.cli.console import Console, Grid, check_output
 from mbkl.cli.options import DataFile, Learning, ModelFile, Reading, Target, TestFile, option
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mbkl.cli.models import Trained
     from mbkl.tabular import Frame
 
@@ -49,37 +45,30 @@ def fit(
 
     mbkl fit house.csv -t heating -t cooling
 
-    mbkl fit train.svm --tune
+    mbkl fit people.csv -t income --tune
     """
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
     check_output(path, data)
-    with console.steps(2, 1, 10, 1) as steps:
-        steps.begin(f"reading {data.name}")
-        import pandas as pd
+    console.step(f"reading {data.name}")
+    import pandas as pd
 
-        from mbkl.cli.models import Trained, encoded_with_notes
+    from mbkl.cli.models import Trained, learned_schema
 
-        frame = reading.read(data, console)
-        steps.begin("encoding")
-        X, rules, notes = encoded_with_notes(frame)
-        console.note(*notes)
-        steps.begin("learning")
-        more = {"max_time": max_time, "checkpoint": checkpoint}
-        of_numbers = frame.task == "regression"
-        # Numbers know what they are called.
-        y = frame.y
-        if y.ndim > 1:
-            y = pd.DataFrame(y, columns=list(frame.targets))
-        elif of_numbers:
-            y = pd.Series(y, name=frame.target)
-        model = steps.watch(learning.estimator(frame.task, **more)).fit(X, y)
-        steps.begin(f"writing {path.name}")
-        model = getattr(model, "best_estimator_", model)
-        dialect = {**reading.dialect(), "header": frame.header}
-        Trained(path, model, rules, frame.targets, dialect).save()
-    seconds = model.timings_["total"]
-    n_columns = len(frame.names if rules is None else rules)
-    what = "numbers" if of_numbers else f"{len(model.classes_)} classes"
+    frame = reading.read(data, console)
+    console.step("encoding")
+    schema, X, notes = learned_schema(frame, reading)
+    console.note(*notes)
+    new = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
+    # Numbers know what they are called.
+    numbers = pd.DataFrame(frame.y, columns=list(frame.targets)).squeeze(axis=1)
+    y = numbers if frame.task == "regression" else frame.y
+    model = console.watched(new, "learning").fit(X, y)
+    model = getattr(model, "best_estimator_", model)
+    console.step(f"writing {path.name}")
+    Trained(model, schema).save(path)
+    seconds, n_columns = model.timings_["total"], len(schema.rules)
+    classes = {"classes": model.classes_} if frame.task == "classification" else {}
+    what = f"{len(model.classes_)} classes" if classes else "numbers"
     console.say(
         f"{path}: {what}, learned from {frame.n_rows:,} rows of "
         f"{n_columns} column{'s' if n_columns > 1 else ''} in {seconds:.1f} s."
@@ -91,7 +80,7 @@ def fit(
             "features": model.n_features_in_,
             "columns": len(frame.names),
             "task": frame.task,
-            **({} if of_numbers else {"classes": model.classes_}),
+            **classes,
             "maps": model.n_maps_,
             "C": model.C_,
             "seconds": seconds,
@@ -108,12 +97,10 @@ def predict(
         Path | None,
         option("File to write, .csv or .parquet.", "--output", "-o", shown="stdout, as CSV"),
     ] = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of each class.")
-    ] = False,
+    proba: Annotated[bool, option("Add the probability of each class.", "--proba")] = False,
     interval: Annotated[
         float | None,
-        option("Add bounds that hold this share of the numbers, such as 0.9.", metavar="SHARE"),
+        option("Add bounds that hold this share of the numbers, such as 0.9.", min=0, max=1),
     ] = None,
     keep: Annotated[
         list[str] | None, option("Column of the file to copy, such as a key; can be repeated.")
@@ -129,86 +116,64 @@ def predict(
 
     mbkl predict diamonds.mbkl new.csv --interval 0.9
     """
-    if interval is not None and not 0 < interval < 1:
-        raise typer.BadParameter(f"--interval must be between 0 and 1, got {interval}.")
     if output is not None:
         check_output(output, model, data)
         if output.suffix not in (".csv", ".parquet"):
             raise typer.BadParameter(f"{output} must end with .csv or .parquet.")
-    with console.steps(1, 3, 3) as steps:
-        steps.begin(f"reading {model.name}")
-        from mbkl.cli.models import Trained
+    console.step(f"reading {model.name}")
+    import pandas as pd
 
-        trained = Trained.load(model)
-        if trained.predicts_numbers and proba:
-            raise ValueError(
-                f"{model}: this model predicts numbers, which have no probabilities; use "
-                "--interval 0.9."
-            )
-        if not trained.predicts_numbers and interval is not None:
-            raise ValueError(f"{model}: this model predicts classes; use --proba.")
-        if proba and not hasattr(trained.model, "predict_proba"):
-            raise ValueError(
-                f"{model}: this model knows no probabilities; learn it anew with 'mbkl fit'."
-            )
-        steps.begin(f"reading {data.name}")
-        frame = trained.read(data, console, keep or [])
-        steps.begin("predicting")
-        predictions = _predictions(trained, frame, proba, interval, keep or [])
-    if output is not None:
-        from mbkl.io.container import write_atomically
+    from mbkl.cli.models import Trained
+    from mbkl.io.container import write_atomically
 
-        write_atomically(output, iter([_contents(predictions, output.suffix)]))
-        console.say(f"{output}: {frame.n_rows:,} predictions.")
-        console.result({"output": output, "rows": frame.n_rows})
-    else:
-        text = _contents(predictions, ".csv").decode
-        console.result(predictions.to_pydict(), lambda: print(text(), end=""))
+    trained = Trained.load(model)
+    if proba and not hasattr(trained.model, "predict_proba"):
+        raise ValueError(f"{model}: this model knows no probabilities; of numbers use --interval.")
+    if interval is not None and not trained.predicts_numbers:
+        raise ValueError(f"{model}: this model predicts classes; use --proba.")
+    console.step(f"reading {data.name}")
+    frame = trained.schema.read(data, console, keep or ())
+    console.step("predicting")
+    kept = {name: pd.Series(frame.column(name).to_pylist(), dtype=object) for name in keep or ()}
+    predictions = pd.DataFrame({**kept, **_predictions(trained, frame, proba, interval)})
+    if output is None:
+        console.end_steps()
+        if console.as_json:
+            console.result(predictions.to_dict("list"))
+        else:
+            predictions.to_csv(sys.stdout, index=False)
+        return
+    write = predictions.to_parquet if output.suffix == ".parquet" else predictions.to_csv
+    content = io.BytesIO()
+    write(content, index=False)
+    write_atomically(output, iter([content.getvalue()]))
+    console.say(f"{output}: {frame.n_rows:,} predictions.")
+    console.result({"output": output, "rows": frame.n_rows})
 
 
 def _predictions(
-    trained: Trained, frame: Frame, proba: bool, interval: float | None, keep: list[str]
-) -> pa.Table:
-    """Return what is kept, the labels with probabilities, or the numbers with bounds."""
-    import pyarrow as pa
+    trained: Trained, frame: Frame, proba: bool, interval: float | None
+) -> dict[str, Any]:
+    """Return columns: the labels with probabilities, or the numbers with bounds."""
+    import numpy as np
 
-    columns: dict[str, Any] = {name: frame.columns.column(frame.position(name)) for name in keep}
     X, model = trained.features(frame), trained.model
-    if trained.predicts_numbers:
-        n_rows, names = frame.n_rows, model.target_names_ if model.is_multi_output_ else [""]
-        said = model.predict(X).reshape(n_rows, -1)
-        bounds = None
-        if interval is not None:
-            bounds = model.predict_interval(X, interval).reshape(n_rows, -1, 2)
-        for number, name in enumerate(names):
-            columns[f"prediction {name}".strip()] = said[:, number]
-            if bounds is not None:
-                columns[f"lower {name}".strip()] = bounds[:, number, 0]
-                columns[f"upper {name}".strip()] = bounds[:, number, 1]
-    elif not proba:
-        columns["label"] = model.predict(X)
-    else:
-        probabilities = model.predict_proba(X)
-        columns["label"] = model.classes_[probabilities.argmax(axis=1)]
-        names = [f"probability {label}" for label in model.classes_]
-        columns.update(zip(names, probabilities.T, strict=True))
-    return pa.table(columns)
-
-
-def _contents(predictions: pa.Table, suffix: str) -> bytes:
-    """Return the contents of a file."""
-    if suffix == ".parquet":
-        from pyarrow import parquet
-
-        sink = io.BytesIO()
-        parquet.write_table(predictions, sink)
-        return sink.getvalue()
-    # That of pyarrow puts every text into quotes.
-    lines = io.StringIO(newline="")
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(predictions.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in predictions.columns), strict=True))
-    return lines.getvalue().encode()
+    if not trained.predicts_numbers:
+        columns = {"label": model.predict(X)}
+        if proba:
+            chances = zip(model.classes_, model.predict_proba(X).T, strict=True)
+            columns |= {f"probability {label}": own for label, own in chances}
+        return columns
+    found = {"prediction": model.predict(X)}
+    if interval is not None:
+        found["lower"], found["upper"] = np.moveaxis(model.predict_interval(X, interval), -1, 0)
+    if not model.is_multi_output_:
+        return found
+    return {
+        f"{kind} {target}": values[:, number]
+        for number, target in enumerate(model.target_names_)
+        for kind, values in found.items()
+    }
 
 
 def report(
@@ -233,29 +198,28 @@ def report(
     """
     path = output or Path(f"{model.stem}.html")
     check_output(path, model, data, test)
-    with console.steps(1, 3) as steps:
-        steps.begin(f"reading {data.name}")
-        from mbkl.cli.models import Trained
-        from mbkl.report import write_report
+    console.step(f"reading {data.name}")
+    from mbkl.cli.models import Trained
+    from mbkl.report import write_report
 
-        trained = Trained.load(model)
-        frame = trained.read_labelled(data, console, target)
-        X, X_test, y_test = trained.features(frame), None, None
-        if test is not None:
-            held_out = trained.read_labelled(test, console, target)
-            X_test, y_test = trained.features(held_out), held_out.y
-        steps.begin(f"writing {path.name}")
-        write_report(
-            trained.model,
-            X,
-            frame.y,
-            path,
-            X_test=X_test,
-            y_test=y_test,
-            columns=trained.columns(frame),
-            target=frame.target,
-            title=title or f"{model.stem}: {frame.target}",
-        )
+    trained = Trained.load(model)
+    frame = trained.schema.read_labelled(data, console, target)
+    X_test, y_test = None, None
+    if test is not None:
+        held_out = trained.schema.read_labelled(test, console, target)
+        X_test, y_test = trained.features(held_out), held_out.y
+    console.step(f"writing {path.name}")
+    write_report(
+        trained.model,
+        trained.features(frame),
+        frame.y,
+        path,
+        X_test=X_test,
+        y_test=y_test,
+        columns=trained.columns(frame),
+        target=frame.target,
+        title=title or f"{model.stem}: {frame.target}",
+    )
     console.say(f"{path}: {path.stat().st_size:,} bytes.")
     console.result({"output": path, "rows": frame.n_rows})
 
@@ -278,19 +242,18 @@ def export(
         raise typer.BadParameter("say what to write: --onnx FILE, --c FILE or both.")
     for path in wanted.values():
         check_output(path, model)
-    with console.steps(*[1] * (1 + len(wanted))) as steps:
-        steps.begin(f"reading {model.name}")
-        from mbkl.cli.models import Trained
-        from mbkl.io import export_c, export_onnx
+    console.step(f"reading {model.name}")
+    from mbkl.cli.models import Trained
+    from mbkl.io import export_c, export_onnx
 
-        trained = Trained.load(model)
-        columns = None if trained.rules is None else [rule["name"] for rule in trained.rules]
-        if onnx is not None:
-            steps.begin(f"writing {onnx.name}")
-            export_onnx(trained.model, onnx, columns)
-        if c is not None:
-            steps.begin(f"writing {c.name}")
-            export_c(trained.model, c, columns, name)
+    trained = Trained.load(model)
+    columns = None if trained.rules is None else [rule["name"] for rule in trained.rules]
+    if onnx is not None:
+        console.step(f"writing {onnx.name}")
+        export_onnx(trained.model, onnx, columns)
+    if c is not None:
+        console.step(f"writing {c.name}")
+        export_c(trained.model, c, columns, name)
     for path in wanted.values():
         console.say(f"{path}: {path.stat().st_size:,} bytes.")
     console.result(wanted)
@@ -306,43 +269,26 @@ def info(model: ModelFile, console: Console) -> None:
     trained = Trained.load(model)
     learned = trained.model
     defaults = type(learned)().get_params()
-    if trained.predicts_numbers:
-        share = round(float(learned.grown_share_), 3)
-        known = {"predicts": "numbers", "share of grown ferns": share}
-    else:
-        has_probabilities = hasattr(learned, "predict_proba")
-        known = {"classes": learned.classes_, "probabilities": has_probabilities}
-    content: dict[str, Any] = {
+    parameters = {k: value for k, value in learned.get_params().items() if value != defaults[k]}
+    content = {
         "model": model,
         "bytes": model.stat().st_size,
         "kind": type(learned).__name__,
-        **known,
-        "target": ", ".join(trained.targets) or None,
+        "target": ", ".join(trained.schema.targets) or None,
+        **({} if trained.predicts_numbers else {"classes": learned.classes_.tolist()}),
         "features": learned.n_features_in_,
         "maps": learned.n_maps_,
         "C": learned.C_,
-        "parameters": {
-            name: value for name, value in learned.get_params().items() if value != defaults[name]
-        },
+        "parameters": parameters,
+        "rules": trained.rules,
     }
-
-    def show() -> None:
-        rows = [(name, _in_words(value)) for name, value in content.items()]
-        kinds = Counter(rule["kind"] for rule in trained.rules or ())
-        rows += [(f"columns, {kind}", str(number)) for kind, number in kinds.items()]
-        console.grid(rows, left=2)
-
-    console.result({**content, "rules": trained.rules}, show)
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={one!r}" for name, one in value.items()) or "defaults"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if hasattr(value, "tolist"):
-        return ", ".join(map(str, value.tolist()))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    in_words = {
+        "classes": ", ".join(map(str, getattr(learned, "classes_", ()))),
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in parameters.items()),
+        "rules": ", ".join(f"{rule['name']} ({rule['kind']})" for rule in trained.rules or ()),
+    }
+    rows = [(name, in_words.get(name, str(value))) for name, value in content.items()]
+    console.result(content, Grid(rows, n_left=2))
 
 
 def warmup(console: Console) -> None:
@@ -350,11 +296,10 @@ def warmup(console: Console) -> None:
 
     mbkl warmup
     """
-    with console.steps(1) as steps:
-        steps.begin("compiling what fits and explanations need")
-        from mbkl.warmup import warmup as compile_all
+    console.step("compiling what fits and explanations need")
+    from mbkl.warmup import warmup as compile_all
 
-        seconds = compile_all()
+    seconds = compile_all()
     console.say(f"All loops are ready ({seconds:.1f} s).")
     console.result({"seconds": seconds})
 
@@ -408,20 +353,16 @@ def _demo_lines(folder: Path) -> list[str]:
     ]
     if find_spec("onnx"):
         lines.append(f"export {model} --onnx {file('model.onnx')}")
-    plot = f" --plot {file('comparison.png')}" if find_spec("matplotlib") else ""
-    return [*lines, f"compare {train} --target diagnosis --test {test}{plot}"]
+    return [*lines, f"compare {train} --target diagnosis --test {test}"]
 
 
 def _run_line(line: str, console: Console) -> None:
-    """Run one command as the user would."""
+    """Run one command as the user would; where it fails, the demo ends."""
     from mbkl.cli import main
 
     quiet = ["--quiet"] if console.quiet else []
     # The result of the demo itself is to be all of stdout.
-    elsewhere = contextlib.redirect_stdout(sys.stderr) if console.as_json else None
-    with elsewhere or contextlib.nullcontext():
+    with contextlib.redirect_stdout(sys.stderr if console.as_json else sys.stdout):
         code = main([*shlex.split(line), *quiet])
-    if code == 130:
-        raise KeyboardInterrupt
     if code:
-        raise ValueError(f"the demo ends here: 'mbkl {line}' failed.")
+        raise typer.Exit(code)

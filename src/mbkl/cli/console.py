@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,21 +15,39 @@ import typer
 
 from mbkl.extras import require
 
-# Of what is left of a step, the part that one of unknown many parts is taken to do.
-_PART_OF_A_STEP = 0.2
 _PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Rows to print, of which the first columns are aligned to the left."""
+
+    rows: Sequence[Sequence[Any]]
+    header: Sequence[str] = ("", "")
+    n_left: int = 1
+
+    def print(self) -> None:
+        from rich.console import Console as Screen
+        from rich.table import Table
+
+        grid = Table(box=None, pad_edge=False, show_header=any(self.header))
+        for position, name in enumerate(self.header):
+            grid.add_column(name, justify="left" if position < self.n_left else "right")
+        for row in self.rows:
+            grid.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row))
+        # A file or a pipe has no width: nothing is to be cut there.
+        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
+
+
+@dataclass
 class Console:
     """Where results, messages and progress go."""
 
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No messages and no progress, only results.")
-    ] = False
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Results as JSON on stdout, all else on stderr.")
-    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages, only results.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
+    _bar: Any = field(default=None, init=False)
+    _notes: set[str] = field(default_factory=set, init=False)
 
     def say(self, message: str) -> None:
         """Print a message."""
@@ -39,96 +55,90 @@ class Console:
             print(message, file=sys.stderr)
 
     def note(self, *messages: str) -> None:
-        """Print what the user may not expect."""
+        """Print what the user may not expect, and once only: not for each file, or each fold."""
         for message in messages:
-            self.say(f"note: {message}")
+            if message not in self._notes:
+                self._notes.add(message)
+                self.say(f"note: {message}")
 
-    def result(self, content: Mapping[str, Any], show: Callable[[], None] | None = None) -> None:
-        """Print a result: as JSON if asked for, else by a function of its own."""
+    def result(self, content: Mapping[str, Any], *grids: Grid) -> None:
+        """Print a result: all of it as JSON if asked for, else what people want to see of it."""
+        self.end_steps()
         if self.as_json:
-            print(json.dumps(_plain(content), indent=2, allow_nan=False))
-        elif show is not None:
-            show()
+            print(_as_json(content))
+            return
+        for number, grid in enumerate(grids):
+            if number:
+                print()
+            grid.print()
 
-    def grid(
-        self, rows: Sequence[Sequence[Any]], header: Sequence[str] = ("", ""), left: int = 1
-    ) -> None:
-        """Print rows on stdout; the first columns are left-aligned."""
-        from rich.console import Console as Screen
-        from rich.table import Table
+    def picture(self, figure: Any, path: Path) -> None:
+        """Write a figure of matplotlib, in the format that the name ends with, and close it."""
+        from matplotlib import pyplot
 
-        grid = Table(box=None, pad_edge=False, show_header=any(header))
-        for position, name in enumerate(header):
-            grid.add_column(name, justify="left" if position < left else "right")
-        for row in rows:
-            grid.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row))
-        # A file or a pipe has no width: nothing is to be cut there.
-        Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
+        from mbkl.io.container import write_atomically
 
-    @contextmanager
-    def steps(self, *shares: float) -> Iterator[Steps]:
-        """Show progress through steps that take about these shares of the time."""
-        from rich.console import Console as Screen
-        from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+        content = io.BytesIO()
+        figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
+        pyplot.close(figure)
+        write_atomically(path, iter([content.getvalue()]))
+        self.say(f"picture: {path}")
 
-        columns = (BarColumn(), TimeElapsedColumn(), "left:", TimeRemainingColumn())
-        shown = not self.quiet and sys.stderr.isatty()
-        screen = Screen(stderr=True)
-        with Progress(
-            "{task.description}", *columns, console=screen, transient=True, disable=not shown
-        ) as bar:
-            yield Steps(bar, shares)
+    def step(self, words: str) -> None:
+        """Show on a terminal what is being done from now on, and the time since the beginning."""
+        if self.quiet or not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            from rich.console import Console as Screen
+            from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
+            columns = SpinnerColumn(), "{task.description}", TimeElapsedColumn()
+            screen = Screen(stderr=True)
+            self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False)
+            self._bar.add_task("")
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], description=words)
 
-class Steps:
-    """A bar that moves on from step to step, and as a callback of scikit-learn within one."""
+    def end_steps(self) -> None:
+        """Show no more what is being done."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
-    def __init__(self, bar: Any, shares: Sequence[float]) -> None:
-        self._bar, self._shares = bar, iter(shares)
-        self._task = bar.add_task("", total=sum(shares))
-        self._step, self._done, self._end = "", 0.0, 0.0
-
-    def begin(self, step: str) -> None:
-        """Begin the next step."""
-        self._step, self._done = step, self._end
-        self._end += next(self._shares)
-        self._bar.update(self._task, description=step, completed=self._done)
-
-    def watch(self, estimator: Any) -> Any:
-        """Return an estimator whose stages will be parts of this step, nobody knows how many."""
+    def watched(self, estimator: Any, step: str) -> Any:
+        """Return an estimator whose stages are shown as parts of a step."""
+        self.step(step)
         # Before scikit-learn 1.9 there are no callbacks.
         if hasattr(estimator, "set_callbacks"):
-            estimator.set_callbacks(self)
+            estimator.set_callbacks(_Stages(self, step))
         return estimator
 
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the bar is there."""
 
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the bar stays."""
+@dataclass(frozen=True)
+class _Stages:
+    """A callback of scikit-learn that shows the stages of a fit."""
+
+    console: Console
+    step: str
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Show the name of a stage."""
         if context.task_name not in ("fit", "iteration"):
-            self._bar.update(self._task, description=f"{self._step}: {context.task_name}")
+            self.console.step(f"{self.step}: {context.task_name}")
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Move on by a fifth of what is left of this step."""
-        self._done += _PART_OF_A_STEP * (self._end - self._done)
-        self._bar.update(self._task, completed=self._done)
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Do nothing, as in the others: scikit-learn asks for all four."""
+
+    teardown = on_fit_task_end = setup
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold: no arrays, no paths, and null for what is no number."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | bool | None) else str(value)
+def _as_json(content: Mapping[str, Any]) -> str:
+    """Return arrays as lists, paths as text, and null for what is no number."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(value)
+
+    read_again = json.loads(json.dumps(content, default=plain), parse_constant=lambda _: None)
+    return json.dumps(read_again, indent=2)
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:
@@ -152,15 +162,3 @@ def check_picture(path: Path | None, *inputs: Path | None) -> None:
         raise typer.BadParameter(f"{path} must end with one of {', '.join(_PICTURES)}.")
     require("matplotlib", "plot")
     check_output(path, *inputs)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, in the format that the name ends with, and close it."""
-    from matplotlib import pyplot
-
-    from mbkl.io.container import write_atomically
-
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")
-    pyplot.close(figure)
-    write_atomically(path, iter([content.getvalue()]))

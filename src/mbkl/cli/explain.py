@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, check_picture, save_figure
-from mbkl.cli.options import ModelFile, option
+from mbkl.cli.console import Console, Grid, check_picture
+from mbkl.cli.options import ModelFile, Picture, option
 
 if TYPE_CHECKING:
     from mbkl.cli.models import Trained
     from mbkl.explain import GlobalExplanation, LocalExplanation
 
-# Characters of a value that a person reads.
-_LONG = 60
+# Characters of a value that a person reads, and pairs of columns.
+_LONG, _PAIRS = 60, 5
 
 
 def explain(
@@ -30,13 +30,7 @@ def explain(
     ] = None,
     row: Annotated[int | None, option("Row of the file to explain, from 1.", min=1)] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of columns to show.")] = 10,
-    plot: Annotated[
-        Path | None,
-        option(
-            "Picture of the importances, or of what the row has added, .png, .svg or .pdf.",
-            metavar="FILE",
-        ),
-    ] = None,
+    plot: Picture = None,
 ) -> None:
     """Show which columns matter, or what each of them says about one row.
 
@@ -47,37 +41,29 @@ def explain(
     if row is not None and data is None:
         raise typer.BadParameter("--row needs the file that has it.")
     check_picture(plot, model, data)
-    with console.steps(1, 4) as steps:
-        steps.begin(f"reading {model.name}")
-        from mbkl.cli.models import Trained
-        from mbkl.explain import explain_global, explain_local
+    console.step(f"reading {model.name}")
+    from mbkl.cli.models import Trained
+    from mbkl.explain import explain_global, explain_local
 
-        trained = Trained.load(model)
-        frame = None if data is None else trained.read(data, console)
-        X = None if frame is None else trained.features(frame)
-        steps.begin("explaining")
-        if row is None or X is None:
-            explanation: Any = explain_global(trained.model, X)
-        elif row > X.shape[0]:
-            raise ValueError(f"{data}: no row {row}; the last one is {X.shape[0]}.")
-        else:
-            one = X[row - 1 : row]
-            values = trained.in_words(one, frame)
-            explanation = explain_local(trained.model, one, background=X)
+    trained = Trained.load(model)
+    frame = None if data is None else trained.schema.read(data, console)
+    X = None if frame is None else trained.features(frame)
+    console.step("explaining")
+    if row is None or X is None:
+        everywhere = explain_global(trained.model, X)
         if plot is not None:
             from mbkl.plot import ImportanceDisplay
 
-            if row is None:
-                figure = ImportanceDisplay.from_explanation(explanation).figure_
-            else:
-                figure = _drawn_row(explanation, values, top)
-            save_figure(figure, plot)
-    if row is None:
-        _show_importances(console, explanation, top)
+            console.picture(ImportanceDisplay.from_explanation(everywhere).figure_, plot)
+        _show_importances(console, everywhere, top)
+    elif row > len(X):
+        raise ValueError(f"{data}: no row {row}; the last one is {len(X)}.")
     else:
-        _show_row(console, trained, explanation, values, row, top)
-    if plot is not None:
-        console.say(f"picture: {plot}")
+        one = X[row - 1 : row]
+        here, values = explain_local(trained.model, one, background=X), trained.in_words(one, frame)
+        if plot is not None:
+            console.picture(_drawn_row(here, values, top), plot)
+        _show_row(console, trained, here, values, row, top)
 
 
 def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> Any:
@@ -88,45 +74,36 @@ def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> An
 
     known = zip(explanation.feature_names, values, strict=True)
     names = [f"{name} = {value}" for name, value in known]
-    options: dict[str, Any] = {"names": names, "max_features": top}
-    if explanation.unit == "score" or len(explanation.classes) == 1:
-        return WaterfallDisplay.from_explanation(explanation, **options).figure_
-    targets = explanation.classes
-    figure = Figure(figsize=(7, 4 * len(targets)), layout="constrained")
-    for target, axis in zip(targets, figure.subplots(len(targets)), strict=True):
-        WaterfallDisplay.from_explanation(explanation, label=target, ax=axis, **options)
+    # Of classes the one that is predicted.
+    labels = [None] if explanation.unit == "score" else explanation.classes
+    figure = Figure(figsize=(7, 4 * len(labels)), layout="constrained")
+    for label, axis in zip(labels, figure.subplots(len(labels), squeeze=False).flat, strict=True):
+        WaterfallDisplay.from_explanation(
+            explanation, label=label, ax=axis, names=names, max_features=top
+        )
     return figure
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
     """Print the most important columns, and the pairs that tell more together."""
-    names, importance = explanation.feature_names, explanation.importance
-    found = [[names[i], float(importance[i])] for i in explanation.ranking]
-
-    def show() -> None:
-        console.grid(found[:top], ["column", "importance"])
-        pairs = _strongest_pairs(explanation)[: min(top, 5)]
-        if pairs:
-            print()
-            console.grid(pairs, ["together", "interaction"])
-
-    named = [{"name": name, "importance": value} for name, value in found]
-    console.result({**explanation.to_dict(), "columns": named}, show)
-
-
-def _strongest_pairs(explanation: GlobalExplanation) -> list[list[Any]]:
-    """Return names and strengths of pairs of features that interact, the strongest first."""
     import numpy as np
 
-    names = [explanation.feature_names[feature] for feature in explanation.pair_features]
-    first, second = np.triu_indices(len(names), 1)
+    names, importance = explanation.feature_names, explanation.importance
+    found = [[names[i], float(importance[i])] for i in explanation.ranking]
+    grids = [Grid(found[:top], ["column", "importance"])]
+    first, second = np.triu_indices(len(explanation.pair_features), 1)
     strengths = explanation.pair_strengths[first, second]
-    order = np.argsort(-strengths, kind="stable")
-    return [
-        [f"{names[first[pair]]} and {names[second[pair]]}", float(strengths[pair])]
-        for pair in order
-        if strengths[pair] > 0
+    order = np.argsort(-strengths, kind="stable")[: min(top, _PAIRS)]
+    paired = [names[feature] for feature in explanation.pair_features]
+    pairs = [
+        [f"{paired[first[i]]} and {paired[second[i]]}", float(strengths[i])]
+        for i in order
+        if strengths[i] > 0
     ]
+    if pairs:
+        grids.append(Grid(pairs, ["together", "interaction"]))
+    named = [{"name": name, "importance": value} for name, value in found]
+    console.result({**explanation.to_dict(), "columns": named}, *grids)
 
 
 def _show_row(
@@ -140,38 +117,34 @@ def _show_row(
     """Print what the features add to numbers, or to the score of the class, predicted."""
     import numpy as np
 
-    scores, names = explanation.scores[0], trained.targets or ("the prediction",)
-    adds = "adds"
-    content: dict[str, Any] = {"row": row}
-    # Scores of classes are of the order of one, numbers of any size.
-    write = ("{:+.4g}" if trained.predicts_numbers else "{:+.3f}").format
-    if trained.predicts_numbers:
-        said = scores
-        if trained.model.loss == "poisson":
-            said, adds = np.exp(said), "adds to its logarithm"
-        names = explanation.classes if said.size > 1 else names
-        parts = [(f"{names[k]} is {said[k]:.6g}", 1, k) for k in range(said.size)]
-        content["prediction"] = said.tolist() if said.size > 1 else float(said[0])
-    else:
+    scores, content = explanation.scores[0], {"row": row, "values": values}
+    targets = trained.schema.targets or ("the prediction",)
+    if explanation.unit == "score":
         best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
-        content["label"] = trained.model.classes_.tolist()[best]
+        label = content["label"] = trained.model.classes_.tolist()[best]
         # What is for one of two classes is against the other.
-        place = (2 * best - 1, 0) if scores.size == 1 else (1, best)
-        parts = [(f"{names[0]} is '{content['label']}'", *place)]
+        sign, column = (2 * best - 1, 0) if scores.size == 1 else (1, best)
+        said = {f"{targets[0]} is '{label}'": (column, sign)}
+    else:
+        numbers = np.exp(scores) if explanation.unit == "log" else scores
+        targets = explanation.classes if scores.size > 1 else targets
+        content["prediction"] = numbers.tolist() if scores.size > 1 else float(numbers[0])
+        said = {f"{targets[k]} is {number:.6g}": (k, 1) for k, number in enumerate(numbers)}
+    # Scores of classes are of the order of one, numbers of any size.
+    write = ("{:+.3f}" if explanation.unit == "score" else "{:+.4g}").format
+    adds = "adds to its logarithm" if explanation.unit == "log" else "adds"
+    grids = []
+    for words, (column, sign) in said.items():
+        added = sign * explanation.contributions[0, :, column]
+        start, score = sign * explanation.baseline[column], sign * scores[column]
+        order = np.argsort(-np.abs(added), kind="stable")[:top]
+        rows = [[explanation.feature_names[i], _short(values[i]), write(added[i])] for i in order]
+        if order.size < added.size:
+            rows.append(["all other columns", "", write(score - start - added[order].sum())])
+        rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
+        grids.append(Grid(rows, [f"row {row}: {words} because", "value", adds]))
+    console.result({**content, **explanation.to_dict()}, *grids)
 
-    def show() -> None:
-        shown = [value if len(value) <= _LONG else f"{value[:_LONG]}..." for value in values]
-        for number, (words, sign, column) in enumerate(parts):
-            added = sign * explanation.contributions[0, :, column]
-            order = np.argsort(-np.abs(added), kind="stable")[:top]
-            start, score = sign * explanation.baseline[column], sign * scores[column]
-            rows = [[explanation.feature_names[i], shown[i], write(added[i])] for i in order]
-            if order.size < added.size:
-                others = score - start - added[order].sum()
-                rows.append(["all other columns", "", write(others)])
-            rows += [["a mean row", "", write(start)], ["sum", "", write(score)]]
-            if number:
-                print()
-            console.grid(rows, [f"row {row}: {words} because", "value", adds])
 
-    console.result({**content, "values": values, **explanation.to_dict()}, show)
+def _short(value: str) -> str:
+    return value if len(value) <= _LONG else f"{value[:_LONG]}..."

@@ -8,9 +8,7 @@ from mbkl.extras import require
 # All of it rests on pyarrow: whoever has none is told so before anything else.
 require("pyarrow", "cli")
 
-from mbkl.tabular.columns import BadValueError, task_of
-from mbkl.tabular.encoding import TableEncoder
-from mbkl.tabular.frame import Frame, FrameError
-from mbkl.tabular.reading import read_frame
+from mbkl.tabular.columns import BadValueError, TableEncoder, task_of
+from mbkl.tabular.reading import Frame, FrameError, read_frame
 
 __all__ = ["BadValueError", "Frame", "FrameError", "TableEncoder", "read_frame", "task_of"]

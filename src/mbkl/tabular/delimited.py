@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from mbkl.tabular.columns import is_plain_number
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACES = " "
-# Bytes and lines that tell how a file is written, and bytes that do so where lines are long.
-_SAMPLE, _LINES, _MOST = 100_000, 10, 2**26
+# Characters and lines at the beginning that tell how a file is written.
+_SAMPLE, _LINES = 2**24, 1_000
 # Bytes that are parsed at once: more than the longest line.
 _BLOCK = 2**24
 _BOMS = {
@@ -64,51 +65,44 @@ def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list
 
     Values of each column have one type, text if nothing else fits.
     """
-    sample, is_cut = _beginning(path)
-    for encoding in [dialect.encoding] if dialect.encoding else _encodings(sample):
-        try:
-            text = codecs.getincrementaldecoder(encoding)().decode(sample)
-            layout = _layout(text, is_cut, dialect)
-            columns = _parsed(path, encoding, layout, dialect)
-        except UnicodeError:
-            continue
-        except csv.Error as error:
-            raise ValueError(f"{error}; a quote may not be closed") from None
-        guessed = dialect.encoding is None and not encoding.startswith("utf")
-        note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
-        return columns, layout, [note] if guessed else []
-    raise ValueError(f"the text is not {encoding}. Name its encoding (--encoding), or leave it out")
-
-
-def _beginning(path: Path) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, some lines at least, and whether there are more."""
     with pa.input_stream(str(path)) as stream:
-        sample = stream.read(_SAMPLE)
-        while sample.count(b"\n") < _LINES and len(sample) < _MOST:
-            more = stream.read(len(sample))
-            if not more:
-                return sample, False
-            sample += more
-        return sample, bool(stream.read(1))
+        content = stream.read()
+    text, encoding = _decoded(content, dialect.encoding)
+    try:
+        layout = _layout(text, dialect)
+        if layout.delimiter == _SPACES:
+            text = _with_commas(text, layout.n_skipped)
+            columns = _parsed(text.encode(), layout, dialect, ",", 0)
+        else:
+            content = content if encoding == "utf-8" else text.encode()
+            columns = _parsed(content, layout, dialect, layout.delimiter, layout.n_skipped)
+    except csv.Error as error:
+        raise ValueError(f"{error}; a quote may not be closed") from None
+    if dialect.encoding or encoding.startswith("utf"):
+        return columns, layout, []
+    note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
+    return columns, layout, [note]
 
 
-def _encodings(sample: bytes) -> list[str]:
-    """Return what the bytes may be; the last one takes any."""
-    for mark, encoding in _BOMS.items():
-        if sample.startswith(mark):
-            return [encoding]
-    if b"\0" in sample:
+def _decoded(content: bytes, encoding: str | None) -> tuple[str, str]:
+    """Return the text and its encoding, which is named or found out."""
+    known = encoding or next((name for mark, name in _BOMS.items() if content.startswith(mark)), "")
+    if not known and b"\0" in content[:_BLOCK]:
         raise ValueError(
             "this is no text; if it is, name its encoding (--encoding, such as utf-16-le)"
         )
-    return ["utf-8", "cp1252", "latin-1"]
+    tried = [known] if known else ["utf-8", "cp1252", "latin-1"]
+    for name in tried:
+        try:
+            return content.decode(name).removeprefix("\ufeff"), name
+        except UnicodeError:
+            continue
+    raise ValueError(f"the text is not {name}. Name its encoding (--encoding), or leave it out")
 
 
-def _layout(text: str, is_cut: bool, dialect: Dialect) -> Layout:
+def _layout(text: str, dialect: Dialect) -> Layout:
     """Find out how a file is written from its beginning."""
-    lines = list(io.StringIO(text.removeprefix("\ufeff"), newline=None))
-    if is_cut and len(lines) > 1:
-        lines.pop()
+    lines = list(islice(io.StringIO(text[:_SAMPLE], newline=None), _LINES))
     n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
     if n_skipped == len(lines):
         raise ValueError("the file is empty")
@@ -189,15 +183,12 @@ def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
     return names
 
 
-def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.Table:
-    """Read all rows, or raise a UnicodeError."""
+def _parsed(
+    content: bytes, layout: Layout, dialect: Dialect, delimiter: str, n_skipped: int
+) -> pa.Table:
+    """Read all rows."""
     # Names may come twice, and the reader knows columns by their names.
-    places = [str(place) for place in range(len(layout.names))]
-    source: Any = path
-    n_skipped, delimiter = layout.n_skipped, layout.delimiter
-    if delimiter == _SPACES:
-        source, n_skipped, delimiter = _with_commas(path, encoding, n_skipped), 0, ","
-        encoding = "utf-8"
+    places = {str(place): name for place, name in enumerate(layout.names)}
     options: dict[str, Any] = {
         "parse_options": reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         "convert_options": reader.ConvertOptions(
@@ -205,38 +196,26 @@ def _parsed(path: Path, encoding: str, layout: Layout, dialect: Dialect) -> pa.T
             strings_can_be_null=True,
             decimal_point=layout.decimal,
             column_types={
-                place: pa.string()
-                for place, name in zip(places, layout.names, strict=True)
-                if name in dialect.text
+                place: pa.string() for place, name in places.items() if name in dialect.text
             },
         ),
     }
-    reading = reader.ReadOptions(
-        encoding="utf-8" if encoding == "utf-8-sig" else encoding,
-        column_names=places,
-        block_size=_BLOCK,
-        skip_rows=n_skipped,
-    )
+    reading = reader.ReadOptions(column_names=list(places), block_size=_BLOCK, skip_rows=n_skipped)
     try:
-        columns = reader.read_csv(source, read_options=reading, **options)
+        columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
     except pa.ArrowInvalid:
         # With one thread the reader knows the number of the row.
         reading.use_threads = False
-        if source is not path:
-            source.seek(0)
-        columns = reader.read_csv(source, read_options=reading, **options)
-    if any(pa.types.is_binary(kind) for kind in columns.schema.types):
-        raise UnicodeError
+        columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
     return columns.rename_columns(layout.names)
 
 
-def _with_commas(path: Path, encoding: str, n_skipped: int) -> io.BytesIO:
-    """Return a file whose fields are separated by runs of spaces as one with commas."""
-    with pa.input_stream(str(path)) as stream:
-        lines = io.TextIOWrapper(stream, encoding=encoding).readlines()[n_skipped:]
+def _with_commas(text: str, n_skipped: int) -> str:
+    """Return rows whose fields are separated by runs of spaces as some with commas."""
     target = io.StringIO()
-    csv.writer(target).writerows(_rows(lines, _SPACES))
-    return io.BytesIO(target.getvalue().encode())
+    lines = io.StringIO(text, newline=None).readlines()
+    csv.writer(target).writerows(_rows(lines[n_skipped:], _SPACES))
+    return target.getvalue()
 
 
 def unique(names: list[str]) -> Iterator[str]:

@@ -1,12 +1,12 @@
-"""Files to frames: CSV, Parquet, Arrow, svmlight and NumPy. Nothing is unpickled."""
+"""Files to frames: text of many kinds, Parquet and Arrow; with labels, and where rows came from."""
 
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +15,23 @@ from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
 from mbkl.tabular.columns import (
+    BadValueError,
     Task,
-    as_text,
-    first_that_is_no_number,
+    are_plain_numbers,
+    closest,
+    index_names,
     is_plain_number,
     is_text,
     is_unnamed,
-    share_of_numbers,
+    note_on_index,
+    task_of,
+    to_labels,
+    to_numbers,
 )
 from mbkl.tabular.delimited import Dialect, Layout, read_delimited, unique
-from mbkl.tabular.frame import Frame, FrameError
 
-_MISSING = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
-_MISSING_NUMBERS = ("NaN", "nan", "-nan", "NaT")
+_NO_TEXT = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
+_MISSING = (*_NO_TEXT, "NaN", "nan", "-nan", "NaT")
 # Digits in groups of three, such as 1,234.5; what stands between them is no decimal. Signs of
 # currencies and of percent are the same for all.
 _SIGN = r"\s*[$€£¥%]?\s*"
@@ -41,10 +45,181 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
 _PARQUET = (".parquet", ".pq")
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_NUMPY = (".npy", ".npz")
-_MATRIX_NAMES = ("X", "x", "data", "features")
-_LABEL_NAMES = ("y", "Y", "target", "labels", "label")
+
+
+class FrameError(ValueError):
+    """A file that cannot be used; one line with the file, the place and the remedy."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    columns : pyarrow.Table
+        The features.
+    row_numbers : ndarray of shape (n_rows,)
+        Rows of the file, from 1 below the header.
+    labels : ndarray of shape (n_rows,) or (n_rows, n_targets) or None
+        Text or integers, or float64 where numbers are to be learned.
+    targets : tuple of str
+        Columns that the labels come from.
+    task : {"classification", "regression"} or None
+        What there is to learn, see `task_of`; None without labels.
+    header : bool
+        Whether the file has names of columns.
+    notes : tuple of str
+        What the user may want to know.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import numpy as np
+    >>> frame = Frame("data.csv", pa.table({"a": [1, 2], "b": ["x", "y"]}), np.array([1, 2]))
+    >>> frame.with_target("b").labels
+    array(['x', 'y'], dtype='<U1')
+    >>> frame.with_target(-1).names
+    ['a']
+    """
+
+    path: str
+    columns: pa.Table
+    row_numbers: NDArray[np.intp]
+    labels: NDArray | None = None
+    targets: tuple[str, ...] = ()
+    task: Task | None = None
+    header: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.row_numbers.size
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features, in order."""
+        return list(self.columns.column_names)
+
+    @property
+    def target(self) -> str | None:
+        """What is to be learned, in words."""
+        return ", ".join(self.targets) or None
+
+    @property
+    def y(self) -> NDArray:
+        """The labels, which must be there."""
+        if self.labels is None:
+            shown = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
+            raise FrameError(
+                f"{self.path}: which column holds the labels? Name the target (--target); there "
+                f"are: {shown}."
+            )
+        return self.labels
+
+    @contextmanager
+    def errors_located(self) -> Iterator[None]:
+        """Make errors about the columns name the file and its row."""
+        try:
+            yield
+        except BadValueError as error:
+            place = f"{self.path}, row {self.row_numbers[error.row]}, column '{error.column}'"
+            raise FrameError(f"{place}: {error.reason}") from None
+        except ValueError as error:
+            raise FrameError(f"{self.path}: {error}") from None
+
+    def column(self, name: str | int) -> pa.ChunkedArray:
+        """Return a column by its name, or by its place (negative: from the end)."""
+        return self.columns.column(self._found(name))
+
+    def without(self, names: Sequence[str]) -> Frame:
+        """Return the frame without some columns."""
+        return replace(self, columns=self.columns.drop_columns([self._found(one) for one in names]))
+
+    def without_index(self, keep: Sequence[str] = ()) -> Frame:
+        """Return the frame without columns that number or name the rows, and with a note."""
+        names = [name for name in index_names(self.columns) if name not in keep]
+        if not names:
+            return self
+        return replace(self.without(names), notes=(*self.notes, note_on_index(names)))
+
+    def with_target(
+        self, target: str | int | Sequence[str | int] | None, task: Task | None = None
+    ) -> Frame:
+        """Return the frame with the labels taken out of a column, or numbers out of several.
+
+        Rows without a label are left out. No task finds out which it is.
+        """
+        wanted = [target] if isinstance(target, str | int) else list(target or ())
+        if not wanted:
+            return self
+        names = [self._found(one) for one in wanted]
+        if len(set(names)) < len(names):
+            raise FrameError(f"{self.path}: the targets {', '.join(names)} name a column twice.")
+        if len(names) > 1 and task == "classification":
+            raise FrameError(f"{self.path}: several targets must be numbers; name one for classes.")
+        missing = [self.column(name).is_null(nan_is_null=True).to_numpy() for name in names]
+        reason = f"without a label in '{', '.join(names)}'"
+        known = self._without_rows(np.any(missing, axis=0), reason)
+        labels = [known.column(name) for name in names]
+        frame = replace(known.without(names), targets=tuple(names))
+        with frame.errors_located():
+            task = task or ("regression" if len(names) > 1 else task_of(labels[0]))
+            if task == "classification":
+                return replace(frame, labels=to_labels(labels[0]), task=task)
+            numbers = [to_numbers(*each) for each in zip(labels, names, strict=True)]
+        y = numbers[0] if len(names) == 1 else np.column_stack(numbers)
+        return replace(frame, labels=y, task=task)
+
+    def _without_rows(self, is_left_out: NDArray[np.bool_], reason: str) -> Frame:
+        """Return the other rows, with a note."""
+        numbers = self.row_numbers[is_left_out]
+        if not numbers.size:
+            return self
+        rows = "1 row" if numbers.size == 1 else f"{numbers.size} rows"
+        note = f"Left out: {rows} {reason} (the first is row {numbers[0]})."
+        return replace(
+            self,
+            columns=self.columns.filter(~is_left_out),
+            row_numbers=self.row_numbers[~is_left_out],
+            notes=(*self.notes, note),
+        )
+
+    def with_classes(self, classes: NDArray) -> Frame:
+        """Return the frame with labels spelt as classes are; others are an error."""
+        labels = self.y
+        if classes.dtype.kind == "U":
+            labels = labels.astype(str)
+            # What was true and false in one file may be text, such as TRUE, in another.
+            if set(classes) <= {"true", "false"}:
+                labels = np.char.lower(labels)
+        unknown = np.setdiff1d(labels, classes)
+        if unknown.size:
+            known = ", ".join(map(str, classes[:20])) + (", ..." if classes.size > 20 else "")
+            raise FrameError(
+                f"{self.path}, column '{self.target}': label '{unknown[0]}' is none of those "
+                f"learned: {known}. Correct it, leave its rows out, or learn from some of them."
+            )
+        return replace(self, labels=labels)
+
+    def _found(self, column: str | int) -> str:
+        """Return the name of a column, given by its name or its place."""
+        names = self.names
+        if column in names:
+            return str(column)
+        try:
+            return names[int(column)]
+        except (ValueError, IndexError):
+            close = closest(str(column), names)
+            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            remedy = f"there are: {shown}." if close is None else f"did you mean '{close}'?"
+            raise FrameError(f"{self.path}: no column '{column}'; {remedy}") from None
+
+
+# ---------------------------------------------------------------- files
 
 
 def read_frame(
@@ -64,8 +239,7 @@ def read_frame(
     r"""Read a file into columns.
 
     The ending of the name tells the format: .csv, .tsv, .txt, .data (also .gz, .bz2, .zst),
-    .parquet, .arrow and .feather, .svm, .svmlight and .libsvm (also .gz), .npy and .npz
-    (arrays X and y, or a sparse matrix of SciPy). How a text file is written is found out.
+    .parquet, .arrow and .feather. How a text file is written is found out.
 
     Columns that number or name the rows are left out: an index that pandas wrote, or a first
     column without a name. Columns of the same name get a number behind it.
@@ -75,7 +249,7 @@ def read_frame(
     path : path
     target : str, int, sequence of them or None
         Column of the labels: its name, or its place from 0, or from the end from -1; several
-        columns are numbers. None takes the labels that the format brings (svmlight, y of .npz).
+        columns are numbers. None reads no labels.
     task : {"classification", "regression"} or None
         What the labels are; None asks `task_of`.
     drop : sequence of str
@@ -120,17 +294,30 @@ def read_frame(
     """
     path = Path(path)
     kind = _format(path)
-    if kind in _SVMLIGHT:
-        frame = _read_svmlight(path, task)
-    elif kind in _NUMPY:
-        frame = _read_numpy(path, task)
-    else:
-        delimiter = delimiter or ("\t" if kind == ".tsv" else None)
-        marks = (*_MISSING, *_MISSING_NUMBERS, *missing)
-        dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
-        frame = _read_columns(path, kind, dialect, keep)
-    if not frame.n_rows:
+    layout: Layout | None = None
+    notes: list[str] = []
+    marks = (*_MISSING, *missing)
+    try:
+        if kind in _DELIMITED:
+            delimiter = delimiter or ("\t" if kind == ".tsv" else None)
+            dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
+            columns, layout, notes = read_delimited(path, dialect)
+        elif kind in _PARQUET:
+            columns = parquet.ParquetFile(path).read()
+        else:
+            columns = feather.read_table(path, memory_map=False)
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+        raise FrameError(f"{path}: {_reason(error, kind)}") from None
+    if not columns.num_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
+    clean, more_notes = _cleaned(columns, layout, header is None, text, keep, marks)
+    frame = Frame(
+        str(path),
+        clean,
+        np.arange(1, columns.num_rows + 1),
+        header=layout is None or layout.header,
+        notes=(*notes, *more_notes),
+    )
     return frame.without(drop).with_target(target, task).without_index(keep)
 
 
@@ -140,49 +327,14 @@ def _format(path: Path) -> str:
         raise FrameError(f"{path}: there is no such file.")
     if path.is_dir():
         raise FrameError(f"{path} is a folder; name a file in it.")
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in _COMPRESSED:
-        endings.pop()
-    known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
+    endings = [ending.lower() for ending in path.suffixes if ending.lower() not in _COMPRESSED]
+    known = (*_DELIMITED, *_PARQUET, *_ARROW)
     if not endings or endings[-1] not in known:
         raise FrameError(
             f"{path}: the name does not tell the format; save the file as one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
-
-
-def _read_columns(path: Path, kind: str, dialect: Dialect, keep: Sequence[str]) -> Frame:
-    """Read a file of named columns."""
-    layout: Layout | None = None
-    notes: list[str] = []
-    try:
-        if kind in _DELIMITED:
-            columns, layout, notes = read_delimited(path, dialect)
-        elif kind in _PARQUET:
-            columns = parquet.ParquetFile(path).read()
-        else:
-            columns = feather.read_table(path, memory_map=False)
-    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
-        raise FrameError(f"{path}: {_reason(error, kind)}") from None
-    stripped = [name.strip() for name in columns.column_names]
-    names = list(unique(stripped))
-    notes += _notes_on_names(stripped, names, layout is not None and dialect.header is None)
-    clean = {}
-    for name, column in zip(names, columns.columns, strict=True):
-        if is_unnamed(name) and column.null_count == len(column) and name not in keep:
-            continue  # a delimiter at the end of each line
-        if name in dialect.text or is_text(column):
-            column = _trimmed(column, dialect.missing)
-        if layout and name not in dialect.text and is_text(column):
-            column, note = _as_numbers(column, name, layout.decimal)
-            notes += note
-        clean[name] = column
-    row_numbers = np.arange(1, columns.num_rows + 1)
-    # What pandas wrote about the index is still needed.
-    columns = pa.table(clean).replace_schema_metadata(columns.schema.metadata)
-    header = layout.header if layout else True
-    return Frame(str(path), columns, row_numbers, header=header, notes=tuple(notes))
 
 
 def _reason(error: Exception, kind: str) -> str:
@@ -203,6 +355,32 @@ def _reason(error: Exception, kind: str) -> str:
     return f"this is no readable {kind} file, or a damaged one ({words[:200]})."
 
 
+def _cleaned(
+    columns: pa.Table,
+    layout: Layout | None,
+    header_is_guessed: bool,
+    text: Sequence[str],
+    keep: Sequence[str],
+    missing: Sequence[str],
+) -> tuple[pa.Table, list[str]]:
+    """Return columns with a name each and text that says something, and what is odd about them."""
+    written = [name.strip() for name in columns.column_names]
+    names = list(unique(written))
+    notes = _notes_on_names(written, names, layout is not None and header_is_guessed)
+    clean = {}
+    for name, column in zip(names, columns.columns, strict=True):
+        if is_unnamed(name) and column.null_count == len(column) and name not in keep:
+            continue  # a delimiter at the end of each line
+        if name in text or is_text(column):
+            column = _trimmed(column, missing)
+            if layout and name not in text:
+                column, more = _as_numbers(column, name, layout.decimal)
+                notes += more
+        clean[name] = column
+    # What pandas wrote about the index is still needed.
+    return pa.table(clean).replace_schema_metadata(columns.schema.metadata), notes
+
+
 def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list[str]:
     """Say which columns got other names, and whether the names may be none."""
     notes = []
@@ -216,8 +394,7 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
             f"'column_1' to '{names[-1]}'."
         )
     numbers = [name for name in names if is_plain_number(name)]
-    counted = [str(number) for number in range(len(names))]
-    if guessed and numbers and names != counted:
+    if guessed and numbers and names != [str(number) for number in range(len(names))]:
         notes.append(
             f"Names of columns are numbers, such as '{numbers[0]}'; if the file has no line of "
             "names, say so (header=False, --no-header)."
@@ -228,7 +405,7 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
 def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
     """Return text without spaces around it, and nothing where it means so."""
     # Done once for each different text.
-    encoded = as_text(column).combine_chunks().dictionary_encode()
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     values = pc.utf8_trim_whitespace(encoded.dictionary)
     absent = pc.is_in(values, pa.array(missing, pa.string()))
     values = pc.if_else(absent, pa.scalar(None, pa.string()), values)
@@ -256,94 +433,12 @@ def _as_numbers(
             if dates.null_count == column.null_count:
                 return dates, []
         return column, [f"Column '{name}' is text: dates as '{some}' are to be as 2020-12-31."]
-    if share_of_numbers(numbers.unique()) <= 0.5:
+    if pc.mean(are_plain_numbers(numbers.unique())).as_py() <= 0.5:
         return column, []
-    row, _ = first_that_is_no_number(numbers)
+    row = pc.index(are_plain_numbers(numbers), False).as_py()
     value = column[row].as_py()
     note = (
         f"Column '{name}' is text because of '{value}' in row {row + 1}; if that means a missing "
         f"value, say so (missing, --missing '{value}')."
     )
     return column, [note]
-
-
-# ---------------------------------------------------------------- matrices
-
-
-def _read_svmlight(path: Path, task: Task | None = None) -> Frame:
-    """Read a file of lines `label index:value ...`.
-
-    Feature x7 is the one with index 7; where indices begin with 1, x0 is empty.
-    """
-    from sklearn.datasets import load_svmlight_file
-
-    if not path.stat().st_size:
-        raise FrameError(f"{path}: the file is empty.")
-    try:
-        X, labels = load_svmlight_file(str(path), zero_based=True)
-    except (ValueError, OSError, EOFError) as error:
-        raise FrameError(
-            f"{path}: this is no svmlight file (lines 'label index:value ...'): {error}"
-        ) from None
-    return _matrix_frame(path, X, labels, task)
-
-
-def _read_numpy(path: Path, task: Task | None = None) -> Frame:
-    """Read X (and y) from an .npz file, a sparse matrix of SciPy, or a matrix from .npy."""
-    from scipy import sparse
-
-    try:
-        content = np.load(path, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            return _matrix_frame(path, content)
-        with content as arrays:
-            if "format" in arrays:
-                return _matrix_frame(path, sparse.load_npz(path))
-            matrix = next((arrays[name] for name in _MATRIX_NAMES if name in arrays), None)
-            labels = next((arrays[name] for name in _LABEL_NAMES if name in arrays), None)
-            names = ", ".join(arrays.files)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        hint = "objects are not read" if "allow_pickle" in str(error) else str(error)
-        raise FrameError(f"{path}: this is no file of plain arrays ({hint}).") from None
-    if matrix is None:
-        raise FrameError(
-            f"{path}: the features must be an array named X (and the labels y); there are: {names}."
-        )
-    return _matrix_frame(path, matrix, labels, task)
-
-
-def _matrix_frame(
-    path: Path, X: Any, labels: NDArray | None = None, task: Task | None = None
-) -> Frame:
-    """Check shapes and types, and name the columns x0, x1, ..."""
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise FrameError(
-            f"{path}: the features must be numbers in rows and columns, not an array of shape "
-            f"{X.shape} and type {X.dtype}."
-        )
-    if labels is not None and labels.shape != X.shape[:1]:
-        raise FrameError(
-            f"{path}: {X.shape[0]} rows need as many labels, not an array of shape {labels.shape}."
-        )
-    columns: Any
-    if not isinstance(X, np.ndarray):
-        columns = _narrow(X)
-    else:
-        # From pandas means that NaN is a missing value.
-        arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in X.T]
-        columns = pa.table(arrays, names=[f"x{number}" for number in range(X.shape[1])])
-    row_numbers = np.arange(1, X.shape[0] + 1)
-    frame = Frame(str(path), columns, row_numbers)
-    if labels is None:
-        return frame
-    return frame.with_labels(pa.table({"y": pa.array(labels, from_pandas=True)}), task)
-
-
-def _narrow(matrix: Any) -> Any:
-    """Return a sparse matrix by rows, with indices of four bytes: not all rivals take eight."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array(matrix)
-    if max(rows.nnz, *rows.shape) < np.iinfo(np.int32).max:
-        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-    return rows

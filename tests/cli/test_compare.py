@@ -1,0 +1,74 @@
+"""`mbkl compare`."""
+
+SMALL = ["--n-maps", "40", "--jobs", "1"]
+
+
+def test_all_learn_from_the_same_folds(mbkl, people_csv):
+    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", *SMALL]
+    result = mbkl.json(*arguments)
+    assert {"MBKL", "random-forest", "gradient-boosting", "linear-svm", "rbf-svm"} <= set(
+        result["ranking"]
+    )
+    for one in result["results"].values():
+        assert len(one["fold_accuracies"]) == 2
+        assert 0 <= one["accuracy"] <= 1
+        assert one["seconds"] > 0
+    accuracies = [result["results"][name]["accuracy"] for name in result["ranking"]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    # What MBKL reaches here is what evaluating it says.
+    alone = mbkl.json("evaluate", people_csv, "-t", "income", "--folds", "2", *SMALL)
+    assert result["results"]["MBKL"]["fold_accuracies"] == alone["fold_accuracies"]
+
+
+def test_rivals_by_name_on_a_test_table(mbkl, people):
+    people[:60].to_csv("train.csv", index=False)
+    people[60:].to_csv("test.csv", index=False)
+    arguments = ["compare", "train.csv", "-t", "income", "--test", "test.csv", "--rival", "rbf-svm"]
+    shown = mbkl(*arguments, *SMALL)
+    assert "rbf-svm" in shown.out
+    assert "linear-svm" not in shown.out
+
+
+def test_names_that_not_all_rivals_take(mbkl, people):
+    people["town"] = people["town"].map({"Rome": '["R:", {o}]', "Bonn": "a,b", "Nice": '"'})
+    people.rename(columns={"age": "age: [years]"}).to_csv("a.csv", index=False)
+    assert mbkl("compare", "a.csv", "-t", "income", "--folds", "2", *SMALL).out
+
+
+def test_an_rbf_kernel_of_many_rows_is_tried_if_asked_for_only(mbkl, people, monkeypatch):
+    monkeypatch.setattr("mbkl.cli.compare._MANY_ROWS", 80)
+    people.to_csv("a.csv", index=False)
+    result = mbkl("compare", "a.csv", "-t", "income", "--folds", "2", *SMALL)
+    assert "rbf-svm takes long with more than 80 rows" in result.err
+    assert "rbf-svm" not in result.out
+
+
+def test_threads_that_wait_leave_their_core(run_python):
+    code = """
+import os, sys
+import mbkl.cli, mbkl.cli.compare
+def look(*_):
+    print(os.environ["OMP_WAIT_POLICY"].lower(), "sklearn" in sys.modules)
+    sys.exit()
+mbkl.cli.compare.Splits.read = look
+mbkl.cli.main(["compare", "any.csv"])
+"""
+    assert run_python(code).stdout.split() == ["passive", "False"]
+
+
+def test_a_rival_that_fails_drops_out(mbkl, people_csv, monkeypatch):
+    from sklearn.svm import LinearSVC
+
+    def fail(*_):
+        raise ValueError("too hard")
+
+    monkeypatch.setattr(LinearSVC, "fit", fail)
+    result = mbkl("compare", people_csv, "-t", "income", "--folds", "2", *SMALL)
+    assert "linear-svm drops out: too hard" in result.err
+    assert "linear-svm" not in result.out
+    assert "random-forest" in result.out
+
+
+def test_unknown_rivals(mbkl, people_csv):
+    line = mbkl.error("compare", people_csv, "-t", "income", "--rival", "magic", code=2)
+    assert "no rival 'magic' for classification; there are: most-frequent" in line
