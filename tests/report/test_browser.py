@@ -104,7 +104,7 @@ def test_all_sections_are_there(browser, wine):
     titles = browser.run("[...document.querySelectorAll('h2')].map((title) => title.textContent)")
     links = browser.run("[...document.querySelectorAll('nav a')].map((link) => link.textContent)")
     assert links == titles
-    assert len(titles) == 8
+    assert len(titles) == 7
     assert browser.run(
         "[...document.querySelectorAll('section')].every((s) => s.children.length > 1)"
     )

@@ -15,6 +15,7 @@ differ between two rows, see `fern_games`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -208,10 +209,26 @@ def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp]
     def dependence(fern: NDArray[np.intp], masks: NDArray[np.uint64]) -> Array:
         values = numbers[fern] & masks[:, None]
         line = np.repeat(np.arange(fern.size), len(X))
-        return games.means(fern, masks, line, values.ravel()).reshape(*values.shape, -1)
+        means = games.means(fern, masks, line, values.ravel())
+        return means.reshape(*values.shape, total.shape[-1])
 
     every = np.arange(games.ferns.n_maps)
     nobody, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
     together = dependence(fern[left], masks[left] | masks[right])
     effects = together - alone[left] - alone[right] + nobody[fern[left]]
     np.add.at(total, (place[left], place[right]), effects)
+
+
+def joint_dependence(
+    predictor: TablePredictor, background: NDArray, pair: Sequence[int], grids: Sequence[Array]
+) -> Array:
+    """Return the mean scores of the background with two features at values, less its mean scores.
+
+    Of shape (n_first, n_second, n_columns), for the values of both features.
+    """
+    shape = (grids[0].size, grids[1].size, len(background))
+    mixed = np.tile(background.astype(np.float64), (shape[0] * shape[1], 1))
+    for feature, values in zip(pair, np.meshgrid(*grids, indexing="ij"), strict=True):
+        mixed[:, feature] = np.repeat(values.ravel(), len(background))
+    means = predictor.scores(mixed).reshape(*shape, -1).mean(axis=2)
+    return means - predictor.scores(background).mean(axis=0)

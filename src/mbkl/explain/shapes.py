@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.twins import as_float32
+from mbkl.engine.twins import as_float32, just_above
 from mbkl.explain.fern_games import FernGames, games_of, is_fresh
 from mbkl.explain.rows import cells_of_features
 from mbkl.extras import require
@@ -74,6 +74,24 @@ class FeatureShape:
     def at(self, x) -> Array:
         """Return what values of the feature, or numbers of its levels, add: (n, n_columns)."""
         return self.values[intervals(self.thresholds, np.asarray(x, dtype=np.float64))]
+
+    def curve(self, max_steps: int | None = None) -> tuple[Array, Array]:
+        """Return edges, and what is added between them: over the data, or over all thresholds.
+
+        With many thresholds, steps may be joined: they are spread evenly.
+        """
+        marks = self.thresholds if self.bins is None else self.bins
+        marks = marks[np.isfinite(marks)]
+        low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
+        margin = 0.02 * (high - low) or 0.5
+        low, high = low - margin, high + margin
+        cuts = self.thresholds[(self.thresholds > low) & (self.thresholds < high)]
+        if max_steps is not None and cuts.size > max_steps:
+            # Each is moved to the threshold at or above it.
+            grid = np.linspace(low, high, max_steps + 1)[1:]
+            cuts = np.unique(cuts[np.minimum(np.searchsorted(cuts, grid), cuts.size - 1)])
+        edges = np.concatenate([[low], cuts, [high]])
+        return edges, self.at(just_above(edges[:-1]))
 
     def to_frame(self):
         """Return a pandas data frame with a row for each interval, or for each level."""
@@ -219,10 +237,15 @@ def _count(column: Array, thresholds: Array) -> NDArray[np.intp]:
     return np.bincount(intervals(thresholds, column), minlength=thresholds.size + 1)
 
 
-def _density(column: Array) -> tuple[Array, NDArray[np.intp]]:
+def data_range(column: Array) -> tuple[float, float]:
+    """Return between what most values of a column lie: its outermost ends are left out."""
     present = column[~np.isnan(column)]
     low, high = np.quantile(present, [_OUTER, 1.0 - _OUTER]) if present.size else (0.0, 0.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _density(column: Array) -> tuple[Array, NDArray[np.intp]]:
+    low, high = data_range(column)
+    present = column[~np.isnan(column)]
     counts, bins = np.histogram(np.clip(present, low, high), _BINS, range=(low, high))
     return bins, counts

@@ -8,10 +8,11 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.twins import just_above
 from mbkl.explain import FeatureShape, LocalExplanation, explain_global, explain_local
+from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes, unit_of
 from mbkl.explain.rows import some_rows
+from mbkl.explain.shapes import column_of, data_range
 from mbkl.plot.style import (
     COLOURS,
     FAINT,
@@ -255,10 +256,8 @@ class ShapeFunctionDisplay(Display):
         return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
 
     def _draw_steps(self, ax, shape: FeatureShape) -> list:
-        low, high = _range(shape)
-        cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
-        edges = np.concatenate([[low], cuts, [high]])
-        steps = shape.at(just_above(edges))
+        edges, steps = shape.curve()
+        steps = np.vstack([steps, steps[-1:]])
         has_missing = np.isneginf(shape.thresholds[0])
         lines = []
         for colour, column in zip(COLOURS, self.classes):
@@ -276,7 +275,7 @@ class ShapeFunctionDisplay(Display):
             heights = _STRIP * shape.density / max(shape.density.max(), 1)
             strip = {"color": QUIET, "alpha": 0.35, "zorder": 0}
             ax.stairs(heights, shape.bins, fill=True, transform=ax.get_xaxis_transform(), **strip)
-        ax.set_xlim(low, high)
+        ax.set_xlim(edges[0], edges[-1])
         return lines
 
     def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
@@ -305,15 +304,6 @@ class ShapeFunctionDisplay(Display):
         if left_out > 0 and cells.size == _LEVELS:
             ax.set_xlabel(f"{ax.get_xlabel()} ({left_out} more levels)")
         return bars
-
-
-def _range(shape: FeatureShape) -> tuple[float, float]:
-    """Return where to draw: over the data, or over all thresholds."""
-    marks = shape.bins if shape.bins is not None else shape.thresholds
-    marks = marks[np.isfinite(marks)]
-    low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
-    margin = 0.02 * (high - low) or 0.5
-    return low - margin, high + margin
 
 
 @dataclass(eq=False, repr=False)
@@ -521,16 +511,12 @@ class InteractionDisplay(Display):
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"features must be two different ones, got {features!r}.")
         data = estimator._validate_new(X)
-        grids = [_grid(some_rows(data[:, [feature]], 10_000), resolution) for feature in pair]
+        grids = [np.linspace(*data_range(column_of(data, own)), resolution) for own in pair]
         rows = some_rows(data, background_rows)
-        mixed = np.tile(rows, (resolution**2, 1))
-        for feature, values in zip(pair, np.meshgrid(*grids)):
-            mixed[:, feature] = np.repeat(values.ravel(), len(rows))
-        scores = estimator.predictor_.scores(mixed).reshape(resolution, resolution, len(rows), -1)
-        means = scores.mean(axis=2)
+        added = joint_dependence(estimator.predictor_, rows, pair, grids)
         unit = unit_of(estimator)
-        column = number_of(classes, label, np.ptp(means, axis=(0, 1)), unit)
-        values = means[:, :, column] - estimator.predictor_.scores(rows)[:, column].mean()
+        column = number_of(classes, label, np.ptp(added, axis=(0, 1)), unit)
+        values = added[:, :, column].T
         shown = [names[feature] for feature in pair]
         label = str(classes[column])
         return cls(grids, values, names=shown, label=label, unit=unit).plot(ax=ax)
@@ -556,10 +542,3 @@ def _feature(names, feature) -> int:
     if isinstance(feature, (int, np.integer)) and 0 <= feature < len(names):
         return int(feature)
     raise ValueError(f"features names {feature!r}, which is no name or number of a feature.")
-
-
-def _grid(column: NDArray, resolution: int) -> NDArray[np.float64]:
-    """Return values evenly spread over a column, less its outermost ends."""
-    present = column[~np.isnan(column)]
-    low, high = np.quantile(present, [0.005, 0.995]) if present.size else (0.0, 0.0)
-    return np.linspace(low, high if high > low else low + 1.0, resolution)

@@ -10,14 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from mbkl.explain.quality import Curves, number_figures, quality_curves
+from mbkl.explain.quality import (
+    Curves,
+    interval_band,
+    number_figures,
+    quality_curves,
+    rows_to_draw,
+)
 from mbkl.explain.rows import kernel_matrix, rows_by_class
 from mbkl.plot.style import COLOURS, INK, QUIET, Display, add_colour_bar, quieten, shorten
 
 # More dots than this hide each other.
 _MOST_DOTS = 5_000
-# Parts of the rows, by prediction, for which intervals are drawn.
-_BANDS = 40
 _DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
@@ -177,7 +181,7 @@ class PredictionDisplay(Display):
     def plot(self, *, ax=None):
         """Draw into two axes, or into a new figure; return the display."""
         truth, residuals = self._begin(ax, 1, 2, figsize=(9, 4))
-        shown = _some(self.y.size)
+        shown = rows_to_draw(self.y.size, _MOST_DOTS)
         y, said = self.y[shown], self.predictions[shown]
         dots = {
             "s": 12,
@@ -196,10 +200,9 @@ class PredictionDisplay(Display):
         place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
         truth.text(0.03, 0.97, _in_words(figures), **place)
         title = "residuals"
-        if self.bounds is not None and np.isfinite(self.bounds).all():
-            residuals.fill_between(
-                *self._band(self.bounds), color=COLOURS[4], alpha=0.25, linewidth=0
-            )
+        band = None if self.bounds is None else interval_band(self.predictions, self.bounds)
+        if band is not None:
+            residuals.fill_between(*band, color=COLOURS[4], alpha=0.25, linewidth=0)
             title = f"residuals; intervals hold {figures['coverage']:.1%}"
         below = f"predicted {self.name}"
         truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
@@ -207,27 +210,6 @@ class PredictionDisplay(Display):
         for each in (truth, residuals):
             quieten(each, grid="both")
         return self
-
-    def _band(self, bounds):
-        """Return predictions, and the mean ends of intervals of about the same, less them.
-
-        Rows of several folds have intervals of several models.
-        """
-        order = np.argsort(self.predictions, kind="stable")
-        parts = np.array_split(order, min(_BANDS, order.size))
-        said = np.array([self.predictions[part].mean() for part in parts])
-        away = bounds - self.predictions[:, None]
-        ends = np.array([away[part].mean(axis=0) for part in parts])
-        # From the first to the last dot.
-        said[0], said[-1] = self.predictions[order[[0, -1]]]
-        return said, *ends.T
-
-
-def _some(n_rows: int) -> np.ndarray:
-    """Return the numbers of as many rows as can be seen, the same each time."""
-    if n_rows <= _MOST_DOTS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_DOTS, replace=False))
 
 
 def _in_words(figures: dict[str, float]) -> str:

@@ -8,7 +8,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -41,7 +41,6 @@ def write_report(
     target: str | None = None,
     cross_validate: bool = True,
     title: str | None = None,
-    timings: Mapping[str, float] | None = None,
     max_rows: int = 200,
     max_features: int = 30,
     max_megabytes: float = 10.0,
@@ -75,8 +74,6 @@ def write_report(
         have not seen: five more fits, or one for more than 5,000 rows or many classes.
         False measures it on the training rows, and the report says so.
     title : str or None
-    timings : dict of float or None
-        Seconds of each stage; None means those of the fit.
     max_rows : int, default=200
         Largest number of rows to try changes on.
     max_features : int, default=30
@@ -126,7 +123,6 @@ def write_report(
         how = "training" if X_test is None else "new"
         made = outcome_of(model, X_new, np.asarray(y_new)), how
     title = title or "A model of binary maps"
-    timings = getattr(model, "timings_", {}) if timings is None else timings
     data = {
         "rows": len(np.asarray(y)),
         "features": model.n_features_in_,
@@ -145,7 +141,6 @@ def write_report(
             model, X_new, y_new, explanation, columns, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
-        "timings": [[name, float(seconds)] for name, seconds in timings.items()],
     }
     write_atomically(path, [page(title, data).encode("utf-8")])
     return Path(path)
