@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from mbkl import MBKernel, MBKLClassifier, MBKLClassifierCV
-from mbkl.explain import explain_global
+from mbkl.explain import explain_global, explanations
 from mbkl.explain.attribution import contributions
 from mbkl.explain.rows import some_rows
 
@@ -58,6 +58,19 @@ def test_the_order_of_the_rows_does_not_matter(fitted):
         explain_global(model, X[::-1], max_rows=30),
     )
     np.testing.assert_allclose(first.importances, second.importances, rtol=1e-9)
+
+
+def test_rows_are_drawn_from_all_where_they_take_long(monkeypatch):
+    """Files are often sorted, so that their first rows are not like the others."""
+    X = np.sort(np.random.default_rng(0).normal(size=(400, 2)), axis=0)
+    model = MBKLClassifier(n_maps=50, random_state=0).fit(X, X[:, 0] > 0)
+    monkeypatch.setattr(explanations, "_MOST_WORK", 1.0)
+    rows = []
+    monkeypatch.setattr(
+        explanations, "pair_strengths", lambda _, X, *rest: rows.append(X) or np.zeros((2, 2, 1))
+    )
+    assert explain_global(model, X).n_rows == 40
+    assert 5 < (rows[0][:, 0] > 0).sum() < 35
 
 
 def test_noise_is_less_important():

@@ -178,8 +178,9 @@ def pair_strengths(
 ) -> Array:
     """Return how much each two of some features tell together, beyond what each tells alone.
 
-    The joint partial dependence of two features less the partial dependences of both:
-    its mean absolute value over the rows of X and the scores. Projections are left out.
+    The joint partial dependence of two features less the partial dependences of both: its mean
+    absolute value over the rows of X, of shape (n_features, n_features, n_columns). Projections
+    are left out.
     """
     n_features = features.size
     position = np.full(X.shape[1], -1)
@@ -189,9 +190,7 @@ def pair_strengths(
         if isinstance(maps, FernMaps):  # single features have no pairs
             for games in games_of(maps, tables, background):
                 _add_pair_effects(games, total, position, X)
-    strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
-    np.fill_diagonal(strengths, 0.0)
-    return strengths
+    return np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=2)
 
 
 def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp], X) -> None:

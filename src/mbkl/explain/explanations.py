@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,8 +169,9 @@ def explain_global(
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
     share = _affordable_share(predictor, len(rows), len(background))
-    rows, others = rows[: _at_least(share, len(rows))], background
-    others = others[: _at_least(share, len(others))]
+    rows, others = (
+        some_rows(own, max(int(share * len(own)), _FEWEST_ROWS)) for own in (rows, background)
+    )
     names, classes = feature_names_of(model), score_classes(model)
     importances = np.abs(contributions(predictor, rows, others)).mean(axis=0)
     unit = unit_of(model)
@@ -183,7 +184,7 @@ def explain_global(
         importances,
         tuple(shapes_of(predictor, background, names, classes, X, model.levels_)),
         strongest,
-        pair_strengths(_scaled(predictor, scale), rows, others, strongest),
+        (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),
         len(rows),
         X is not None,
         unit,
@@ -197,25 +198,13 @@ def _scale(importances: Array, unit: str) -> Array:
     return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
 
 
-def _scaled(predictor: TablePredictor, scale: Array) -> TablePredictor:
-    """Return the model whose scores are divided by a scale."""
-    if (scale == 1.0).all():  # tables of many classes are large
-        return predictor
-    tables = [table / scale for table in predictor.tables]
-    return replace(predictor, tables=tables, intercept=predictor.intercept / scale)
-
-
-def _affordable_share(predictor, n_rows: int, n_background: int) -> float:
+def _affordable_share(predictor: TablePredictor, n_rows: int, n_background: int) -> float:
     """Return which share of both kinds of rows can be compared fern by fern in seconds."""
     # About half of the stumps of a fern, and no more players than it has, tell two rows apart.
     players = [min(own.size / 2, np.unique(own).size, 6) for own, _ in predictor.maps.ferns]
     n_coalitions = np.exp2(players).sum()
     work = n_rows * n_background * n_coalitions * (_SHARED_WORK + predictor.intercept.size)
     return min((_MOST_WORK / max(work, 1)) ** 0.5, 1.0)
-
-
-def _at_least(share: float, n_rows: int) -> int:
-    return max(int(share * n_rows), min(_FEWEST_ROWS, n_rows))
 
 
 def check_model(model) -> None:
