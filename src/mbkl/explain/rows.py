@@ -113,6 +113,16 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     return theta.sum() - distance_of(maps, codes, codes, theta)
 
 
+def shades_of(kernel: Array) -> tuple[float, float]:
+    """Return between what values a picture of a kernel matrix is shaded.
+
+    The diagonal is one for every kernel and would take up the scale.
+    """
+    apart = kernel[~np.eye(len(kernel), dtype=bool)] if len(kernel) > 1 else np.array([0.0, 1.0])
+    low, high = np.quantile(apart, [0.01, 0.99])
+    return float(low), float(max(high, low + 1e-9))
+
+
 def rows_by_class(X, y: NDArray, max_rows: int) -> NDArray[np.intp]:
     """Return numbers of at most so many rows, sorted by class."""
     codes = np.unique(y, return_inverse=True)[1]

@@ -8,7 +8,13 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.explain import FeatureShape, LocalExplanation, explain_global, explain_local
+from mbkl.explain import (
+    FeatureShape,
+    GlobalExplanation,
+    LocalExplanation,
+    explain_global,
+    explain_local,
+)
 from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes, unit_of
 from mbkl.explain.rows import some_rows
@@ -40,14 +46,9 @@ class ImportanceDisplay(Display):
 
     Parameters
     ----------
-    names : sequence of str
-        Features, the most important first.
-    importances : ndarray of shape (n_shown, n_columns)
-        See `GlobalExplanation`.
-    n_features : int
-        Number of all features.
-    words : str, default="a score"
-        What the importances are changes of.
+    explanation : GlobalExplanation
+    max_features : int, default=15
+        Number of bars.
 
     Attributes
     ----------
@@ -66,11 +67,9 @@ class ImportanceDisplay(Display):
     'mean change of a score'
     """
 
-    names: Sequence[str]
-    importances: NDArray[np.float64]
+    explanation: GlobalExplanation
     _: KW_ONLY
-    n_features: int
-    words: str = "a score"
+    max_features: int = 15
 
     @classmethod
     def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
@@ -88,48 +87,40 @@ class ImportanceDisplay(Display):
         **options
             For `explain_global`.
         """
-        return cls.from_explanation(
-            explain_global(estimator, X, **options), max_features=max_features, ax=ax
-        )
+        explanation = explain_global(estimator, X, **options)
+        return cls.from_explanation(explanation, max_features=max_features, ax=ax)
 
     @classmethod
     def from_explanation(cls, explanation, *, max_features: int = 15, ax=None):
         """Draw the importances of a `GlobalExplanation`; see `from_estimator`."""
-        shown = explanation.ranking[:max_features]
-        names = [explanation.feature_names[feature] for feature in shown]
-        # Several targets may have units of their own; what is drawn are then shares.
-        importances = (explanation.importances / explanation.scale)[shown]
-        n_features = len(explanation.importances)
-        words = _words(explanation.unit, explanation.classes)
-        return cls(names, importances, n_features=n_features, words=words).plot(ax=ax)
+        return cls(explanation, max_features=max_features).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into an axes, or into a new figure; return the display."""
-        (ax,) = self._begin(ax, figsize=(6.0, 0.8 + 0.27 * len(self.names)))
-        lengths = self.importances.mean(axis=1)
-        self.bars_ = ax.barh(range(len(self.names)), lengths, height=0.68, color=COLOURS[0])
+        names, importance = self.explanation.feature_names, self.explanation.importance
+        shown = self.explanation.ranking[: self.max_features]
+        (ax,) = self._begin(ax, figsize=(6.0, 0.8 + 0.27 * shown.size))
+        places = np.arange(shown.size)
+        self.bars_ = ax.barh(places, importance[shown], height=0.68, color=COLOURS[0])
         ax.bar_label(self.bars_, fmt="%#.2g", padding=4, fontsize=8.5, color=INK)
-        ax.set_yticks(range(len(self.names)), [shorten(name) for name in self.names])
+        ax.set_yticks(places, [shorten(names[feature]) for feature in shown])
         ax.invert_yaxis()
         ax.margins(x=0.12, y=0.02)
-        ax.set_xlabel(f"mean change of {self.words}")
-        if len(self.names) < self.n_features:
-            ax.set_title(
-                f"the {len(self.names)} most important of {self.n_features} features",
-                fontsize=10,
-                loc="left",
-            )
+        ax.set_xlabel(f"mean change of {self._words()}")
+        if shown.size < len(names):
+            title = f"the {shown.size} most important of {len(names)} features"
+            ax.set_title(title, fontsize=10, loc="left")
         quieten_bars(ax)
         return self
 
-
-def _words(unit: str, names: tuple) -> str:
-    """Return what importances are changes of."""
-    if unit == "score":
-        return "a score"
-    if len(names) == 1:
-        return score_words(unit, str(names[0]))
-    return "a target, as a share" if unit == "target" else "log(target), as a share"
+    def _words(self) -> str:
+        """Return what importances are changes of."""
+        unit, targets = self.explanation.unit, self.explanation.classes
+        if unit == "score":
+            return "a score"
+        if len(targets) == 1:
+            return score_words(unit, str(targets[0]))
+        return "a target, as a share" if unit == "target" else "log(target), as a share"
 
 
 @dataclass(eq=False, repr=False)

@@ -31,7 +31,7 @@ from mbkl.explain.quality import (
     number_figures,
     rows_to_draw,
 )
-from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
+from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of, some_rows
 from mbkl.explain.shapes import column_of, data_range, plain
 from mbkl.io.exports import columns_that_fit, pack, portable_model
 from mbkl.learn.residuals import Residuals
@@ -328,14 +328,14 @@ def kernel(model, X, y) -> dict:
     present, codes = np.unique(groups[rows], return_inverse=True)
     same = codes[:, None] == codes
     apart = ~np.eye(rows.size, dtype=bool)
-    low, high = np.quantile(values[apart], [0.01, 0.99]) if rows.size > 1 else (0.0, 1.0)
-    steps = np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)
+    low, high = shades_of(values)
+    steps = np.clip((values - low) / (high - low), 0.0, 1.0)
     return {
         "names": [str(label) for label in names[present].tolist()],
         "counts": np.bincount(codes).tolist(),
         "shades": pack(np.rint(255 * steps), "u1"),
-        "low": float(low),
-        "high": float(high),
+        "low": low,
+        "high": high,
         "same": _mean(values[same & apart]),
         "different": _mean(values[~same]),
     }
