@@ -81,10 +81,9 @@ def test_the_size_is_bounded(make_data, tmp_path):
     assert path.stat().st_size < 7e6
     found = data_of(path)
     assert len(found["shapes"]) == 15
+    assert found["whatIf"] is None
+    found = data_of(write_report(model, X, y, path, cross_validate=False))
     assert 50 < len(found["whatIf"]["numbers"]) <= 200
-    assert 2 <= len(found["whatIf"]["columns"]) < 100
-    shown = {found["scores"][column] for column in found["whatIf"]["columns"]}
-    assert set(found["whatIf"]["labels"]) <= shown
 
 
 @pytest.mark.parametrize("maps", ["stumps", "ferns", "projections"])

@@ -40,8 +40,32 @@ _STRIP = 0.13
 _LEVELS = 14
 
 
+class ExplanationDisplay(Display):
+    """A picture of what a model has learned."""
+
+    @classmethod
+    def from_estimator(cls, estimator, X=None, *which, **options):
+        """Explain a fitted model by `explain_global(estimator, X)` and draw that.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifier or MBKLRegressor
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            See `explain_global`; without data there is no density.
+        *which, **options
+            For `from_explanation`.
+        """
+        return cls.from_explanation(explain_global(estimator, X), *which, **options)
+
+    @classmethod
+    def from_explanation(cls, explanation: GlobalExplanation, *which, **options):
+        """Draw an explanation."""
+        raise NotImplementedError
+
+
 @dataclass(eq=False, repr=False)
-class ImportanceDisplay(Display):
+class ImportanceDisplay(ExplanationDisplay):
     """Bars of the most important features.
 
     Parameters
@@ -72,27 +96,8 @@ class ImportanceDisplay(Display):
     max_features: int = 15
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
-        """Explain a model and draw its importances.
-
-        Parameters
-        ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            See `explain_global`.
-        max_features : int, default=15
-            Number of bars.
-        ax : matplotlib Axes or None
-        **options
-            For `explain_global`.
-        """
-        explanation = explain_global(estimator, X, **options)
-        return cls.from_explanation(explanation, max_features=max_features, ax=ax)
-
-    @classmethod
     def from_explanation(cls, explanation, *, max_features: int = 15, ax=None):
-        """Draw the importances of a `GlobalExplanation`; see `from_estimator`."""
+        """Draw importances into an axes, or into a new figure."""
         return cls(explanation, max_features=max_features).plot(ax=ax)
 
     def plot(self, ax=None):
@@ -124,7 +129,7 @@ class ImportanceDisplay(Display):
 
 
 @dataclass(eq=False, repr=False)
-class ShapeFunctionDisplay(Display):
+class ShapeFunctionDisplay(ExplanationDisplay):
     """Step functions of features, with the density of the data below them; bars for categories.
 
     Parameters
@@ -162,17 +167,12 @@ class ShapeFunctionDisplay(Display):
     unit: str = "score"
 
     @classmethod
-    def from_estimator(
-        cls, estimator, X=None, features=None, *, classes=None, ax=None, n_columns=2, **options
-    ):
-        """Explain a model and draw shape functions.
+    def from_explanation(cls, explanation, features=None, *, classes=None, ax=None, n_columns=2):
+        """Draw shape functions of a `GlobalExplanation`.
 
         Parameters
         ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            See `explain_global`; without data there is no density.
+        explanation : GlobalExplanation
         features : sequence of int or str, or None
             Features to draw; None means the four most important ones.
         classes : sequence of class labels or names of targets, or None
@@ -180,17 +180,7 @@ class ShapeFunctionDisplay(Display):
         ax : matplotlib Axes, sequence of them, or None
         n_columns : int, default=2
             Columns of a new figure.
-        **options
-            For `explain_global`.
         """
-        explanation = explain_global(estimator, X, **options)
-        return cls.from_explanation(
-            explanation, features, classes=classes, ax=ax, n_columns=n_columns
-        )
-
-    @classmethod
-    def from_explanation(cls, explanation, features=None, *, classes=None, ax=None, n_columns=2):
-        """Draw shape functions of a `GlobalExplanation`; see `from_estimator`."""
         if features is None:
             drawn = {shape.feature for shape in explanation.shapes}
             features = [feature for feature in explanation.ranking if feature in drawn][:4]
@@ -339,34 +329,19 @@ class WaterfallDisplay(Display):
     unit: str = "score"
 
     @classmethod
-    def from_estimator(
-        cls, estimator, X, *, row: int = 0, label=None, max_features: int = 10, ax=None, **options
-    ):
-        """Explain rows and draw one of them.
+    def from_estimator(cls, estimator, X, *, background=None, row: int = 0, **options):
+        """Explain rows by `explain_local(estimator, X, background=background)` and draw one.
 
-        Parameters
-        ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        row : int, default=0
-            Which of the rows.
-        label : class label, name of a target, or None
-            Whose score; None means the highest, or the first target.
-        max_features : int, default=10
-            Number of steps; all other features are one more.
-        ax : matplotlib Axes or None
-        **options
-            For `explain_local`, such as `background`.
+        The values of a frame are written beside the names; see `from_explanation` for the options.
         """
-        explanation = explain_local(estimator, X, **options)
-        names = explanation.feature_names
+        explanation = explain_local(estimator, X, background=background)
         if hasattr(X, "iloc"):
-            values = (f"{value:.4g}" if np.isreal(value) else str(value) for value in X.iloc[row])
-            names = tuple(f"{shorten(name)} = {value}" for name, value in zip(names, values))
-        return cls.from_explanation(
-            explanation, row=row, label=label, max_features=max_features, names=names, ax=ax
-        )
+            pairs = zip(explanation.feature_names, X.iloc[row], strict=True)
+            options["names"] = [
+                f"{shorten(name)} = {f'{value:.4g}' if np.isreal(value) else value}"
+                for name, value in pairs
+            ]
+        return cls.from_explanation(explanation, row=row, **options)
 
     @classmethod
     def from_explanation(
@@ -379,9 +354,20 @@ class WaterfallDisplay(Display):
         names: Sequence[str] | None = None,
         ax=None,
     ):
-        """Draw one row of a `LocalExplanation`; see `from_estimator`.
+        """Draw one row of a `LocalExplanation`.
 
-        `names` are what to write beside the steps in place of the features' names.
+        Parameters
+        ----------
+        explanation : LocalExplanation
+        row : int, default=0
+            Which of the rows.
+        label : class label, name of a target, or None
+            Whose score; None means the highest, or the first target.
+        max_features : int, default=10
+            Number of steps; all other features are one more.
+        names : sequence of str or None
+            What to write beside the steps in place of the features' names.
+        ax : matplotlib Axes or None
         """
         column = number_of(explanation.classes, label, explanation.scores[row], explanation.unit)
         added = explanation.contributions[row, :, column]

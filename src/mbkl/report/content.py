@@ -33,7 +33,7 @@ from mbkl.explain.quality import (
 )
 from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of, some_rows
 from mbkl.explain.shapes import column_of, data_range, plain
-from mbkl.io.exports import columns_that_fit, pack, portable_model
+from mbkl.io.exports import pack, portable_model
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.ferns import FernMaps
@@ -359,34 +359,23 @@ def what_if(
     model,
     X,
     y,
-    explanation: GlobalExplanation,
     columns: Sequence[InputColumn],
     shown: Sequence[int],
     max_rows: int,
     max_bytes: float,
 ) -> dict | None:
     """Return rows and a model with which the page computes scores, or None if too large."""
-    predictor = model.with_spreads() if is_regressor(model) else model.predictor_
-    y = np.asarray(y)
-    n_scores = predictor.intercept.size
-    n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
-    if n_columns < min(n_scores, 2):
+    of_numbers = is_regressor(model)
+    packed = portable_model(model.with_spreads() if of_numbers else model.predictor_, max_bytes)
+    if packed is None:
         return None
-    scores, data = np.arange(n_scores), model._validate_new(X)
-    known = np.arange(data.shape[0])
-    if n_columns < n_scores:
-        if is_regressor(model):
-            return None
-        frequency = [-(y == label).sum() for label in explanation.classes]
-        scores = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
-        known = np.flatnonzero(np.isin(y, np.array(explanation.classes)[scores]))
+    data = model._validate_new(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = known[first_by_hash(data[known], np.zeros(known.size, np.intp), n_rows, seed=0)]
-    rows = data[chosen]
+    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
+    rows, labels = data[chosen], np.asarray(y)[chosen]
     return {
-        "model": portable_model(predictor, scores),
-        "columns": scores.tolist(),
-        **(_of_numbers(model, y[chosen]) if is_regressor(model) else _of_classes(model, y[chosen])),
+        "model": packed,
+        **(_of_numbers(model, labels) if of_numbers else _of_classes(model, labels)),
         "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),

@@ -75,20 +75,19 @@ function numberOutcome(data, panel, scores) {
     return [Math.min(...all), Math.max(...all)];
   });
   const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: "bars ranges", "aria-label": "Predictions, their intervals and the true numbers" });
+  const list = element("ol", { class: "bars ranges", "aria-label": "Predictions, their intervals and the true numbers" });
   const told = element("p", { class: "legend" }, "bar: interval; line: prediction; ring: true number");
   const shown = (values) => names.map((name, k) => (names.length > 1 ? `${name} ${amount(values[k])}` : amount(values[k]))).join(", ");
 
   return {
-    nodes: [verdict, chart, told],
+    nodes: [verdict, list, told],
     mistake: "next outside its interval",
     isMistake: (i) => isOutside[i],
     option: (i) => `row ${panel.numbers[i]}: ${shown(panel.labels[i])}, predicted ${shown(known[i])}`,
-    limits: [],
     choose: () => {},
     update(found, chosen, moved) {
       const values = predicted(found), bounds = boundsOf(values, found), truth = panel.labels[chosen];
-      chart.replaceChildren(...names.map((name, k) => {
+      list.replaceChildren(...names.map((name, k) => {
         const position = scale(...spans[k], 0.03, 0.97), share = (value) => Math.min(Math.max(position(value), 0), 1);
         const marks = [bounds[k] ? bar(...bounds[k].map(share)) : null, bar(share(values[k]), 0, "said"), bar(share(truth[k]), 0, "truth")];
         const [lower, upper] = bounds[k] || [null, null];

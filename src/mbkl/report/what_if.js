@@ -21,25 +21,21 @@ function chancesOf({ rule, temperature, offset }, scores) {
 
 // What the page says of a row: its class, and the probabilities or scores of all.
 function classOutcome(data, panel, scores) {
-  const isTwo = data.scores.length === 1;
-  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
+  const isTwo = data.scores.length === 1, names = panel.classes, hasChances = panel.chances !== null;
   const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
   const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
   const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
-  const isWhole = isTwo || names.length === panel.classes.length;
-  const hasChances = panel.chances !== null && isWhole;
-  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const isMistake = (i) => names[best(scores[i])] !== panel.labels[i];
   const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
+  const list = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
     "aria-label": hasChances ? "Probabilities of the classes" : "Scores of the classes" });
   let shown = [];
 
   return {
-    nodes: [verdict, chart],
+    nodes: [verdict, list],
     mistake: "next mistake",
     isMistake,
     option: (i) => `row ${panel.numbers[i]}: ${panel.labels[i]}${isMistake(i) ? `, taken for ${names[best(scores[i])]}` : ""}`,
-    limits: isWhole ? [] : [`the ${names.length} most frequent of ${panel.classes.length} classes`],
     choose(row) {
       const all = barsOf(scores[row]);
       const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
@@ -49,12 +45,12 @@ function classOutcome(data, panel, scores) {
       const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
       if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
       const chances = hasChances ? chancesOf(panel.chances, found) : null;
-      chart.replaceChildren(...shown.map((i) => {
+      list.replaceChildren(...shown.map((i) => {
         const mark = chances ? bar(0, chances[i]) : diverging(Math.max(Math.min(all[i] / largest, 1), -1));
         return element("li", { class: i === winner ? "best" : null, title: `score ${signed(all[i])}`, "data-score": all[i], "data-chance": chances && chances[i] },
           ...barLine(names[i], [mark], chances ? percent(chances[i]) : signed(all[i])));
       }));
-      verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
+      verdict.replaceChildren("The model says ", element("strong", {}, names[winner]),
         winner !== before ? `, before the change ${names[before]}` : "",
         `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.join(", ")}.` : "");
     },
@@ -146,7 +142,6 @@ function whatIf(section, data) {
   const limits = [];
   if (rows.length < panel.of) limits.push(`${rows.length} of ${whole(panel.of)} rows`);
   if (panel.features.length < data.columns) limits.push(`the ${panel.features.length} most important of ${whole(data.columns)} columns`);
-  limits.push(...outcome.limits);
   section.append(
     element("p", {}, "Choose a row, change it, and see what the model would say. The page computes it from the model's own tables.",
       limits.length ? ` Here are ${limits.join(", ")}.` : ""),

@@ -79,8 +79,7 @@ def write_report(
     max_features : int, default=30
         Largest number of features shown; the most important ones.
     max_megabytes : float, default=10.0
-        Room for the model's tables. With many classes, only the most frequent ones are in
-        the page that computes scores; a model that has no room at all is left out of it.
+        Room for the model's tables; a page without them cannot compute scores of changed rows.
 
     Returns
     -------
@@ -138,7 +137,7 @@ def write_report(
         "shapes": content.shapes(explanation, columns, shown, rows),
         "kernel": content.kernel(model, X, y),
         "whatIf": content.what_if(
-            model, X_new, y_new, explanation, columns, shown, max_rows, 1e6 * max_megabytes
+            model, X_new, y_new, columns, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
     }
