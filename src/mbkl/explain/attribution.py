@@ -205,7 +205,7 @@ def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp]
     left, right = left[left < right], right[left < right]
     numbers = games.numbers(X)
 
-    def dependence(fern: NDArray[np.intp], masks: NDArray[np.uint64]) -> Array:
+    def dependence(fern: NDArray[np.intp], masks: NDArray) -> Array:
         values = numbers[fern] & masks[:, None]
         line = np.repeat(np.arange(fern.size), len(X))
         means = games.means(fern, masks, line, values.ravel())

@@ -9,10 +9,11 @@ answers to all stumps of a fern, so only different ones have to be compared.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,19 +132,19 @@ class FernGames:
         differ = here[left] != there[right]
         n_differ = differ.sum(axis=1)
         for size in range(1, int(n_differ.max(initial=0)) + 1):
-            game = shapley(size)
-            step = max(1, _ENTRIES_AT_ONCE // (len(game.members) * n_columns))
+            members, weights = shapley(size)
+            step = max(1, _ENTRIES_AT_ONCE // (len(members) * n_columns))
             same_size = np.flatnonzero(n_differ == size)
             for start in range(0, same_size.size, step):
                 chosen = same_size[start : start + step]
                 row, other = left[chosen], right[chosen]
                 players = np.nonzero(differ[chosen])[1].reshape(-1, size)
                 moves = np.take_along_axis(here[row] - there[other], players, axis=1)
-                numbers = np.tile(others.numbers[other], (len(game.members), 1))
-                for move, joined in zip(moves.T, game.members.T, strict=True):
+                numbers = np.tile(others.numbers[other], (len(members), 1))
+                for move, joined in zip(moves.T, members.T, strict=True):
                     numbers[joined] += move
                 entries = self.tables[self.cells(rows.fern[row], numbers)]
-                gains = game.weights @ entries.reshape(len(entries), -1)
+                gains = weights @ entries.reshape(len(entries), -1)
                 place = (players + row[:, None] * width).T
                 mass = np.broadcast_to(others.shares[other], place.shape)
                 collect = sparse.csc_array(
@@ -193,51 +194,29 @@ def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.i
     return np.repeat(np.arange(left.size), repeats), np.repeat(first[left], repeats) + position
 
 
-@dataclass(frozen=True)
-class Coalitions:
-    """Coalitions of a game: `weights @ values` is what each player gets of their values.
-
-    Members is of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions).
-    """
-
-    members: NDArray[np.bool_]
-    weights: Array
-
-
 @lru_cache(maxsize=128)
-def shapley(n_players: int) -> Coalitions:
-    """Return how a game is shared among its players.
+def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
+    """Return how a game is shared among its players: by which coalitions, and their weights.
 
-    Shapley's value is the mean, over all orders in which the players can come, of what
+    Members are of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions), and
+    `weights @ values` is what each player gets of the values of the coalitions. Shapley's value is the mean, over all orders in which the players can come, of what
     each adds to those before it. With more than seven players the mean is over the orders
     that go round a circle of them, from every start and in both directions: each player
     then comes at each place equally often. In either case the shares sum to the value of
     all players less that of none, and a player who never adds anything gets nothing.
     """
-    return _all(n_players) if n_players <= MOST_EXACT else _circular(n_players)
-
-
-def _all(n_players: int) -> Coalitions:
-    members = (np.arange(2**n_players)[:, None] >> np.arange(n_players) & 1).astype(bool)
-    size = members.sum(axis=1)
-    # Orders in which a player comes right after the others of its coalition, of all orders.
-    share = np.array([1.0 / (n_players * comb(n_players - 1, s)) for s in range(n_players)])
-    joined = share[np.maximum(size - 1, 0)]
-    missing = share[np.minimum(size, n_players - 1)]
-    weights = np.where(members, joined[:, None], -missing[:, None]).T
-    return Coalitions(members, weights)
-
-
-def _circular(n_players: int) -> Coalitions:
-    start, length = np.divmod(np.arange(n_players * (n_players - 1)), n_players - 1)
-    length = length + 1
-    arcs = (np.arange(n_players) - start[:, None]) % n_players < length[:, None]
-    members = np.vstack([arcs, np.zeros_like(arcs[:1]), np.ones_like(arcs[:1])])
-    weights = np.zeros((n_players, len(members)))
-    weights[:, -2:] = -2.0, 2.0
-    number = np.arange(len(arcs))
-    for last_to_join in (start, start + length - 1):
-        np.add.at(weights, (last_to_join % n_players, number), 1.0)
-    for next_to_join in (start - 1, start + length):
-        np.add.at(weights, (next_to_join % n_players, number), -1.0)
-    return Coalitions(members, weights / (2 * n_players))
+    players = range(n_players)
+    if n_players <= MOST_EXACT:
+        orders = list(permutations(players))
+    else:
+        circle = [(*players[start:], *players[:start]) for start in players]
+        orders = [*circle, *(order[::-1] for order in circle)]
+    weights: dict[int, Array] = defaultdict(lambda: np.zeros(n_players))
+    for order in orders:
+        coalition = 0
+        for player in order:
+            weights[coalition][player] -= 1.0
+            coalition |= 1 << player
+            weights[coalition][player] += 1.0
+    members = [[coalition >> player & 1 for player in players] for coalition in weights]
+    return np.array(members, dtype=bool), np.array(list(weights.values())).T / len(orders)

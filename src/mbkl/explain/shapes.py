@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import singledispatch
 from typing import Any
@@ -143,7 +143,14 @@ def shapes_of(
     That of a feature is the sum of its stumps' tables and of the mean effects of the
     ferns that ask about it. The rows of X are counted.
     """
-    own = [_jumps(maps, tables, background) for maps, tables in predictor.families]
+    own = [
+        jumps
+        for maps, tables in predictor.families
+        for jumps in _jumps(maps, tables, background)
+        if jumps[0].size
+    ]
+    if not own:
+        return []
     features, thresholds, jumps = _summed(*map(np.concatenate, zip(*own, strict=True)))
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     shapes = []
@@ -173,24 +180,23 @@ Jumps = tuple[NDArray[np.intp], Array, Array]
 
 
 @singledispatch
-def _jumps(maps: Any, tables: Array, background: NDArray) -> Jumps:
-    """Return feature, threshold and jump of each stump, alone or in a fern, and between levels."""
+def _jumps(maps: Any, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    """Yield feature, threshold and jump of each stump, alone or in a fern, and between levels."""
     is_first = np.zeros(len(tables), dtype=bool)
     is_first[maps.cells.offsets[:-1]] = True
     features = np.repeat(maps.features, np.diff(maps.edges.offsets))
-    return features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
+    yield features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
 
 
 @_jumps.register
-def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> Jumps:
-    return np.empty(0, np.intp), np.empty(0), np.empty((0, tables.shape[1]))
+def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    yield from ()  # a projection has no feature of its own
 
 
 @_jumps.register
-def _(maps: FernMaps, tables: Array, background: NDArray) -> Jumps:
-    nothing = np.empty(0, np.intp), np.empty(0), np.empty((0, tables.shape[1]))
-    own = [_main_effects(games, background) for games in games_of(maps, tables, background)]
-    return tuple(map(np.concatenate, zip(nothing, *own, strict=True)))
+def _(maps: FernMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    for games in games_of(maps, tables, background):
+        yield _main_effects(games, background)
 
 
 def _main_effects(games: FernGames, background: NDArray) -> Jumps:
@@ -221,10 +227,8 @@ def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jump
     """Return jumps in order of feature and threshold; those at the same are added up."""
     order = np.lexsort((thresholds, features))
     features, thresholds = features[order], thresholds[order]
-    starts = np.flatnonzero(is_fresh(features, thresholds)) if order.size else order
-    if starts.size:
-        jumps = np.add.reduceat(jumps[order], starts, axis=0)
-    return features[starts], thresholds[starts], jumps
+    starts = np.flatnonzero(is_fresh(features, thresholds))
+    return features[starts], thresholds[starts], np.add.reduceat(jumps[order], starts, axis=0)
 
 
 def column_of(X, feature: int) -> Array:
