@@ -103,7 +103,7 @@ def test_shapley_values_are_means_over_all_orders(n_players):
     np.testing.assert_allclose(weights @ values, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_players", [9, 12])
+@pytest.mark.parametrize("n_players", [8, 12])
 def test_many_players_come_in_circles(n_players):
     members, weights = shapley(n_players)
     assert len(members) == n_players * (n_players - 1) + 2

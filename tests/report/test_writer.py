@@ -68,7 +68,7 @@ def test_names_cannot_break_out(make_data, tmp_path):
 
 def test_other_names(fitted, tmp_path):
     model, X, y = fitted
-    found = data_of(write_report(model, X, y, tmp_path / "a.html", feature_names=list("abcd")))
+    found = data_of(write_report(model, X, y, tmp_path / "a.html", columns=list("abcd")))
     assert set(found["importances"]["names"]) == set("abcd")
     assert {shape["name"] for shape in found["shapes"]} == set("abcd")
 
@@ -143,8 +143,8 @@ def test_bad_input(fitted, tmp_path):
         write_report(model, X, y[1:], path)
     with pytest.raises(ValueError, match="inconsistent numbers"):
         write_report(model, X, y, path, X_test=X, y_test=y[1:])
-    with pytest.raises(ValueError, match="feature_names has 2 names for 4 features"):
-        write_report(model, X, y, path, feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="columns has 2 entries for 4 features"):
+        write_report(model, X, y, path, columns=["a", "b"])
     for name in ("max_rows", "max_features"):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
             write_report(model, X, y, path, **{name: 0})

@@ -145,13 +145,15 @@ class FernGames:
                     numbers[joined] += move
                 entries = self.tables[self.cells(rows.fern[row], numbers)]
                 gains = weights @ entries.reshape(len(entries), -1)
-                place = (players + row[:, None] * width).T
+                # Pairs come in the order of the rows' answers: only a few are concerned.
+                own = slice(row[0] * width, (row[-1] + 1) * width)
+                place = (players + (row - row[0])[:, None] * width).T
                 mass = np.broadcast_to(others.shares[other], place.shape)
                 collect = sparse.csc_array(
                     (mass.ravel(), place.ravel(), np.arange(place.size + 1)),
-                    shape=(len(shares), place.size),
+                    shape=(own.stop - own.start, place.size),
                 )
-                shares += collect @ gains.reshape(-1, n_columns)
+                shares[own] += collect @ gains.reshape(-1, n_columns)
         return shares.reshape(rows.fern.size, width, n_columns)
 
 
@@ -199,7 +201,9 @@ def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
     """Return how a game is shared among its players: by which coalitions, and their weights.
 
     Members are of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions), and
-    `weights @ values` is what each player gets of the values of the coalitions. Shapley's value is the mean, over all orders in which the players can come, of what
+    `weights @ values` is what each player gets of the values of the coalitions.
+
+    Shapley's value is the mean, over all orders in which the players can come, of what
     each adds to those before it. With more than seven players the mean is over the orders
     that go round a circle of them, from every start and in both directions: each player
     then comes at each place equally often. In either case the shares sum to the value of
