@@ -69,8 +69,8 @@ def test_rows_are_drawn_from_all_where_they_take_long(monkeypatch):
     monkeypatch.setattr(
         explanations, "pair_strengths", lambda _, X, *rest: rows.append(X) or np.zeros((2, 2, 1))
     )
-    assert explain_global(model, X).n_rows == 40
-    assert 5 < (rows[0][:, 0] > 0).sum() < 35
+    assert explain_global(model, X).n_rows == 25
+    assert 5 < (rows[0][:, 0] > 0).sum() < 20
 
 
 def test_noise_is_less_important():

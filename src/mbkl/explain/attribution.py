@@ -215,7 +215,8 @@ def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp]
     nobody, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
     together = dependence(fern[left], masks[left] | masks[right])
     effects = together - alone[left] - alone[right] + nobody[fern[left]]
-    np.add.at(total, (place[left], place[right]), effects)
+    for first, second, own in zip(place[left], place[right], effects, strict=True):
+        total[first, second] += own
 
 
 def joint_dependence(

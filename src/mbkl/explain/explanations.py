@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # Pairs of rows times coalitions of ferns times columns that take about a second; what is done once
 # for all columns takes as long as a few of them.
 _MOST_WORK, _SHARED_WORK = 1e9, 3
-_FEWEST_ROWS = 40
+_FEWEST_ROWS = 25
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +134,7 @@ def explain_global(
     max_rows : int, default=200
         Rows over which importances are averaged, drawn by a hash of their values. Fewer for a
         model of many ferns or classes, for which so many would take more than a few seconds,
-        but 40 at least; `n_rows` tells.
+        but 25 at least; `n_rows` tells.
     background_rows : int, default=100
         Rows that stand for the absence of features, drawn and limited likewise. Shape functions
         have all of them.
