@@ -220,7 +220,12 @@ def _main_effects(games: FernGames, background: NDArray) -> Jumps:
     jumped = np.flatnonzero(cell)
     features = games.players[piece[jumped]]
     thresholds = edges[cell[jumped], features]
-    return _summed(features, thresholds, means[jumped] - means[jumped - 1])
+    # Neighbouring levels that no fern tells apart have an edge between them all the same.
+    every = [(np.full(cuts.size, feature), cuts) for feature, (cuts, _) in cells.items()]
+    all_features, all_edges = map(np.concatenate, zip((features, thresholds), *every, strict=True))
+    jumps = np.zeros((all_features.size, means.shape[1]))
+    jumps[: jumped.size] = means[jumped] - means[jumped - 1]
+    return _summed(all_features, all_edges, jumps)
 
 
 def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jumps:
