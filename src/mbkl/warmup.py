@@ -18,7 +18,6 @@ def warmup() -> float:
     """Call each loop on tiny data of the usual types; return the seconds it took."""
     began = time.perf_counter()
     from mbkl.engine.compiled import Compiled
-    from mbkl.explain.fern_games import warm_explanations
 
     loops = Compiled(1)
     X = np.zeros((400, 2))
@@ -32,7 +31,6 @@ def warmup() -> float:
     _warm_ferns(inputs, loops)
     _warm_growth(X, loops)
     loops.city_block(X.T.copy(), X.T.copy())
-    warm_explanations(loops)
     return time.perf_counter() - began
 
 

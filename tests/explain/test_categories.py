@@ -26,11 +26,9 @@ def explained(request):
 def test_contributions_sum_to_the_scores(explained):
     model, frame, _ = explained
     new = frame[:20].assign(town=["Paris", "Rome"] * 10)
-    local = model.explain_local(new, background=frame, groups=True)
+    local = model.explain_local(new, background=frame)
     scores = model.decision_function(new)[:, None]
     np.testing.assert_allclose(local.baseline + local.contributions.sum(axis=1), scores, atol=1e-9)
-    added = local.group_contributions.sum(axis=1)
-    np.testing.assert_allclose(local.baseline + added, scores, atol=1e-9)
 
 
 def test_a_value_for_each_level_is_its_partial_dependence(explained):
@@ -46,6 +44,18 @@ def test_a_value_for_each_level_is_its_partial_dependence(explained):
         means.append(model.predictor_.scores(rows).mean(axis=0))
     changes = np.diff(means, axis=0)
     np.testing.assert_allclose(np.diff(shape.values, axis=0), changes, atol=1e-9)
+
+
+def test_levels_that_nothing_tells_apart_have_values_of_their_own():
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"town": generator.choice(list("abcdefgh"), 300), "age": generator.normal(size=300)}
+    )
+    model = MBKLClassifier(maps="grown", n_maps=2, random_state=0).fit(frame, frame["town"] == "d")
+    shape = model.explain_global(frame).shape("town")
+    assert shape.values.shape[0] == shape.counts.size == 10
+    assert np.unique(shape.values).size < 10
+    assert shape.counts[1:-1].tolist() == frame["town"].value_counts().sort_index().tolist()
 
 
 def test_levels_have_their_names(explained):

@@ -1,9 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from mbkl.explain import explain_global
+from mbkl import MBKLClassifier
+from mbkl.explain import explain_global, fern_games
 from mbkl.explain.attribution import contributions
+from mbkl.maps import Ferns
 
 
 @pytest.mark.parametrize("name", ["stumps", "learned stumps"])
@@ -52,14 +55,16 @@ def test_missing_values_have_a_step_of_their_own(fitted):
     np.testing.assert_array_equal(shape.at([np.nan])[0], shape.values[0])
 
 
-def test_the_warp_is_that_of_the_kernel(fitted):
-    model, X = fitted("learned stumps")
-    shapes = explain_global(model, X).shapes
-    theta = np.concatenate([shape.theta for shape in shapes])
-    np.testing.assert_array_equal(theta, model.theta_)
-    for shape in shapes:
-        for value, place in zip(X[:9, shape.feature], shape.at(X[:9, shape.feature])):
-            below = shape.theta[shape.stump_thresholds < value].sum()
-            interval = (value > shape.thresholds).sum()
-            assert np.isclose(shape.warp[interval], below)
-            np.testing.assert_array_equal(place, shape.values[interval])
+def test_jumps_of_categories_and_numbers_do_not_depend_on_blocks(monkeypatch):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"town": generator.choice(list("abcdefgh"), 200), "age": generator.normal(size=200)}
+    )
+    y = frame["town"].isin(["a", "d"]) ^ (frame["age"] > 0)
+    model = MBKLClassifier(maps=Ferns(depth=6), n_maps=20, random_state=0).fit(frame, y)
+    whole = explain_global(model, frame)
+    monkeypatch.setattr(fern_games, "_FERNS_AT_ONCE", 7)
+    for shape in explain_global(model, frame).shapes:
+        expected = whole.shape(shape.feature)
+        np.testing.assert_array_equal(shape.thresholds, expected.thresholds)
+        np.testing.assert_allclose(shape.values, expected.values, atol=1e-12)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mbkl import MBKLClassifier
-from mbkl.io.exports import columns_of_model, columns_that_fit, pack, portable_model
+from mbkl.io.exports import columns_of_model, pack, portable_model
 from mbkl.maps import Projections
 
 
@@ -64,31 +64,27 @@ def test_hashing_factors_keep_all_their_bits():
 def test_small_models_keep_all_digits_and_large_ones_seven(make_data, monkeypatch):
     X, y = make_data(n_classes=3)
     predictor = MBKLClassifier(n_maps=50, random_state=0).fit(X, y).predictor_
-    columns = np.array([0, 2])
     for limit, tolerance in ((10**9, 0.0), (0, 1e-6)):
         monkeypatch.setattr("mbkl.io.exports._EXACT_BYTES", limit)
-        packed = portable_model(predictor, columns)
+        packed = portable_model(predictor, 1e9)
         for part, tables in zip(packed["parts"], predictor.tables):
-            found = unpacked(part["tables"]).reshape(-1, 2)
-            np.testing.assert_allclose(found, tables[:, columns], rtol=tolerance)
-        assert packed["intercept"] == predictor.intercept[columns].tolist()
+            found = unpacked(part["tables"]).reshape(tables.shape)
+            np.testing.assert_allclose(found, tables, rtol=tolerance)
+        assert packed["intercept"] == predictor.intercept.tolist()
 
 
 def test_thresholds_lose_nothing(make_data):
     X, y = make_data()
     model = MBKLClassifier(maps="stumps", n_maps=50, random_state=0).fit(X, y)
-    part = portable_model(model.predictor_, np.array([0]))["parts"][0]
+    part = portable_model(model.predictor_, 1e9)["parts"][0]
     np.testing.assert_array_equal(unpacked(part["thresholds"]), model.stump_thresholds_)
 
 
-def test_how_many_scores_have_room(make_data):
-    X, y = make_data(n_rows=200, n_classes=20)
-    predictor = MBKLClassifier(n_maps=100, random_state=0).fit(X, y).predictor_
-    one = sum(len(tables) for tables in predictor.tables) * 4
-    beside = 1e9 - one * columns_that_fit(predictor, 1e9)
-    assert 0 <= beside < 1e6
-    assert columns_that_fit(predictor, 0.0) == 0
-    few = columns_that_fit(predictor, one * 7.5)
-    assert 1 <= few <= 7
+def test_large_models_have_no_room(make_data):
+    X, y = make_data(n_classes=3)
+    predictor = MBKLClassifier(n_maps=50, random_state=0).fit(X, y).predictor_
+    room = 4 * sum(tables.size for tables in predictor.tables)
+    assert portable_model(predictor, room) is None
+    assert portable_model(predictor, 2 * room) is not None
     model = MBKLClassifier(maps=Projections(input_map="chi2"), n_maps=50).fit(np.abs(X), y)
-    assert columns_that_fit(model.predictor_, 1e9) == 0
+    assert portable_model(model.predictor_, 1e9) is None

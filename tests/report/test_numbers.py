@@ -61,7 +61,8 @@ def test_dots_are_thinned(model, rows, monkeypatch):
     monkeypatch.setattr(content, "_DOTS", 10)
     made = outcome_of(model, rows[0], rows[1].to_numpy())
     (target,) = content.numbers(made, "new", ["rent"])["targets"]
-    assert [len(target[name]) for name in ("said", "truth", "lower", "upper")] == [10] * 4
+    assert [len(target[name]) for name in ("said", "truth")] == [10, 10]
+    assert np.shape(target["band"]) == (3, 40)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
@@ -85,6 +86,7 @@ def test_too_few_rows_for_intervals(rows, tmp_path):
     data = written(write_report(model, X, y, tmp_path / "r.html", cross_validate=False))
     assert data["whatIf"]["lower"] == [None]
     assert data["numbers"]["targets"][0]["figures"]["mean_width"] is None
+    assert data["numbers"]["targets"][0]["band"] is None
 
 
 def test_several_targets_and_a_search(rows, tmp_path):

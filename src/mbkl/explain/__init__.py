@@ -2,7 +2,6 @@
 
 from mbkl.explain.attribution import column_importances
 from mbkl.explain.explanations import (
-    FeatureGroup,
     GlobalExplanation,
     LocalExplanation,
     explain_global,
@@ -14,7 +13,6 @@ from mbkl.explain.shapes import FeatureShape
 
 __all__ = [
     "Curves",
-    "FeatureGroup",
     "FeatureShape",
     "GlobalExplanation",
     "InputColumn",

@@ -1,4 +1,4 @@
-"""What each feature adds to the scores of each row.
+"""What each feature adds to the scores of each row, and each two of them together.
 
 A score is a sum of table entries, so it is enough to share out each entry:
 
@@ -9,28 +9,22 @@ A score is a sum of table entries, so it is enough to share out each entry:
 
 All means are over the rows of a background, and what the features get sums to the score
 less the mean score of the background. For stumps and ferns the sum over all tables is the
-interventional Shapley value of the whole model (where no more than eight features of a fern
+interventional Shapley value of the whole model (where no more than seven features of a fern
 differ between two rows, see `fern_games`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine.arrays import one_blas_thread
-from mbkl.explain.fern_games import (
-    FernTables,
-    columns_of,
-    fern_shares,
-    partial_dependences,
-    same_fern,
-)
+from mbkl.explain.fern_games import FernGames, games_of, same_fern
 from mbkl.explain.rows import codes_of, rows_between_thresholds
 from mbkl.maps.families import Maps
 from mbkl.maps.ferns import FernMaps
@@ -59,51 +53,38 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
 @singledispatch
 def _add_contributions(maps: Any, total: Array, tables: Array, X, background) -> None:
     """Add what the features of a family add, to a total of shape (n_features, n_rows, ...)."""
-    total[maps.features] += centred_entries(maps, tables, X, background)
+    means = _entries(maps, tables, background).mean(axis=1, keepdims=True)
+    total[maps.features] += _entries(maps, tables, X) - means
 
 
 @_add_contributions.register
 def _(maps: FernMaps, total: Array, tables: Array, X, background) -> None:
-    if not maps.n_maps:
-        return
-    games = FernTables(maps, tables)
-    others = columns_of(background)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        span = slice(start, start + _ROWS_AT_ONCE)
-        columns = columns_of(X[span])
-        for block in games.blocks():
-            rows = games.answers(columns, block)
-            shares = fern_shares(games, block, rows, games.answers(others, block))
-            by_player = np.ascontiguousarray(shares.transpose(1, 0, 2))
-            for fern, place in zip(block, rows.place, strict=True):
-                players = games.players[games.bounds[fern] : games.bounds[fern + 1]]
-                for own, feature in zip(by_player, players):
-                    total[feature, span] += own[place]
+    for games in games_of(maps, tables, background):
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            span = slice(start, start + _ROWS_AT_ONCE)
+            rows = games.answers(X[span])
+            by_player = np.ascontiguousarray(games.shares(rows).transpose(1, 0, 2))
+            number = np.arange(games.players.size) - games.bounds[games.fern]
+            for player, feature, fern in zip(number, games.players, games.fern, strict=True):
+                total[feature, span] += by_player[player, rows.place[fern]]
 
 
 @_add_contributions.register
 def _(maps: ProjectionMaps, total: Array, tables: Array, X, background) -> None:
-    total += along_projections(maps, tables, X, background)
+    total += _along_projections(maps, tables, X, background)
 
 
-def centred_entries(maps: Maps, tables: Array, X: NDArray, background: NDArray) -> Array:
-    """Return table entries less their means, of shape (n_groups, n_rows, n_columns)."""
-    means = entries_of(maps, tables, background).mean(axis=1, keepdims=True)
-    return entries_of(maps, tables, X) - means
-
-
-def entries_of(maps: Maps, tables: Array, X: NDArray) -> Array:
+def _entries(maps: Maps, tables: Array, X: NDArray) -> Array:
     """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
     codes = codes_of(maps, X)
     return tables[codes.values + codes.offsets[:-1, None]]
 
 
-def along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
+def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
     """Return what the features of projections add, of shape (n_features, n_rows, n_columns)."""
     inputs, others = maps.inputs(X), maps.inputs(background)
     places, other_places = inputs @ maps.directions, others @ maps.directions
-    entries = entries_of(maps, tables, X)
-    other_entries = entries_of(maps, tables, background)
+    entries, other_entries = (_entries(maps, tables, rows) for rows in (X, background))
     total = np.zeros((inputs.shape[1], len(X), tables.shape[1]))
     for row in range(len(background)):
         change = entries - other_entries[:, row : row + 1]
@@ -172,74 +153,24 @@ def _changes(predictor: TablePredictor, rows: Array) -> Array:
 @singledispatch
 def _add_changes(maps: Any, total: Array, tables: Array, rows: Array) -> None:
     """Add the changes of one family."""
-    entries = entries_of(maps, tables, rows)
+    entries = _entries(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 
 
 @_add_changes.register
 def _(maps: ProjectionMaps, total: Array, tables: Array, rows: Array) -> None:
-    total += along_projections(maps, tables, rows, rows)
+    total += _along_projections(maps, tables, rows, rows)
 
 
 @_add_changes.register
 def _(maps: FernMaps, total: Array, tables: Array, rows: Array) -> None:
-    games, columns = FernTables(maps, tables), columns_of(rows)
-    for block in games.blocks():
-        answers = games.answers(columns, block)
-        numbers = answers.numbers[answers.place]
-        pieces = slice(*games.bounds[[block.start, block.stop]].tolist())
-        fern = games.fern[games.starts[pieces]]
-        own, masks = numbers[fern - block.start], games.masks[pieces, None]
+    for games in games_of(maps, tables, rows):
+        own = games.numbers(rows)[games.fern]
+        masks, fern = games.masks[:, None], games.fern[:, None]
         mixed = (own & ~masks) | (np.roll(own, 1, axis=1) & masks)
-        here = games.entries(np.arange(block.start, block.stop)[:, None], numbers)
-        change = here[fern - block.start] - games.entries(fern[:, None], mixed)
-        collect = sparse.csc_array(
-            (np.ones(fern.size), games.players[pieces], np.arange(fern.size + 1)),
-            (len(total), fern.size),
-        )
-        total += (collect @ change.reshape(fern.size, -1)).reshape(total.shape)
-
-
-Features = tuple[int, ...]
-
-
-@singledispatch
-def joined_features(maps: Any) -> list[Features]:
-    """Return the features that each table of a family joins."""
-    return [(int(feature),) for feature in maps.features]
-
-
-@joined_features.register
-def _(maps: FernMaps) -> list[Features]:
-    return [tuple(sorted(set(features.tolist()))) for features, _ in maps.ferns]
-
-
-@joined_features.register
-def _(maps: ProjectionMaps) -> list[Features]:
-    inputs, projections = sparse.csc_array(maps.directions).nonzero()
-    # The chi2 map has several numbers a feature, one block of features after the other.
-    pairs = np.unique(np.column_stack([projections, inputs % maps.centre.size]), axis=0)
-    bounds = np.searchsorted(pairs[:, 0], np.arange(1, maps.n_groups))
-    return [tuple(own.tolist()) for own in np.split(pairs[:, 1], bounds)[: maps.n_groups]]
-
-
-def set_contributions(
-    predictor: TablePredictor, X: NDArray, background: NDArray
-) -> tuple[list[Features], Array]:
-    """Return the sets of features that tables join, and what the tables of each add.
-
-    These contributions, of shape (n_sets, n_rows, n_columns), sum to the scores less the mean
-    scores of the background.
-    """
-    joined = [joined_features(maps) for maps, _ in predictor.families]
-    sets = sorted(set().union(*joined), key=lambda features: (len(features), features))
-    number = {features: position for position, features in enumerate(sets)}
-    total = np.zeros((len(sets), len(X), predictor.intercept.size))
-    for (maps, tables), features in zip(predictor.families, joined, strict=True):
-        entries = centred_entries(maps, tables, X, background)
-        for own, table in zip(features, entries, strict=True):
-            total[number[own]] += table
-    return sets, total
+        change = games.tables[games.cells(fern, own)] - games.tables[games.cells(fern, mixed)]
+        for feature, own_change in zip(games.players, change, strict=True):
+            total[feature] += own_change
 
 
 def pair_strengths(
@@ -247,94 +178,57 @@ def pair_strengths(
 ) -> Array:
     """Return how much each two of some features tell together, beyond what each tells alone.
 
-    The joint partial dependence of two features less the partial dependences of both:
-    its mean absolute value over the rows of X and the scores. Projections are left out.
+    The joint partial dependence of two features less the partial dependences of both: its mean
+    absolute value over the rows of X, of shape (n_features, n_features, n_columns). Projections
+    are left out.
     """
     n_features = features.size
     position = np.full(X.shape[1], -1)
     position[features] = np.arange(n_features)
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
-    columns = columns_of(X), columns_of(background)
     for maps, tables in predictor.families:
-        if not isinstance(maps, FernMaps):
-            continue  # single features have no pairs, and those of projections are left out
-        games = FernTables(maps, tables)
-        for block in games.blocks():
-            _add_pair_effects(total, games, block, position, *columns)
-    strengths = np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=(2, 3))
-    np.fill_diagonal(strengths, 0.0)
-    return strengths
+        if isinstance(maps, FernMaps):  # single features have no pairs
+            for games in games_of(maps, tables, background):
+                _add_pair_effects(games, total, position, X)
+    return np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=2)
 
 
-# ---------------------------------------------------------------- pairs of a fern
-# A feature gives one of few pieces, its steps, whatever the row. So the partial dependences of a
-# feature, and of two of them, are small tables, and rows look up in these what the pair adds.
-
-
-def _add_pair_effects(
-    total: Array,
-    tables: FernTables,
-    block: range,
-    position: NDArray[np.intp],
-    rows: NDArray[np.float32],
-    background: NDArray[np.float32],
-) -> None:
+def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp], X) -> None:
     """Add the joint partial dependences of each two features less those of both.
 
-    Total is of shape (n, n, n_rows, n_columns); of a pair, the place whose first index is the
-    smaller feature's is added to. Position is the place of each feature in total, or -1.
+    Position is the place of each feature in total, or -1.
     """
-    first_piece, last_piece = tables.bounds[[block.start, block.stop]]
-    starts = tables.starts[first_piece:last_piece]
-    place = position[tables.players[first_piece:last_piece]]
-    wanted = np.flatnonzero(place >= 0)
-    place, fern = place[wanted], tables.fern[starts[wanted]] - block.start
-    left, right = same_fern(fern, fern, len(block))
+    wanted = np.flatnonzero(position[games.players] >= 0)
+    fern, masks = games.fern[wanted], games.masks[wanted]
+    place = position[games.players[wanted]]
+    left, right = same_fern(fern, fern, games.ferns.n_maps)
     left, right = left[left < right], right[left < right]
-    if not left.size:
-        return
-    steps = _Steps(tables, block, first_piece + wanted, fern, background)
-    cell = steps.cell(left, right, tables.row_steps(rows, block)[wanted])
-    n, n_rows = total.shape[1:3]
-    target = (n * place[left] + place[right])[:, None] * n_rows + np.arange(n_rows)
-    collect = sparse.coo_array(
-        (np.ones(cell.size), (target.ravel(), cell.ravel())),
-        shape=(n * n * n_rows, len(steps.effects)),
-    )
-    total += (collect @ steps.effects).reshape(total.shape)
+    numbers = games.numbers(X)
+
+    def dependence(fern: NDArray[np.intp], masks: NDArray) -> Array:
+        values = numbers[fern] & masks[:, None]
+        line = np.repeat(np.arange(fern.size), len(X))
+        means = games.means(fern, masks, line, values.ravel())
+        return means.reshape(*values.shape, total.shape[-1])
+
+    every = np.arange(games.ferns.n_maps)
+    nobody, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
+    together = dependence(fern[left], masks[left] | masks[right])
+    effects = together - alone[left] - alone[right] + nobody[fern[left]]
+    for first, second, own in zip(place[left], place[right], effects, strict=True):
+        total[first, second] += own
 
 
-class _Steps:
-    """The steps of some pieces, and what each two of different pieces add together."""
+def joint_dependence(
+    predictor: TablePredictor, background: NDArray, pair: Sequence[int], grids: Sequence[Array]
+) -> Array:
+    """Return the mean scores of the background with two features at values, less its mean scores.
 
-    def __init__(self, tables: FernTables, block: range, pieces, fern, background) -> None:
-        first_step = tables.steps.first
-        size = np.diff(first_step)[pieces]
-        self.first = np.append(0, np.cumsum(size))
-        self.piece = np.repeat(np.arange(pieces.size), size)
-        step = np.arange(self.piece.size) - self.first[self.piece]
-        value = tables.steps.values[first_step[pieces][self.piece] + step]
-        own, mask = fern[self.piece], tables.masks[pieces][self.piece]
-
-        left, right = same_fern(own, own, len(block))
-        later = self.piece[left] < self.piece[right]
-        left, right = left[later], right[later]
-        self.start = np.searchsorted(left, np.arange(self.piece.size))
-        n_ferns, n_steps = len(block), self.piece.size
-        nothing = np.zeros(n_ferns, dtype=np.uint64)
-        means = partial_dependences(
-            tables,
-            block,
-            tables.answers(background, block),
-            np.concatenate([np.arange(n_ferns), own, own[left]]),
-            np.concatenate([nothing, mask, mask[left] | mask[right]]),
-            np.concatenate([nothing, value, value[left] | value[right]]),
-        )
-        nobody, alone, together = np.split(means, [n_ferns, n_ferns + n_steps])
-        self.effects = together - alone[left] - alone[right] + nobody[own[left]]
-
-    def cell(self, left, right, steps: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return where in the effects two pieces are, by the steps of the rows in each."""
-        step = self.first[left, None] + steps[left]
-        after = self.first[left + 1][:, None]
-        return self.start[step] + self.first[right, None] + steps[right] - after
+    Of shape (n_first, n_second, n_columns), for the values of both features.
+    """
+    shape = (grids[0].size, grids[1].size, len(background))
+    mixed = np.tile(background.astype(np.float64), (shape[0] * shape[1], 1))
+    for feature, values in zip(pair, np.meshgrid(*grids, indexing="ij"), strict=True):
+        mixed[:, feature] = np.repeat(values.ravel(), len(background))
+    means = predictor.scores(mixed).reshape(*shape, -1).mean(axis=2)
+    return means - predictor.scores(background).mean(axis=0)

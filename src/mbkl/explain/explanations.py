@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.explain.attribution import contributions, pair_strengths, set_contributions
+from mbkl.explain.attribution import contributions, pair_strengths
 from mbkl.explain.rows import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
@@ -18,36 +18,10 @@ from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
-# Pairs of rows times ferns times columns that take about a second on two cores; what is done
-# once for all columns takes as long as a few of them.
-_MOST_WORK, _SHARED_WORK = 7e7, 3
-_FEWEST_ROWS = 40
-
-
-@dataclass(frozen=True)
-class FeatureGroup:
-    """Features that are joined by one table or several.
-
-    Parameters
-    ----------
-    features : tuple of int
-    name : str
-    importances : ndarray of shape (n_columns,)
-        Mean absolute value of what these tables add to each score, less its mean.
-    scale : ndarray of shape (n_columns,) or None
-        What makes several targets comparable.
-    """
-
-    features: tuple[int, ...]
-    name: str
-    importances: Array
-    scale: Array | None = None
-
-    @property
-    def importance(self) -> float:
-        """Mean importance over the scores; see `GlobalExplanation.importance`."""
-        scale = 1.0 if self.scale is None else self.scale
-        return float((self.importances / scale).mean())
+# Pairs of rows times coalitions of ferns times columns that take about a second; what is done once
+# for all columns takes as long as a few of them.
+_MOST_WORK, _SHARED_WORK = 1e9, 3
+_FEWEST_ROWS = 25
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,8 +40,6 @@ class GlobalExplanation:
         Mean absolute value of what each feature adds to each score.
     shapes : tuple of FeatureShape
         Of the features that stumps or ferns use.
-    groups : tuple of FeatureGroup
-        By importance, the greatest first.
     pair_features : ndarray of shape (n_pair_features,)
         The most important features.
     pair_strengths : ndarray of shape (n_pair_features, n_pair_features)
@@ -85,7 +57,6 @@ class GlobalExplanation:
     baseline: Array
     importances: Array
     shapes: tuple[FeatureShape, ...]
-    groups: tuple[FeatureGroup, ...]
     pair_features: NDArray[np.intp]
     pair_strengths: Array
     n_rows: int
@@ -163,7 +134,7 @@ def explain_global(
     max_rows : int, default=200
         Rows over which importances are averaged, drawn by a hash of their values. Fewer for a
         model of many ferns or classes, for which so many would take more than a few seconds,
-        but 40 at least; `n_rows` tells.
+        but 25 at least; `n_rows` tells.
     background_rows : int, default=100
         Rows that stand for the absence of features, drawn and limited likewise. Shape functions
         have all of them.
@@ -198,27 +169,22 @@ def explain_global(
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
     share = _affordable_share(predictor, len(rows), len(background))
-    rows, others = rows[: _at_least(share, len(rows))], background
-    others = others[: _at_least(share, len(others))]
+    rows, others = (
+        some_rows(own, max(int(share * len(own)), _FEWEST_ROWS)) for own in (rows, background)
+    )
     names, classes = feature_names_of(model), score_classes(model)
     importances = np.abs(contributions(predictor, rows, others)).mean(axis=0)
     unit = unit_of(model)
     scale = _scale(importances, unit)
     strongest = np.argsort(-(importances / scale).mean(axis=1), kind="stable")[:pair_features]
-    sets, added = set_contributions(predictor, rows, others)
-    groups = [
-        FeatureGroup(features, " & ".join(names[i] for i in features), importance, scale)
-        for features, importance in zip(sets, np.abs(added).mean(axis=1))
-    ]
     return GlobalExplanation(
         names,
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
-        tuple(sorted(groups, key=lambda group: -group.importance)),
+        tuple(shapes_of(predictor, background, names, classes, X, model.levels_)),
         strongest,
-        pair_strengths(_scaled(predictor, scale), rows, others, strongest),
+        (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),
         len(rows),
         X is not None,
         unit,
@@ -232,23 +198,13 @@ def _scale(importances: Array, unit: str) -> Array:
     return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
 
 
-def _scaled(predictor: TablePredictor, scale: Array) -> TablePredictor:
-    """Return the model whose scores are divided by a scale."""
-    if (scale == 1.0).all():  # tables of many classes are large
-        return predictor
-    tables = [table / scale for table in predictor.tables]
-    return replace(predictor, tables=tables, intercept=predictor.intercept / scale)
-
-
-def _affordable_share(predictor, n_rows: int, n_background: int) -> float:
+def _affordable_share(predictor: TablePredictor, n_rows: int, n_background: int) -> float:
     """Return which share of both kinds of rows can be compared fern by fern in seconds."""
-    n_ferns = len(predictor.maps.ferns)
-    work = n_rows * n_background * n_ferns * (_SHARED_WORK + predictor.intercept.size)
+    # About half of the stumps of a fern, and no more players than it has, tell two rows apart.
+    players = [min(own.size / 2, np.unique(own).size, 6) for own, _ in predictor.maps.ferns]
+    n_coalitions = np.exp2(players).sum()
+    work = n_rows * n_background * n_coalitions * (_SHARED_WORK + predictor.intercept.size)
     return min((_MOST_WORK / max(work, 1)) ** 0.5, 1.0)
-
-
-def _at_least(share: float, n_rows: int) -> int:
-    return max(int(share * n_rows), min(_FEWEST_ROWS, n_rows))
 
 
 def check_model(model) -> None:
@@ -284,8 +240,7 @@ def score_classes(model) -> tuple:
 class LocalExplanation:
     """What each feature adds to the scores of each row.
 
-    `baseline + contributions.sum(axis=1)` are the scores, and so are
-    `baseline + group_contributions.sum(axis=1)`.
+    `baseline + contributions.sum(axis=1)` are the scores.
 
     Parameters
     ----------
@@ -299,10 +254,6 @@ class LocalExplanation:
     scores : ndarray of shape (n_rows, n_columns)
         What `decision_function` returns; or the predictions of a regressor, of counts their
         logarithms.
-    groups : tuple of tuple of int, or None
-        Sets of features that tables join.
-    group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
-        What the tables of each set add, undivided.
     unit : {"score", "target", "log"}
         What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
@@ -312,8 +263,6 @@ class LocalExplanation:
     baseline: Array
     contributions: Array
     scores: Array
-    groups: tuple[tuple[int, ...], ...] | None = None
-    group_contributions: Array | None = None
     unit: str = "score"
 
     def __repr__(self) -> str:
@@ -335,20 +284,18 @@ class LocalExplanation:
         return frame
 
     def to_dict(self) -> dict:
-        """Return plain lists and numbers for JSON; groups where there are any."""
-        return {key: value for key, value in plain(self).items() if value is not None}
+        """Return plain lists and numbers for JSON."""
+        return plain(self)
 
 
-def explain_local(
-    model, X, *, background=None, background_rows: int = 100, groups: bool = False
-) -> LocalExplanation:
+def explain_local(model, X, *, background=None, background_rows: int = 100) -> LocalExplanation:
     """Divide the scores of rows among the features.
 
     A feature gets the sum of its shares of all table entries, less their means over a
     background. A stump's table belongs to one feature. A fern's entry is divided by
     Shapley's rule: the mean, over all orders in which its features can be switched from
     a row of the background to the row in question, of what each changes. (Where more
-    than eight features of a fern differ, over the orders that go round them in a circle.)
+    than seven features of a fern differ, over the orders that go round them in a circle.)
     A projection's entry is divided in proportion to how far each feature moves the row
     along it. For stumps and ferns these are the Shapley values of the whole model.
 
@@ -365,9 +312,6 @@ def explain_local(
         up from the model: all intervals between thresholds count the same.
     background_rows : int, default=100
         Largest number of background rows, drawn by a hash of their values.
-    groups : bool, default=False
-        Whether to return also what sets of features add that are joined by ferns or
-        projections.
 
     Returns
     -------
@@ -395,14 +339,11 @@ def explain_local(
         reference = rows_between_thresholds(predictor.maps, rows.shape[1], background_rows)
     else:
         reference = some_rows(model._validate_new(background), background_rows)
-    sets, added = set_contributions(predictor, rows, reference) if groups else (None, None)
     return LocalExplanation(
         feature_names_of(model),
         score_classes(model),
         predictor.scores(reference).mean(axis=0),
         contributions(predictor, rows, reference),
         predictor.scores(rows),
-        None if sets is None else tuple(sets),
-        None if added is None else added.transpose(1, 0, 2),
         unit_of(model),
     )

@@ -10,9 +10,9 @@ from sklearn import metrics
 
 Array = NDArray[np.float64]
 
-# Points of a curve that a picture can show.
-_MOST_POINTS = 200
-_BINS = 10
+# Points of a curve that a picture can show, parts of the rows whose probabilities are compared
+# with what happened, and parts whose intervals are drawn.
+_MOST_POINTS, _BINS, _BANDS = 200, 10, 40
 
 
 def with_all_labels(
@@ -193,3 +193,26 @@ def figures_of_the_mean(y: Array, coverage: float) -> dict[str, float]:
     outside = (1 - coverage) / 2
     bounds = np.tile(np.quantile(y, [outside, 1 - outside]), (y.size, 1))
     return number_figures(y, np.full(y.size, y.mean()), bounds)
+
+
+def rows_to_draw(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Return the numbers of as many rows as can be seen, the same each time."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+
+
+def interval_band(predictions: Array, bounds: Array) -> Array | None:
+    """Return predictions, and the mean ends of intervals of about the same, less them: (3, n).
+
+    Rows of several folds have intervals of several models. None where some have no end.
+    """
+    if not np.isfinite(bounds).all():
+        return None
+    order = np.argsort(predictions, kind="stable")
+    parts = np.array_split(order, min(_BANDS, order.size))
+    away = np.column_stack([predictions, bounds - predictions[:, None]])
+    band = np.array([away[part].mean(axis=0) for part in parts]).T
+    # From the first to the last dot.
+    band[0, [0, -1]] = predictions[order[[0, -1]]]
+    return band

@@ -11,7 +11,7 @@ from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import first_by_hash
 from mbkl.engine.twins import just_above
 from mbkl.kernel import distance_of
-from mbkl.maps.categories import CategoryMaps
+from mbkl.maps.categories import CategoryMaps, level_edges
 from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
@@ -43,19 +43,34 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
     for family in maps.families:
         if isinstance(family, ProjectionMaps):
             rows[:] = family.centre + family.scale * generator.normal(size=rows.shape)
+    categories = _categories(maps)
+    cells = cells_of_features(maps)
+    for feature in sorted(cells, key=lambda feature: (feature in categories, feature)):
+        values = cells[feature][1]
+        if feature in categories:
+            values = values[1:-1]
+        rows[:, feature] = _evenly(values, n_rows, generator)
+    return rows
+
+
+def cells_of_features(maps: MapSet) -> dict[int, tuple[NDArray, NDArray]]:
+    """Return, for each feature that is asked about, its thresholds and a value of each cell.
+
+    Those of a category are missing, each level and a new one.
+    """
     pairs = [(maps.stump_features, maps.stump_thresholds), *maps.ferns]
-    columns = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
-    stumps = np.unique(np.column_stack(columns), axis=0)
-    stumps = stumps[~np.isnan(stumps[:, 1])]
+    stumps = np.column_stack([np.concatenate(parts) for parts in zip(*pairs, strict=True)])
+    stumps = np.unique(stumps[~np.isnan(stumps[:, 1])], axis=0)
     used, first = np.unique(stumps[:, 0], return_index=True)
-    for feature, cuts in zip(used.astype(np.intp), np.split(stumps[:, 1], first[1:])):
-        # An interval ends on its threshold; the last begins just above one.
+    cells = {}
+    for feature, cuts in zip(used.astype(np.intp).tolist(), np.split(stumps[:, 1], first[1:])):
+        # A cell ends on its threshold; the last begins just above one.
         values = np.append(cuts, just_above(cuts[-1:]))
         values[np.isneginf(values)] = np.nan
-        rows[:, feature] = _evenly(values, n_rows, generator)
-    for feature, n_levels in sorted(_categories(maps).items()):
-        rows[:, feature] = _evenly(np.arange(float(n_levels)), n_rows, generator)
-    return rows
+        cells[feature] = cuts, values
+    for feature, n_levels in _categories(maps).items():
+        cells[feature] = level_edges(n_levels), np.append(np.nan, np.arange(n_levels + 1.0))
+    return cells
 
 
 def _evenly(values: NDArray, n_rows: int, generator: np.random.Generator) -> NDArray:
@@ -96,6 +111,16 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
         theta = drawn / max(drawn.sum(), 1)
     codes = [codes_of(own, X, model.n_jobs) for own in maps.families]
     return theta.sum() - distance_of(maps, codes, codes, theta)
+
+
+def shades_of(kernel: Array) -> tuple[float, float]:
+    """Return between what values a picture of a kernel matrix is shaded.
+
+    The diagonal is one for every kernel and would take up the scale.
+    """
+    apart = kernel[~np.eye(len(kernel), dtype=bool)] if len(kernel) > 1 else np.array([0.0, 1.0])
+    low, high = np.quantile(apart, [0.01, 0.99])
+    return float(low), float(max(high, low + 1e-9))
 
 
 def rows_by_class(X, y: NDArray, max_rows: int) -> NDArray[np.intp]:

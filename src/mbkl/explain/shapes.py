@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import singledispatch
 from typing import Any
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.twins import as_float32
-from mbkl.explain.fern_games import FernTables, columns_of, is_fresh, main_effects
+from mbkl.engine.twins import as_float32, just_above
+from mbkl.explain.fern_games import FernGames, games_of, is_fresh
+from mbkl.explain.rows import cells_of_features
 from mbkl.extras import require
+from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.predictor import TablePredictor
@@ -48,8 +50,6 @@ class FeatureShape:
         Edges of bins of equal width over the range of the data, less its outermost ends.
     density : ndarray of shape (n_bins,) or None
         Rows of the data in each bin; those beyond count in the first or last.
-    stump_thresholds, theta : ndarray of shape (n_stumps,)
-        Thresholds of the stumps kept by the kernel, and their weights.
     levels : tuple or None
         Levels of a category; `values` and `counts` are those of missing values, of each level,
         and of new ones.
@@ -63,8 +63,6 @@ class FeatureShape:
     counts: NDArray[np.intp] | None
     bins: Array | None
     density: NDArray[np.intp] | None
-    stump_thresholds: Array
-    theta: Array
     levels: tuple | None = None
 
     def __repr__(self) -> str:
@@ -73,16 +71,27 @@ class FeatureShape:
             return f"<FeatureShape: {self.name!r}, {len(self.levels)} levels, {n_scores} scores>"
         return f"<FeatureShape: {self.name!r}, {n_intervals} intervals, {n_scores} scores>"
 
-    @property
-    def warp(self) -> Array:
-        """Where the kernel of stumps places each interval: the weights below it."""
-        climbed = np.append(0.0, np.cumsum(self.theta))
-        below = np.searchsorted(self.stump_thresholds, self.thresholds, side="right")
-        return np.append(0.0, climbed[below])
-
     def at(self, x) -> Array:
         """Return what values of the feature, or numbers of its levels, add: (n, n_columns)."""
         return self.values[intervals(self.thresholds, np.asarray(x, dtype=np.float64))]
+
+    def curve(self, max_steps: int | None = None) -> tuple[Array, Array]:
+        """Return edges, and what is added between them: over the data, or over all thresholds.
+
+        With many thresholds, steps may be joined: they are spread evenly.
+        """
+        marks = self.thresholds if self.bins is None else self.bins
+        marks = marks[np.isfinite(marks)]
+        low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
+        margin = 0.02 * (high - low) or 0.5
+        low, high = low - margin, high + margin
+        cuts = self.thresholds[(self.thresholds > low) & (self.thresholds < high)]
+        if max_steps is not None and cuts.size > max_steps:
+            # Each is moved to the threshold at or above it.
+            grid = np.linspace(low, high, max_steps + 1)[1:]
+            cuts = np.unique(cuts[np.minimum(np.searchsorted(cuts, grid), cuts.size - 1)])
+        edges = np.concatenate([[low], cuts, [high]])
+        return edges, self.at(just_above(edges[:-1]))
 
     def to_frame(self):
         """Return a pandas data frame with a row for each interval, or for each level."""
@@ -124,7 +133,6 @@ def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
 def shapes_of(
     predictor: TablePredictor,
     background: NDArray,
-    theta: Array,
     names: Sequence[str],
     classes: tuple,
     X=None,
@@ -135,23 +143,21 @@ def shapes_of(
     That of a feature is the sum of its stumps' tables and of the mean effects of the
     ferns that ask about it. The rows of X are counted.
     """
-    own = [_jumps(maps, tables, background) for maps, tables in predictor.families]
-    features, thresholds, jumps = map(np.concatenate, zip(*own, strict=True))
-    order = np.lexsort((thresholds, features))
-    features, thresholds, jumps = features[order], thresholds[order], jumps[order]
-    starts = np.flatnonzero(is_fresh(features, thresholds))
-    if not starts.size:
+    own = [
+        jumps
+        for maps, tables in predictor.families
+        for jumps in _jumps(maps, tables, background)
+        if jumps[0].size
+    ]
+    if not own:
         return []
-    features, thresholds = features[starts], thresholds[starts]
-    jumps = np.add.reduceat(jumps, starts, axis=0)
-    stumps = _stumps(predictor, theta)
+    features, thresholds, jumps = _summed(*map(np.concatenate, zip(*own, strict=True)))
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     shapes = []
     for feature, first, count in zip(*np.unique(features, return_index=True, return_counts=True)):
         cuts = thresholds[first : first + count]
         values = np.vstack([np.zeros(jumps.shape[1]), jumps[first : first + count]]).cumsum(axis=0)
         values -= values[intervals(cuts, background[:, feature].astype(np.float64))].mean(axis=0)
-        own = stumps[0] == feature
         data = None if columns is None else column_of(columns, feature)
         bins, density = (None, None) if data is None else _density(data)
         shapes.append(
@@ -164,37 +170,70 @@ def shapes_of(
                 None if data is None else _count(data, cuts),
                 bins,
                 density,
-                stumps[1][own],
-                stumps[2][own],
                 None if levels is None or levels[feature] is None else tuple(levels[feature]),
             )
         )
     return shapes
 
 
+Jumps = tuple[NDArray[np.intp], Array, Array]
+
+
 @singledispatch
-def _jumps(maps: Any, tables: Array, background: NDArray) -> tuple[NDArray, Array, Array]:
-    """Return feature, threshold and jump of each stump, alone or in a fern, and between levels."""
+def _jumps(maps: Any, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    """Yield feature, threshold and jump of each stump, alone or in a fern, and between levels."""
     is_first = np.zeros(len(tables), dtype=bool)
     is_first[maps.cells.offsets[:-1]] = True
     features = np.repeat(maps.features, np.diff(maps.edges.offsets))
-    return features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
+    yield features, maps.edges.thresholds, np.diff(tables, axis=0)[~is_first[1:]]
 
 
 @_jumps.register
-def _(maps: FernMaps | ProjectionMaps, tables: Array, background: NDArray):
-    if isinstance(maps, FernMaps) and maps.n_maps:
-        return main_effects(FernTables(maps, tables), columns_of(background))
-    return np.empty(0, np.intp), np.empty(0), np.empty((0, tables.shape[1]))
+def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    yield from ()  # a projection has no feature of its own
 
 
-def _stumps(predictor: TablePredictor, theta: Array) -> tuple[NDArray, Array, Array]:
-    """Return feature, threshold and kernel weight of all stumps, by threshold."""
-    maps = predictor.maps
-    pairs = zip(maps.families, maps.split(theta), strict=True)
-    weights = np.concatenate([np.empty(0), *(w for own, w in pairs if own.stump_features.size)])
-    order = np.argsort(maps.stump_thresholds, kind="stable")
-    return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
+@_jumps.register
+def _(maps: FernMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
+    for games in games_of(maps, tables, background):
+        yield _main_effects(games, background)
+
+
+def _main_effects(games: FernGames, background: NDArray) -> Jumps:
+    """Return by how much the mean table entry changes at thresholds, and from level to level.
+
+    The mean is over rows of the background whose value of that feature is moved from just
+    below the threshold to just above it: these are the jumps of the partial dependence.
+    """
+    cells = cells_of_features(MapSet((games.ferns,)))
+    # A row for each cell of the feature with the most; the others stay in their last one.
+    n_cells = max(values.size for _, values in cells.values())
+    grid, edges = np.zeros((2, n_cells, background.shape[1]))
+    for feature, (cuts, values) in cells.items():
+        grid[: values.size, feature], grid[values.size :, feature] = values, values[-1]
+        edges[1 : values.size, feature] = cuts
+    pieces = games.numbers(grid)[games.fern] & games.masks[:, None]
+    is_new = np.ones(pieces.shape, dtype=bool)
+    is_new[:, 1:] = pieces[:, 1:] != pieces[:, :-1]
+    piece, cell = np.nonzero(is_new)
+    means = games.means(games.fern, games.masks, piece, pieces[is_new])
+    jumped = np.flatnonzero(cell)
+    features = games.players[piece[jumped]]
+    thresholds = edges[cell[jumped], features]
+    # Neighbouring levels that no fern tells apart have an edge between them all the same.
+    every = [(np.full(cuts.size, feature), cuts) for feature, (cuts, _) in cells.items()]
+    all_features, all_edges = map(np.concatenate, zip((features, thresholds), *every, strict=True))
+    jumps = np.zeros((all_features.size, means.shape[1]))
+    jumps[: jumped.size] = means[jumped] - means[jumped - 1]
+    return _summed(all_features, all_edges, jumps)
+
+
+def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jumps:
+    """Return jumps in order of feature and threshold; those at the same are added up."""
+    order = np.lexsort((thresholds, features))
+    features, thresholds = features[order], thresholds[order]
+    starts = np.flatnonzero(is_fresh(features, thresholds))
+    return features[starts], thresholds[starts], np.add.reduceat(jumps[order], starts, axis=0)
 
 
 def column_of(X, feature: int) -> Array:
@@ -207,10 +246,15 @@ def _count(column: Array, thresholds: Array) -> NDArray[np.intp]:
     return np.bincount(intervals(thresholds, column), minlength=thresholds.size + 1)
 
 
-def _density(column: Array) -> tuple[Array, NDArray[np.intp]]:
+def data_range(column: Array) -> tuple[float, float]:
+    """Return between what most values of a column lie: its outermost ends are left out."""
     present = column[~np.isnan(column)]
     low, high = np.quantile(present, [_OUTER, 1.0 - _OUTER]) if present.size else (0.0, 0.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _density(column: Array) -> tuple[Array, NDArray[np.intp]]:
+    low, high = data_range(column)
+    present = column[~np.isnan(column)]
     counts, bins = np.histogram(np.clip(present, low, high), _BINS, range=(low, high))
     return bins, counts

@@ -127,29 +127,25 @@ def pack(values, kind: str | None = None) -> dict[str, str]:
     return {"array": _ARRAYS[kind], "bytes": base64.b64encode(data).decode("ascii")}
 
 
-def columns_that_fit(predictor: TablePredictor, max_bytes: float) -> int:
-    """Return for how many scores the tables fit into so many bytes, in short form."""
+def portable_model(predictor: TablePredictor, max_bytes: float) -> dict | None:
+    """Return tables and all that is needed to look rows up in them; None if they are too large."""
     if has_chi2_map(predictor):
-        return 0
-    n_cells = sum(len(tables) for tables in predictor.tables)
-    arrays = [array for maps in predictor.maps.families for array in _arrays(maps).values()]
-    n_other = sum(array.nbytes for array in arrays)
-    return int(max(max_bytes - n_other, 0) // (4 * max(n_cells, 1)))
-
-
-def portable_model(predictor: TablePredictor, columns: NDArray[np.intp]) -> dict:
-    """Return the tables of some scores and all that is needed to look rows up in them."""
-    n_values = sum(len(tables) for tables in predictor.tables) * columns.size
+        return None
+    arrays = [_arrays(maps) for maps in predictor.maps.families]
+    n_values = sum(tables.size for tables in predictor.tables)
+    n_other = sum(array.nbytes for own in arrays for array in own.values())
+    if n_other + 4 * n_values > max_bytes:
+        return None
     kind = "f8" if 8 * n_values <= _EXACT_BYTES else "f4"
     parts = [
         {
             "kind": type(maps).__name__,
-            **{name: pack(array) for name, array in _arrays(maps).items()},
-            "tables": pack(tables[:, columns], kind),
+            **{name: pack(array) for name, array in own.items()},
+            "tables": pack(tables, kind),
         }
-        for maps, tables in predictor.families
+        for (maps, tables), own in zip(predictor.families, arrays, strict=True)
     ]
-    return {"intercept": predictor.intercept[columns].tolist(), "parts": parts}
+    return {"intercept": predictor.intercept.tolist(), "parts": parts}
 
 
 def _arrays(maps: Maps) -> dict[str, NDArray]:

@@ -8,10 +8,17 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.twins import just_above
-from mbkl.explain import FeatureShape, LocalExplanation, explain_global, explain_local
+from mbkl.explain import (
+    FeatureShape,
+    GlobalExplanation,
+    LocalExplanation,
+    explain_global,
+    explain_local,
+)
+from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes, unit_of
 from mbkl.explain.rows import some_rows
+from mbkl.explain.shapes import column_of, data_range
 from mbkl.plot.style import (
     COLOURS,
     FAINT,
@@ -33,20 +40,39 @@ _STRIP = 0.13
 _LEVELS = 14
 
 
+class ExplanationDisplay(Display):
+    """A picture of what a model has learned."""
+
+    @classmethod
+    def from_estimator(cls, estimator, X=None, *which, **options):
+        """Explain a fitted model by `explain_global(estimator, X)` and draw that.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifier or MBKLRegressor
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            See `explain_global`; without data there is no density.
+        *which, **options
+            For `from_explanation`.
+        """
+        return cls.from_explanation(explain_global(estimator, X), *which, **options)
+
+    @classmethod
+    def from_explanation(cls, explanation: GlobalExplanation, *which, **options):
+        """Draw an explanation."""
+        raise NotImplementedError
+
+
 @dataclass(eq=False, repr=False)
-class ImportanceDisplay(Display):
+class ImportanceDisplay(ExplanationDisplay):
     """Bars of the most important features.
 
     Parameters
     ----------
-    names : sequence of str
-        Features, the most important first.
-    importances : ndarray of shape (n_shown, n_columns)
-        See `GlobalExplanation`.
-    n_features : int
-        Number of all features.
-    words : str, default="a score"
-        What the importances are changes of.
+    explanation : GlobalExplanation
+    max_features : int, default=15
+        Number of bars.
 
     Attributes
     ----------
@@ -65,74 +91,45 @@ class ImportanceDisplay(Display):
     'mean change of a score'
     """
 
-    names: Sequence[str]
-    importances: NDArray[np.float64]
+    explanation: GlobalExplanation
     _: KW_ONLY
-    n_features: int
-    words: str = "a score"
-
-    @classmethod
-    def from_estimator(cls, estimator, X=None, *, max_features: int = 15, ax=None, **options):
-        """Explain a model and draw its importances.
-
-        Parameters
-        ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            See `explain_global`.
-        max_features : int, default=15
-            Number of bars.
-        ax : matplotlib Axes or None
-        **options
-            For `explain_global`.
-        """
-        return cls.from_explanation(
-            explain_global(estimator, X, **options), max_features=max_features, ax=ax
-        )
+    max_features: int = 15
 
     @classmethod
     def from_explanation(cls, explanation, *, max_features: int = 15, ax=None):
-        """Draw the importances of a `GlobalExplanation`; see `from_estimator`."""
-        shown = explanation.ranking[:max_features]
-        names = [explanation.feature_names[feature] for feature in shown]
-        # Several targets may have units of their own; what is drawn are then shares.
-        importances = (explanation.importances / explanation.scale)[shown]
-        n_features = len(explanation.importances)
-        words = _words(explanation.unit, explanation.classes)
-        return cls(names, importances, n_features=n_features, words=words).plot(ax=ax)
+        """Draw importances into an axes, or into a new figure."""
+        return cls(explanation, max_features=max_features).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into an axes, or into a new figure; return the display."""
-        (ax,) = self._begin(ax, figsize=(6.0, 0.8 + 0.27 * len(self.names)))
-        lengths = self.importances.mean(axis=1)
-        self.bars_ = ax.barh(range(len(self.names)), lengths, height=0.68, color=COLOURS[0])
+        names, importance = self.explanation.feature_names, self.explanation.importance
+        shown = self.explanation.ranking[: self.max_features]
+        (ax,) = self._begin(ax, figsize=(6.0, 0.8 + 0.27 * shown.size))
+        places = np.arange(shown.size)
+        self.bars_ = ax.barh(places, importance[shown], height=0.68, color=COLOURS[0])
         ax.bar_label(self.bars_, fmt="%#.2g", padding=4, fontsize=8.5, color=INK)
-        ax.set_yticks(range(len(self.names)), [shorten(name) for name in self.names])
+        ax.set_yticks(places, [shorten(names[feature]) for feature in shown])
         ax.invert_yaxis()
         ax.margins(x=0.12, y=0.02)
-        ax.set_xlabel(f"mean change of {self.words}")
-        if len(self.names) < self.n_features:
-            ax.set_title(
-                f"the {len(self.names)} most important of {self.n_features} features",
-                fontsize=10,
-                loc="left",
-            )
+        ax.set_xlabel(f"mean change of {self._words()}")
+        if shown.size < len(names):
+            title = f"the {shown.size} most important of {len(names)} features"
+            ax.set_title(title, fontsize=10, loc="left")
         quieten_bars(ax)
         return self
 
-
-def _words(unit: str, names: tuple) -> str:
-    """Return what importances are changes of."""
-    if unit == "score":
-        return "a score"
-    if len(names) == 1:
-        return score_words(unit, str(names[0]))
-    return "a target, as a share" if unit == "target" else "log(target), as a share"
+    def _words(self) -> str:
+        """Return what importances are changes of."""
+        unit, targets = self.explanation.unit, self.explanation.classes
+        if unit == "score":
+            return "a score"
+        if len(targets) == 1:
+            return score_words(unit, str(targets[0]))
+        return "a target, as a share" if unit == "target" else "log(target), as a share"
 
 
 @dataclass(eq=False, repr=False)
-class ShapeFunctionDisplay(Display):
+class ShapeFunctionDisplay(ExplanationDisplay):
     """Step functions of features, with the density of the data below them; bars for categories.
 
     Parameters
@@ -170,17 +167,12 @@ class ShapeFunctionDisplay(Display):
     unit: str = "score"
 
     @classmethod
-    def from_estimator(
-        cls, estimator, X=None, features=None, *, classes=None, ax=None, n_columns=2, **options
-    ):
-        """Explain a model and draw shape functions.
+    def from_explanation(cls, explanation, features=None, *, classes=None, ax=None, n_columns=2):
+        """Draw shape functions of a `GlobalExplanation`.
 
         Parameters
         ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            See `explain_global`; without data there is no density.
+        explanation : GlobalExplanation
         features : sequence of int or str, or None
             Features to draw; None means the four most important ones.
         classes : sequence of class labels or names of targets, or None
@@ -188,17 +180,7 @@ class ShapeFunctionDisplay(Display):
         ax : matplotlib Axes, sequence of them, or None
         n_columns : int, default=2
             Columns of a new figure.
-        **options
-            For `explain_global`.
         """
-        explanation = explain_global(estimator, X, **options)
-        return cls.from_explanation(
-            explanation, features, classes=classes, ax=ax, n_columns=n_columns
-        )
-
-    @classmethod
-    def from_explanation(cls, explanation, features=None, *, classes=None, ax=None, n_columns=2):
-        """Draw shape functions of a `GlobalExplanation`; see `from_estimator`."""
         if features is None:
             drawn = {shape.feature for shape in explanation.shapes}
             features = [feature for feature in explanation.ranking if feature in drawn][:4]
@@ -255,10 +237,8 @@ class ShapeFunctionDisplay(Display):
         return self._draw_levels(ax, shape, ("missing", *map(str, shape.levels), "new"))
 
     def _draw_steps(self, ax, shape: FeatureShape) -> list:
-        low, high = _range(shape)
-        cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
-        edges = np.concatenate([[low], cuts, [high]])
-        steps = shape.at(just_above(edges))
+        edges, steps = shape.curve()
+        steps = np.vstack([steps, steps[-1:]])
         has_missing = np.isneginf(shape.thresholds[0])
         lines = []
         for colour, column in zip(COLOURS, self.classes):
@@ -276,7 +256,7 @@ class ShapeFunctionDisplay(Display):
             heights = _STRIP * shape.density / max(shape.density.max(), 1)
             strip = {"color": QUIET, "alpha": 0.35, "zorder": 0}
             ax.stairs(heights, shape.bins, fill=True, transform=ax.get_xaxis_transform(), **strip)
-        ax.set_xlim(low, high)
+        ax.set_xlim(edges[0], edges[-1])
         return lines
 
     def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
@@ -305,15 +285,6 @@ class ShapeFunctionDisplay(Display):
         if left_out > 0 and cells.size == _LEVELS:
             ax.set_xlabel(f"{ax.get_xlabel()} ({left_out} more levels)")
         return bars
-
-
-def _range(shape: FeatureShape) -> tuple[float, float]:
-    """Return where to draw: over the data, or over all thresholds."""
-    marks = shape.bins if shape.bins is not None else shape.thresholds
-    marks = marks[np.isfinite(marks)]
-    low, high = (marks[0], marks[-1]) if marks.size else (0.0, 1.0)
-    margin = 0.02 * (high - low) or 0.5
-    return low - margin, high + margin
 
 
 @dataclass(eq=False, repr=False)
@@ -358,34 +329,19 @@ class WaterfallDisplay(Display):
     unit: str = "score"
 
     @classmethod
-    def from_estimator(
-        cls, estimator, X, *, row: int = 0, label=None, max_features: int = 10, ax=None, **options
-    ):
-        """Explain rows and draw one of them.
+    def from_estimator(cls, estimator, X, *, background=None, row: int = 0, **options):
+        """Explain rows by `explain_local(estimator, X, background=background)` and draw one.
 
-        Parameters
-        ----------
-        estimator : MBKLClassifier or MBKLRegressor
-            Fitted.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        row : int, default=0
-            Which of the rows.
-        label : class label, name of a target, or None
-            Whose score; None means the highest, or the first target.
-        max_features : int, default=10
-            Number of steps; all other features are one more.
-        ax : matplotlib Axes or None
-        **options
-            For `explain_local`, such as `background`.
+        The values of a frame are written beside the names; see `from_explanation` for the options.
         """
-        explanation = explain_local(estimator, X, **options)
-        names = explanation.feature_names
+        explanation = explain_local(estimator, X, background=background)
         if hasattr(X, "iloc"):
-            values = (f"{value:.4g}" if np.isreal(value) else str(value) for value in X.iloc[row])
-            names = tuple(f"{shorten(name)} = {value}" for name, value in zip(names, values))
-        return cls.from_explanation(
-            explanation, row=row, label=label, max_features=max_features, names=names, ax=ax
-        )
+            pairs = zip(explanation.feature_names, X.iloc[row], strict=True)
+            options["names"] = [
+                f"{shorten(name)} = {f'{value:.4g}' if np.isreal(value) else value}"
+                for name, value in pairs
+            ]
+        return cls.from_explanation(explanation, row=row, **options)
 
     @classmethod
     def from_explanation(
@@ -398,9 +354,20 @@ class WaterfallDisplay(Display):
         names: Sequence[str] | None = None,
         ax=None,
     ):
-        """Draw one row of a `LocalExplanation`; see `from_estimator`.
+        """Draw one row of a `LocalExplanation`.
 
-        `names` are what to write beside the steps in place of the features' names.
+        Parameters
+        ----------
+        explanation : LocalExplanation
+        row : int, default=0
+            Which of the rows.
+        label : class label, name of a target, or None
+            Whose score; None means the highest, or the first target.
+        max_features : int, default=10
+            Number of steps; all other features are one more.
+        names : sequence of str or None
+            What to write beside the steps in place of the features' names.
+        ax : matplotlib Axes or None
         """
         column = number_of(explanation.classes, label, explanation.scores[row], explanation.unit)
         added = explanation.contributions[row, :, column]
@@ -521,16 +488,12 @@ class InteractionDisplay(Display):
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"features must be two different ones, got {features!r}.")
         data = estimator._validate_new(X)
-        grids = [_grid(some_rows(data[:, [feature]], 10_000), resolution) for feature in pair]
+        grids = [np.linspace(*data_range(column_of(data, own)), resolution) for own in pair]
         rows = some_rows(data, background_rows)
-        mixed = np.tile(rows, (resolution**2, 1))
-        for feature, values in zip(pair, np.meshgrid(*grids)):
-            mixed[:, feature] = np.repeat(values.ravel(), len(rows))
-        scores = estimator.predictor_.scores(mixed).reshape(resolution, resolution, len(rows), -1)
-        means = scores.mean(axis=2)
+        added = joint_dependence(estimator.predictor_, rows, pair, grids)
         unit = unit_of(estimator)
-        column = number_of(classes, label, np.ptp(means, axis=(0, 1)), unit)
-        values = means[:, :, column] - estimator.predictor_.scores(rows)[:, column].mean()
+        column = number_of(classes, label, np.ptp(added, axis=(0, 1)), unit)
+        values = added[:, :, column].T
         shown = [names[feature] for feature in pair]
         label = str(classes[column])
         return cls(grids, values, names=shown, label=label, unit=unit).plot(ax=ax)
@@ -556,10 +519,3 @@ def _feature(names, feature) -> int:
     if isinstance(feature, (int, np.integer)) and 0 <= feature < len(names):
         return int(feature)
     raise ValueError(f"features names {feature!r}, which is no name or number of a feature.")
-
-
-def _grid(column: NDArray, resolution: int) -> NDArray[np.float64]:
-    """Return values evenly spread over a column, less its outermost ends."""
-    present = column[~np.isnan(column)]
-    low, high = np.quantile(present, [0.005, 0.995]) if present.size else (0.0, 0.0)
-    return np.linspace(low, high if high > low else low + 1.0, resolution)

@@ -1,23 +1,35 @@
-"""Pictures of how good a model is: probabilities, numbers, a search, the kernel."""
+"""Pictures of how good a model is: probabilities, numbers, the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from mbkl.explain.quality import Curves, number_figures, quality_curves
-from mbkl.explain.rows import kernel_matrix, rows_by_class
-from mbkl.plot.style import COLOURS, INK, QUIET, Display, add_colour_bar, quieten, shorten
+from mbkl.explain.quality import (
+    Curves,
+    interval_band,
+    number_figures,
+    quality_curves,
+    rows_to_draw,
+)
+from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of
+from mbkl.plot.style import (
+    COLOURS,
+    INK,
+    QUIET,
+    Display,
+    add_colour_bar,
+    number_of,
+    quieten,
+    shorten,
+)
 
 # More dots than this hide each other.
 _MOST_DOTS = 5_000
-# Parts of the rows, by prediction, for which intervals are drawn.
-_BANDS = 40
 _DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
@@ -71,11 +83,8 @@ class QualityDisplay(Display):
         """Draw the curves of probabilities; `labels` are the classes of their columns."""
         found = quality_curves(np.asarray(y), np.asarray(probabilities), np.asarray(labels))
         if classes is not None:
-            known = [each.label for each in found]
-            missing = [label for label in classes if label not in known]
-            if missing:
-                raise ValueError(f"classes names {missing[0]!r}, but there are curves of {known}.")
-            found = [each for each in found if each.label in list(classes)]
+            known = tuple(each.label for each in found)
+            found = [found[number_of(known, label)] for label in classes]
         found = sorted(found, key=lambda each: -each.share)[: len(COLOURS)]
         return cls(found).plot(ax=ax)
 
@@ -177,7 +186,7 @@ class PredictionDisplay(Display):
     def plot(self, *, ax=None):
         """Draw into two axes, or into a new figure; return the display."""
         truth, residuals = self._begin(ax, 1, 2, figsize=(9, 4))
-        shown = _some(self.y.size)
+        shown = rows_to_draw(self.y.size, _MOST_DOTS)
         y, said = self.y[shown], self.predictions[shown]
         dots = {
             "s": 12,
@@ -196,10 +205,9 @@ class PredictionDisplay(Display):
         place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
         truth.text(0.03, 0.97, _in_words(figures), **place)
         title = "residuals"
-        if self.bounds is not None and np.isfinite(self.bounds).all():
-            residuals.fill_between(
-                *self._band(self.bounds), color=COLOURS[4], alpha=0.25, linewidth=0
-            )
+        band = None if self.bounds is None else interval_band(self.predictions, self.bounds)
+        if band is not None:
+            residuals.fill_between(*band, color=COLOURS[4], alpha=0.25, linewidth=0)
             title = f"residuals; intervals hold {figures['coverage']:.1%}"
         below = f"predicted {self.name}"
         truth.set(title="predicted and true", xlabel=below, ylabel=f"true {self.name}")
@@ -208,154 +216,10 @@ class PredictionDisplay(Display):
             quieten(each, grid="both")
         return self
 
-    def _band(self, bounds):
-        """Return predictions, and the mean ends of intervals of about the same, less them.
-
-        Rows of several folds have intervals of several models.
-        """
-        order = np.argsort(self.predictions, kind="stable")
-        parts = np.array_split(order, min(_BANDS, order.size))
-        said = np.array([self.predictions[part].mean() for part in parts])
-        away = bounds - self.predictions[:, None]
-        ends = np.array([away[part].mean(axis=0) for part in parts])
-        # From the first to the last dot.
-        said[0], said[-1] = self.predictions[order[[0, -1]]]
-        return said, *ends.T
-
-
-def _some(n_rows: int) -> np.ndarray:
-    """Return the numbers of as many rows as can be seen, the same each time."""
-    if n_rows <= _MOST_DOTS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_DOTS, replace=False))
-
 
 def _in_words(figures: dict[str, float]) -> str:
     lines = [f"R2 {figures['r2']:.3f}"] if "r2" in figures else []
     return "\n".join([*lines, f"RMSE {figures['rmse']:.4g}", f"MAE {figures['mae']:.4g}"])
-
-
-@dataclass(eq=False, repr=False)
-class PathDisplay(Display):
-    """Accuracy of the folds, and maps kept, along C.
-
-    Parameters
-    ----------
-    results : dict of ndarray
-        `cv_results_` of an `MBKLClassifierCV`.
-    C : float
-        The cost chosen.
-    C_kernel : float
-        The cost of Step 1 chosen.
-    score_name : str, default="accuracy"
-
-    Attributes
-    ----------
-    axes_ : ndarray of two matplotlib Axes
-    ax_ : matplotlib Axes
-        That of the accuracy.
-    figure_ : matplotlib Figure
-
-    Examples
-    --------
-    >>> from mbkl import MBKLClassifierCV
-    >>> from mbkl.plot import PathDisplay
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = MBKLClassifierCV(maps="stumps", Cs=(0.1, 1, 10), random_state=0).fit(X, y)
-    >>> PathDisplay.from_estimator(model).ax_.get_ylabel()
-    'accuracy of the folds'
-    """
-
-    results: Mapping
-    _: KW_ONLY
-    C: float
-    C_kernel: float
-    score_name: str = "accuracy"
-
-    @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
-        """Draw the search of a fitted `MBKLClassifierCV`.
-
-        Parameters
-        ----------
-        estimator : MBKLClassifierCV
-            Fitted.
-        ax : sequence of two matplotlib Axes, or None
-        """
-        if not hasattr(estimator, "cv_results_"):
-            raise TypeError("estimator must be a fitted MBKLClassifierCV, which has a path.")
-        chosen = {"C": estimator.C_, "C_kernel": estimator.C_kernel_}
-        name = estimator.scoring.replace("_", " ")
-        return cls(estimator.cv_results_, **chosen, score_name=name).plot(ax=ax)
-
-    def plot(self, ax=None):
-        """Draw into two axes, or into a new figure; return the display."""
-        options = {"figsize": (6.0, 4.6), "sharex": True, "height_ratios": [2, 1]}
-        upper, lower = self._begin(ax, 2, 1, **options)
-        paths = self._paths()
-        for colour, (label, candidates) in zip(cycle(COLOURS), paths):
-            C = self.results["param_C"][candidates]
-            mean = self.results["mean_test_score"][candidates]
-            line = {"color": colour, "marker": "o", "markersize": 4.5, "linewidth": 1.6}
-            upper.plot(C, mean, label=label, **line)
-            lower.plot(C, self.results["mean_n_maps"][candidates], **line)
-            if candidates.size > 1 and self._is_chosen(candidates):
-                error = self._standard_error()[candidates]
-                band = {"color": colour, "alpha": 0.14, "linewidth": 0, "zorder": 0}
-                upper.fill_between(C, mean - error, mean + error, **band)
-        costs = np.unique(self.results["param_C"])
-        for axis in (upper, lower):
-            axis.axvline(self.C, zorder=0, **_DASHED)
-            axis.set_xscale("log")
-            axis.minorticks_off()
-            axis.set_xticks(costs, [_digits(C) for C in costs])
-            quieten(axis, grid="y")
-        note = {"va": "bottom", "ha": "center", "fontsize": 8.5, "color": INK}
-        above = upper.get_xaxis_transform()
-        upper.text(self.C, 1.01, f"chosen: C = {_digits(self.C)}", transform=above, **note)
-        upper.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
-        upper.set_ylabel(f"{self.score_name} of the folds")
-        lower.set_ylabel("maps kept")
-        lower.set_ylim(bottom=0)
-        lower.set_xlabel("C")
-        if len(paths) > 1:
-            upper.legend(frameon=False, fontsize=8.5, labelcolor=INK)
-        return self
-
-    def _is_chosen(self, candidates: np.ndarray) -> bool:
-        """Say whether the costs chosen are on this path."""
-        C, C_kernel = self.results["param_C"], self.results["param_C_kernel"]
-        return bool(((C == self.C) & (C_kernel == self.C_kernel))[candidates].any())
-
-    def _standard_error(self) -> np.ndarray:
-        n_folds = sum(name.startswith("split") for name in self.results)
-        return self.results["std_test_score"] / max(n_folds - 1, 1) ** 0.5
-
-    def _paths(self) -> list[tuple[str, np.ndarray]]:
-        """Return a name and the candidates, by cost, of each path."""
-        C_kernels, depths = self.results["param_C_kernel"], self.results["param_depth"]
-        shrinkages = self.results["param_theta_shrinkage"]
-        # NaN is no depth and equals none, not even itself.
-        keys = np.column_stack([C_kernels, shrinkages, np.nan_to_num(depths, nan=-1.0)])
-        paths = []
-        for C_kernel, shrinkage, depth in np.unique(keys, axis=0):
-            found = np.flatnonzero((keys == (C_kernel, shrinkage, depth)).all(axis=1))
-            names = []
-            if np.unique(C_kernels).size > 1:
-                names.append(f"C_kernel = {C_kernel:g}")
-            if np.unique(shrinkages).size > 1:
-                names.append(f"shrinkage {shrinkage:g}")
-            if depth >= 0:
-                names.append(f"depth {depth:.1f}")
-            paths.append((", ".join(names), found[np.argsort(self.results["param_C"][found])]))
-        return paths
-
-
-def _digits(C: float) -> str:
-    """Return three digits of a cost, without an exponent where it is of usual size."""
-    rounded = float(f"{C:.3g}")
-    return f"{rounded:g}" if rounded < 1e-4 or rounded > 1e6 else f"{rounded:.10g}"
 
 
 @dataclass(eq=False, repr=False)
@@ -426,11 +290,9 @@ class KernelMatrixDisplay(Display):
         """Draw into an axes, or into a new figure; return the display."""
         (ax,) = self._begin(ax, figsize=(5.2, 4.6))
         size = len(self.kernel)
-        # The diagonal is one for every kernel and would take up the scale.
-        apart = self.kernel[~np.eye(size, dtype=bool)] if size > 1 else self.kernel.ravel()
-        low, high = np.quantile(apart, [0.01, 0.99])
+        low, high = shades_of(self.kernel)
         self.image_ = ax.imshow(
-            self.kernel, cmap=cmap, vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest"
+            self.kernel, cmap=cmap, vmin=low, vmax=high, interpolation="nearest"
         )
         classes, first, counts = np.unique(self.labels, return_index=True, return_counts=True)
         for edge in first[1:] - 0.5:

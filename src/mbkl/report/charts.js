@@ -29,7 +29,6 @@ function number(value, digits = 3) {
 const signed = (value) => (value > 0 ? "+" : "") + number(value);
 const percent = (value, digits = 1) => (value === null ? "–" : `${(100 * value).toFixed(digits)} %`);
 const whole = (value) => value.toLocaleString("en");
-const seconds = (value) => (value < 0.0995 ? `${(1000 * value).toPrecision(2)} ms` : `${value.toPrecision(3)} s`);
 const shorten = (text, length) => (text.length <= length ? text : `${text.slice(0, length - 1)}…`);
 
 // Round numbers between two others.
@@ -59,19 +58,41 @@ function drawn(holder, draw, then = () => {}) {
   return redraw;
 }
 
-function axisBelow(x, values, top, bottom, text = number) {
-  return svg("g", { class: "axis", "aria-hidden": "true" }, ...values.flatMap((value) => [
+function axisBelow(x, { marks, text = number }, bottom) {
+  return svg("g", { class: "axis", "aria-hidden": "true" }, ...marks.flatMap((value) => [
     svg("line", { x1: x(value), x2: x(value), y1: bottom, y2: bottom + 4 }),
     svg("text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, text(value)),
   ]));
 }
 
-function axisLeft(y, values, left, right, text = number) {
-  return svg("g", { class: "axis", "aria-hidden": "true" }, ...values.flatMap((value) => [
+function axisLeft(y, { marks, text = number }, left, right) {
+  return svg("g", { class: "axis", "aria-hidden": "true" }, ...marks.flatMap((value) => [
     svg("line", { class: value === 0 ? "zero" : "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
     svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, text(value)),
   ]));
 }
+
+// A chart with axes, each with its ends, marks and text; draw gets the scales and returns what is between.
+// Without a fixed width it fills what holds it; a strip is left free below.
+function chart({ width, height, left, xAxis, yAxis, below, label, isFluid = false, strip = 0, ...attributes }, draw) {
+  const right = width - 10, top = 10, bottom = height - 38;
+  const x = scale(...xAxis.ends, left, right), y = scale(...yAxis.ends, bottom - strip, top);
+  const size = isFluid ? { viewBox: `0 0 ${width} ${height}` } : { width, height };
+  return svg("svg", { ...size, role: "img", "aria-label": label, ...attributes },
+    axisLeft(y, yAxis, left, right), axisBelow(x, xAxis, bottom), ...draw(x, y, { left, right, top, bottom }),
+    svg("text", { class: "title", x: (left + right) / 2, y: height - 5, "text-anchor": "middle" }, below));
+}
+
+// An axis over some values, with room beyond them.
+function axisOver(values, room, count, text = number) {
+  const low = Math.min(...values), high = Math.max(...values);
+  const more = room * (high - low) || room * Math.abs(high) || 1;
+  const ends = [low - more, high + more];
+  return { ends, marks: ticks(...ends, count), text };
+}
+
+const pathThrough = (x, y, xs, ys) => xs.map((value, i) => `${i ? "L" : "M"}${x(value)} ${y(ys[i])}`).join("");
+const dashed = (x, y, [fromX, fromY], [toX, toY]) => svg("line", { class: "cursor", x1: x(fromX), y1: y(fromY), x2: x(toX), y2: y(toY) });
 
 // As many decimals for all as the largest needs for so many digits.
 function decimals(largest, digits) {
@@ -79,22 +100,51 @@ function decimals(largest, digits) {
   return (value) => value.toLocaleString("en", { minimumFractionDigits: count, maximumFractionDigits: count }).replace("-", "−");
 }
 
+// A mark on a track, from one share of it to another.
+function bar(from, to, kind = "bar") {
+  const made = element("span", { class: kind });
+  made.style.left = `${100 * from}%`;
+  if (to > from) made.style.width = `${100 * (to - from)}%`;
+  return made;
+}
+
+// One that goes from the middle to either side.
+const diverging = (share, kind) => bar(Math.min(0.5, 0.5 + share / 2), Math.max(0.5, 0.5 + share / 2), kind);
+
+// A line of a list of bars: a name, a track with marks, and a value.
+const barLine = (name, marks, value) => [
+  element("span", { class: "name", title: name }, name),
+  element("span", { class: "track", "aria-hidden": "true" }, ...marks),
+  element("span", { class: "value" }, value),
+];
+
 // Bars as a list; each may be a button.
-function bars(rows, { label, text = null, press = null }) {
-  const largest = Math.max(...rows.map((row) => row.value), 1e-300);
-  const write = text || decimals(largest, 3);
+function bars(rows, label, press = null) {
+  const largest = Math.max(...rows.map((row) => row.value), 1e-300), write = decimals(largest, 3);
   return element("ol", { class: "bars", "aria-label": label }, ...rows.map((row) => {
-    const bar = element("span", { class: "bar" });
-    bar.style.width = `${(100 * Math.max(row.value, 0)) / largest}%`;
-    const parts = [
-      element("span", { class: "name", title: row.name }, row.name),
-      element("span", { class: "track", "aria-hidden": "true" }, bar),
-      element("span", { class: "value" }, write(row.value)),
-    ];
+    const parts = barLine(row.name, [bar(0, Math.max(row.value, 0) / largest)], write(row.value));
     if (!press) return element("li", {}, ...parts);
     return element("li", {}, element("button", { type: "button", onclick: () => press(row) }, ...parts));
   }));
 }
+
+// A list to choose from, with its name before it where there is a choice.
+function choice(id, names, label, show) {
+  const list = element("select", { id, onchange: show }, ...names.map((name) => element("option", {}, name)));
+  return [list, names.length > 1 ? [element("label", { for: id }, label), list] : []];
+}
+
+// A table of figures; the first of a line is what they are of. Long ones scroll by themselves.
+function figureTable(label, heads, lines) {
+  return element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label },
+    element("table", { class: "figures", "aria-label": label },
+      element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, ...lines.map(([first, ...others]) => element("tr", {}, element("th", { scope: "row" }, first),
+        ...others.map((text) => element("td", {}, text)))))));
+}
+
+const legend = (names) => element("p", { class: "legend", "aria-hidden": "true" },
+  ...names.map(([name, colour]) => element("span", { class: `key c${colour % 6}` }, shorten(name, 24))));
 
 // A table whose cells are shaded by their value. On small screens it scrolls by itself.
 function heatTable(rowNames, columnNames, values, { label, corner, text, strength, mark = () => null }) {

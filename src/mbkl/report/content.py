@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
 
@@ -15,7 +15,6 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.utils import _safe_indexing
 
 from mbkl.engine.rows import first_by_hash
-from mbkl.engine.twins import just_above
 from mbkl.explain import (
     FeatureShape,
     GlobalExplanation,
@@ -23,12 +22,18 @@ from mbkl.explain import (
     probability_figures,
     quality_curves,
 )
+from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.held_out import COVERAGE, Outcome, folds_of, joined, outcome_of
 from mbkl.explain.leaks import notes_on_leaks
-from mbkl.explain.quality import figures_of_the_mean, number_figures
-from mbkl.explain.rows import kernel_matrix, rows_by_class, some_rows
-from mbkl.explain.shapes import column_of, plain
-from mbkl.io.exports import columns_that_fit, pack, portable_model
+from mbkl.explain.quality import (
+    figures_of_the_mean,
+    interval_band,
+    number_figures,
+    rows_to_draw,
+)
+from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of, some_rows
+from mbkl.explain.shapes import column_of, data_range, plain
+from mbkl.io.exports import pack, portable_model
 from mbkl.learn.residuals import Residuals
 from mbkl.maps.categories import CategoryMaps
 from mbkl.maps.ferns import FernMaps
@@ -50,7 +55,7 @@ _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
-_PAIRS, _GROUPS, _CURVES = 10, 8, 24
+_PAIRS, _CURVES = 10, 24
 # Pictures of two columns: how many, of how many values each, over how many rows.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
 # Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
@@ -71,12 +76,14 @@ def describe_model(model) -> list[list[str]]:
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
         *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
-    changed = {
-        name: value
+    if seconds := getattr(model, "timings_", {}).get("total"):
+        facts.append(["time of the fit", f"{seconds:.3g} s"])
+    defaults = type(model)().get_params(deep=False)
+    settings = ", ".join(
+        f"{name}={value!r}"
         for name, value in model.get_params(deep=False).items()
-        if value is not None and repr(value) != repr(type(model)().get_params(deep=False)[name])
-    }
-    settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        if value is not None and repr(value) != repr(defaults[name])
+    )
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
@@ -115,34 +122,27 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
 
 
 def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
-    """Return figures of predicted numbers, and dots to draw, for each target."""
-    assert made.more is not None
+    """Return figures of predicted numbers, and what to draw, for each target."""
     n_rows = len(made.truth)
-    y, said = (
-        made.truth.reshape(n_rows, -1).astype(np.float64),
-        made.predictions.reshape(n_rows, -1),
+    truth, said = (
+        own.reshape(n_rows, -1).T.astype(np.float64) for own in (made.truth, made.predictions)
     )
-    bounds = made.more.reshape(n_rows, -1, 2)
-    shown = np.arange(n_rows)
-    if n_rows > _DOTS:
-        shown = np.sort(np.random.default_rng(0).choice(n_rows, _DOTS, replace=False))
-    return {
-        "how": how,
-        "rows": n_rows,
-        "coverage": COVERAGE,
-        "targets": [
+    ends = np.asarray(made.more).reshape(n_rows, -1, 2).transpose(1, 0, 2)
+    shown = rows_to_draw(n_rows, _DOTS)
+    targets = []
+    for name, y, predictions, bounds in zip(names, truth, said, ends, strict=True):
+        band = interval_band(predictions, bounds)
+        targets.append(
             {
                 "name": name,
-                "figures": plain(number_figures(y[:, k], said[:, k], bounds[:, k])),
-                "mean": plain(figures_of_the_mean(y[:, k], COVERAGE)),
-                "said": rounded(said[shown, k]),
-                "truth": rounded(y[shown, k]),
-                "lower": plain(bounds[shown, k, 0]),
-                "upper": plain(bounds[shown, k, 1]),
+                "figures": plain(number_figures(y, predictions, bounds)),
+                "mean": plain(figures_of_the_mean(y, COVERAGE)),
+                "said": rounded(predictions[shown]),
+                "truth": rounded(y[shown]),
+                "band": None if band is None else rounded(band),
             }
-            for k, name in enumerate(names)
-        ],
-    }
+        )
+    return {"how": how, "rows": n_rows, "coverage": COVERAGE, "targets": targets}
 
 
 def accuracy(model, made: Outcome, how: str) -> dict:
@@ -191,9 +191,8 @@ def accuracy(model, made: Outcome, how: str) -> dict:
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
-    """Return the columns to show, pairs that interact and sets of columns."""
+    """Return the columns to show, and how much each two of the most important tell together."""
     names, pairs = explanation.feature_names, explanation.pair_features[:_PAIRS]
-    joined = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
         "values": rounded(explanation.importance[list(shown)]),
@@ -201,11 +200,6 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
         "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
         "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
-        "groups": [
-            {"name": _group_name(group.features, names), "value": group.importance}
-            for group in joined[:_GROUPS]
-        ],
-        "groupCount": len(joined),
     }
 
 
@@ -213,35 +207,25 @@ def together(
     model, X, explanation: GlobalExplanation, columns: Sequence[InputColumn]
 ) -> list[dict]:
     """Return what values of two columns add together, for the pairs that tell most."""
-    places = explanation.pair_features.tolist()
-    ordered = sorted(
-        (
-            (float(explanation.pair_strengths[i, j]), a, b)
-            for i, a in enumerate(places)
-            for j, b in enumerate(places[:i])
-        ),
-        reverse=True,
-    )
+    strengths = np.tril(explanation.pair_strengths)
+    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_PAIR_PICTURES]
     rows = some_rows(X, _PAIR_BACKGROUND)
-    base = model.predictor_.scores(rows).mean(axis=0)
     found = []
-    for strength, first, second in ordered[:_PAIR_PICTURES]:
-        if not strength > 0:
+    for i, j in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
+        if not strengths[i, j] > 0:
             break
-        down, across = (_some_values(columns[place], X, place) for place in (first, second))
-        shape = (down.size, across.size, len(rows))
-        mixed = np.tile(rows, (down.size * across.size, 1)).astype(np.float64)
-        by_pair = mixed.reshape(*shape, -1)
-        by_pair[..., first], by_pair[..., second] = down[:, None, None], across[None, :, None]
-        means = model.predictor_.scores(mixed).reshape(*shape, -1).mean(axis=2) - base
-        score = int(np.ptp(means, axis=(0, 1)).argmax())
+        pair = explanation.pair_features[[i, j]].tolist()
+        grids = [_some_values(columns[place], X, place) for place in pair]
+        added = joint_dependence(model.predictor_, rows, pair, grids)
+        score = int(np.ptp(added, axis=(0, 1)).argmax())
+        down, across = (_in_words(columns[own], values) for own, values in zip(pair, grids))
         found.append(
             {
-                "names": [columns[first].name, columns[second].name],
+                "names": [columns[place].name for place in pair],
                 "score": str(explanation.classes[score]),
-                "rows": _in_words(columns[first], down),
-                "columns": _in_words(columns[second], across),
-                "values": rounded(means[:, :, score], 3),
+                "rows": down,
+                "columns": across,
+                "values": rounded(added[:, :, score], 3),
             }
         )
     return found
@@ -265,12 +249,6 @@ def _in_words(column: InputColumn, values: NDArray[np.float64]) -> list[str]:
     return [column.words(float(f"{value:.4g}")) for value in values]
 
 
-def _group_name(features: Sequence[int], names: Sequence[str]) -> str:
-    if len(features) > 8:
-        return f"{len(features)} columns"
-    return ", ".join(names[feature] for feature in features)
-
-
 def shapes(
     explanation: GlobalExplanation, columns: Sequence[InputColumn], shown: Sequence[int], X
 ) -> list[dict]:
@@ -282,7 +260,7 @@ def shapes(
         if column.kind == "category":
             own = _bars(column, shape, len(explanation.classes), column_of(X, place))
         elif shape is not None:
-            own = {"kind": column.kind, **_shape(shape)}
+            own = {"kind": column.kind, **_steps(shape)}
         else:
             continue
         found.append({"column": int(place), "name": column.name, **own})
@@ -316,32 +294,24 @@ def columns_to_show(explanation: GlobalExplanation, most: int) -> list[int]:
     return explanation.ranking[: max(min(most, room), 1)].tolist()
 
 
-def _shape(shape: FeatureShape) -> dict:
-    # The report always has data.
+def _steps(shape: FeatureShape) -> dict:
+    """Return the step function of a column of numbers; the report always has data."""
     assert shape.bins is not None
     assert shape.density is not None
     assert shape.counts is not None
-    low, high = shape.bins[0], shape.bins[-1]
-    margin = 0.02 * (high - low)
-    low, high = low - margin, high + margin
-    cuts = shape.thresholds[(shape.thresholds > low) & (shape.thresholds < high)]
-    if cuts.size > _STEPS:
-        # Evenly spread over the picture; each is moved to the threshold at or above it.
-        grid = np.linspace(low, high, _STEPS + 1)[1:]
-        cuts = np.unique(cuts[np.minimum(np.searchsorted(cuts, grid), cuts.size - 1)])
-    edges = np.concatenate([[low], cuts, [high]])
-    below = np.concatenate([[0], np.cumsum(shape.counts)])
+    edges, values = shape.curve(_STEPS)
     has_missing = bool(np.isneginf(shape.thresholds[0]))
-    position = np.searchsorted(shape.thresholds, cuts, side="left") + 1
-    counts = np.diff(np.concatenate([below[[int(has_missing)]], below[position], below[-1:]]))
+    n_missing = int(shape.counts[0]) if has_missing else 0
+    position = np.searchsorted(shape.thresholds, edges[1:-1], side="left")
+    below = [n_missing, *np.cumsum(shape.counts)[position], shape.counts.sum()]
     return {
         "edges": rounded(edges, 7),
-        "values": rounded(shape.at(just_above(edges[:-1])).T),
-        "counts": counts.tolist(),
+        "values": rounded(values.T),
+        "counts": np.diff(below).tolist(),
         "bins": rounded(shape.bins, 6),
         "density": shape.density.tolist(),
         "missing": rounded(shape.values[0]) if has_missing else None,
-        "missingCount": int(shape.counts[0]) if has_missing else 0,
+        "missingCount": n_missing,
     }
 
 
@@ -358,14 +328,14 @@ def kernel(model, X, y) -> dict:
     present, codes = np.unique(groups[rows], return_inverse=True)
     same = codes[:, None] == codes
     apart = ~np.eye(rows.size, dtype=bool)
-    low, high = np.quantile(values[apart], [0.01, 0.99]) if rows.size > 1 else (0.0, 1.0)
-    steps = np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)
+    low, high = shades_of(values)
+    steps = np.clip((values - low) / (high - low), 0.0, 1.0)
     return {
         "names": [str(label) for label in names[present].tolist()],
         "counts": np.bincount(codes).tolist(),
         "shades": pack(np.rint(255 * steps), "u1"),
-        "low": float(low),
-        "high": float(high),
+        "low": low,
+        "high": high,
         "same": _mean(values[same & apart]),
         "different": _mean(values[~same]),
     }
@@ -389,40 +359,28 @@ def what_if(
     model,
     X,
     y,
-    explanation: GlobalExplanation,
     columns: Sequence[InputColumn],
     shown: Sequence[int],
     max_rows: int,
     max_bytes: float,
 ) -> dict | None:
     """Return rows and a model with which the page computes scores, or None if too large."""
-    predictor = model.with_spreads() if is_regressor(model) else model.predictor_
-    y = np.asarray(y)
-    n_scores = predictor.intercept.size
-    n_columns = min(columns_that_fit(predictor, max_bytes), n_scores)
-    if n_columns < min(n_scores, 2):
+    of_numbers = is_regressor(model)
+    packed = portable_model(model.with_spreads() if of_numbers else model.predictor_, max_bytes)
+    if packed is None:
         return None
-    scores, data = np.arange(n_scores), model._validate_new(X)
-    known = np.arange(data.shape[0])
-    if n_columns < n_scores:
-        if is_regressor(model):
-            return None
-        frequency = [-(y == label).sum() for label in explanation.classes]
-        scores = np.sort(np.argsort(frequency, kind="stable")[:n_columns])
-        known = np.flatnonzero(np.isin(y, np.array(explanation.classes)[scores]))
+    data = model._validate_new(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = known[first_by_hash(data[known], np.zeros(known.size, np.intp), n_rows, seed=0)]
-    rows = data[chosen]
-    used = {shape.feature: shape for shape in explanation.shapes}
+    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
+    rows, labels = data[chosen], np.asarray(y)[chosen]
     return {
-        "model": portable_model(predictor, scores),
-        "columns": scores.tolist(),
-        **(_of_numbers(model, y[chosen]) if is_regressor(model) else _of_classes(model, y[chosen])),
+        "model": packed,
+        **(_of_numbers(model, labels) if of_numbers else _of_classes(model, labels)),
         "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
         "features": [
-            {"feature": int(place), **asdict(columns[place]), **_span(data, place, used, columns)}
+            {"feature": int(place), **asdict(columns[place]), **_span(columns[place], data, place)}
             for place in shown
         ],
     }
@@ -430,10 +388,14 @@ def what_if(
 
 def _of_classes(model, y: NDArray) -> dict:
     """Return what the page needs to tell of classes: what rows are, and how scores are read."""
+    chances = None
+    if hasattr(model, "predict_proba"):
+        calibration = {"temperature": model.temperature_, "offset": model.offset_ or 0.0}
+        chances = {"rule": model.probability_rule, **calibration}
     return {
         "classes": [str(label) for label in model.classes_.tolist()],
         "labels": [str(label) for label in y.tolist()],
-        "chances": _chances(model) if hasattr(model, "predict_proba") else None,
+        "chances": chances,
     }
 
 
@@ -449,26 +411,10 @@ def _of_numbers(model, y: NDArray) -> dict:
     }
 
 
-def _chances(model) -> dict:
-    """Return the rule by which scores become probabilities."""
-    rule = model.probability_rule
-    return {"rule": rule, "temperature": model.temperature_, "offset": model.offset_ or 0.0}
-
-
-def _span(
-    data, place: int, used: Mapping[int, FeatureShape], columns: Sequence[InputColumn]
-) -> dict:
+def _span(column: InputColumn, X, place: int) -> dict:
     """Return between which values a column of numbers can be moved."""
-    kind, shape = columns[place].kind, used.get(place)
-    if kind == "category":
-        return {"low": 0.0, "high": 1.0}
-    if shape is not None and shape.bins is not None:
-        low, high = shape.bins[0], shape.bins[-1]
-    else:
-        values = some_rows(data[:, [place]], 1_000)
-        present = values[~np.isnan(values)]
-        low, high = (present.min(), present.max()) if present.size else (0.0, 1.0)
-    if kind != "number":
+    low, high = data_range(column_of(X, place))
+    if column.kind != "number":
         low, high = np.floor(low), np.ceil(high)
     return {"low": float(low), "high": float(high)}
 

@@ -25,53 +25,33 @@ function numberLead({ numbers }) {
 }
 
 function numberQuality(section, { numbers }) {
-  const choice = element("select", { id: "number-target" }, ...numbers.targets.map(({ name }) => element("option", {}, name)));
+  const [list, controls] = choice("number-target", numbers.targets.map(({ name }) => name), "Target", show);
   const holder = element("div", { class: "columns quality" });
-  if (numbers.targets.length > 1) {
-    section.append(element("div", { class: "controls" }, element("label", { for: "number-target" }, "Target"), choice));
-  }
-  section.append(holder);
+  section.append(element("div", { class: "controls" }, ...controls), holder);
 
   // Dots, a line where predictions are right, and a band behind them.
-  function picture(title, below, left, xs, ys, right, band) {
-    const width = 440, height = 330, from = 62, to = width - 10, top = 10, bottom = height - 38;
-    const all = [...ys, ...right.map(([, value]) => value), ...band.flat().map(([, value]) => value)];
-    const [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), Math.min(...all), Math.max(...all)];
-    const room = (low, high) => 0.03 * (high - low) || 1;
-    const x = scale(xLow - room(xLow, xHigh), xHigh + room(xLow, xHigh), from, to);
-    const y = scale(yLow - room(yLow, yHigh), yHigh + room(yLow, yHigh), bottom, top);
-    const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a)} ${y(b)}`).join("");
+  function picture(title, below, left, xs, ys, from, to, band = null) {
+    const xAxis = axisOver(xs, 0.03, 5, amount);
+    const yAxis = axisOver([...ys, from[1], to[1], ...(band ? [...band[1], ...band[2]] : [])], 0.03, 5, amount);
+    const shape = { width: 440, height: 330, left: 62, isFluid: true };
     return element("figure", {}, element("figcaption", {}, title),
-      svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}; ${left}, by ${below}` },
-        axisLeft(y, ticks(yLow, yHigh, 5), from, to, amount), axisBelow(x, ticks(xLow, xHigh, 5), top, bottom, amount),
-        band.length ? svg("path", { class: "band", d: `${path([...band[0], ...band[1].slice().reverse()])}Z` }) : null,
-        svg("path", { class: "cursor", d: path(right), fill: "none" }),
-        svg("g", { class: "points" }, ...xs.map((value, i) => svg("circle", { r: 2.2, cx: x(value), cy: y(ys[i]) }))),
-        svg("text", { class: "title", x: (from + to) / 2, y: height - 6, "text-anchor": "middle" }, below)));
-  }
-
-  // Ends of intervals, less the prediction: means over rows of about the same prediction.
-  function bandOf({ said, lower, upper }) {
-    if ([...lower, ...upper].includes(null)) return [];
-    const order = said.map((_, i) => i).sort((a, b) => said[a] - said[b]);
-    const size = Math.max(Math.ceil(order.length / 30), 1);
-    const parts = order.filter((_, i) => i % size === 0).map((_, k) => order.slice(k * size, (k + 1) * size));
-    const mean = (part, value) => part.reduce((sum, i) => sum + value(i), 0) / part.length;
-    const at = (part, k) => (k === 0 ? said[order[0]] : k === parts.length - 1 ? said[order.at(-1)] : mean(part, (i) => said[i]));
-    return [lower, upper].map((ends) => parts.map((part, k) => [at(part, k), mean(part, (i) => ends[i] - said[i])]));
+      chart({ ...shape, xAxis, yAxis, below, label: `${title}; ${left}, by ${below}` }, (x, y) => [
+        ...(band ? [svg("path", { class: "band",
+          d: `${pathThrough(x, y, [...band[0], ...[...band[0]].reverse()], [...band[1], ...[...band[2]].reverse()])}Z` })] : []),
+        dashed(x, y, from, to),
+        svg("g", { class: "points" }, ...xs.map((value, i) => svg("circle", { r: 2.2, cx: x(value), cy: y(ys[i]) })))]));
   }
 
   function show() {
-    const one = numbers.targets[Math.max(choice.selectedIndex, 0)], { name, said, truth } = one;
-    const ends = [Math.min(...said), Math.max(...said)];
+    const { name, said, truth, figures, band } = numbers.targets[Math.max(list.selectedIndex, 0)];
+    const [low, high] = [Math.min(...said), Math.max(...said)];
     const some = said.length < numbers.rows ? ` (${whole(said.length)} of ${whole(numbers.rows)} rows)` : "";
     holder.replaceChildren(
       picture(`True ${name}, by what was predicted${some}; on the dashed line predictions are right`,
-        `predicted ${name}`, `true ${name}`, said, truth, ends.map((value) => [value, value]), []),
-      picture(`Residuals: true less predicted; ${percent(one.figures.coverage)} are within the ${percent(numbers.coverage, 0)} interval`,
-        `predicted ${name}`, "true less predicted", said, truth.map((value, i) => value - said[i]), ends.map((value) => [value, 0]), bandOf(one)));
+        `predicted ${name}`, `true ${name}`, said, truth, [low, low], [high, high]),
+      picture(`Residuals: true less predicted; ${percent(figures.coverage)} are within the ${percent(numbers.coverage, 0)} interval`,
+        `predicted ${name}`, "true less predicted", said, truth.map((value, i) => value - said[i]), [low, 0], [high, 0], band));
   }
-  choice.addEventListener("change", show);
   show();
 }
 
@@ -95,38 +75,24 @@ function numberOutcome(data, panel, scores) {
     return [Math.min(...all), Math.max(...all)];
   });
   const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: "bars ranges", "aria-label": "Predictions, their intervals and the true numbers" });
+  const list = element("ol", { class: "bars ranges", "aria-label": "Predictions, their intervals and the true numbers" });
   const told = element("p", { class: "legend" }, "bar: interval; line: prediction; ring: true number");
   const shown = (values) => names.map((name, k) => (names.length > 1 ? `${name} ${amount(values[k])}` : amount(values[k]))).join(", ");
 
-  function mark(kind, share) {
-    const made = element("span", { class: kind });
-    made.style.left = `${100 * Math.min(Math.max(share, 0), 1)}%`;
-    return made;
-  }
-
   return {
-    nodes: [verdict, chart, told],
+    nodes: [verdict, list, told],
     mistake: "next outside its interval",
     isMistake: (i) => isOutside[i],
     option: (i) => `row ${panel.numbers[i]}: ${shown(panel.labels[i])}, predicted ${shown(known[i])}`,
-    limits: [],
     choose: () => {},
     update(found, chosen, moved) {
       const values = predicted(found), bounds = boundsOf(values, found), truth = panel.labels[chosen];
-      chart.replaceChildren(...names.map((name, k) => {
-        const share = scale(...spans[k], 0.03, 0.97);
-        const track = element("span", { class: "track", "aria-hidden": "true" });
-        if (bounds[k]) {
-          const [from, to] = bounds[k].map((value) => Math.min(Math.max(share(value), 0), 1));
-          const bar = element("span", { class: "bar" });
-          bar.style.left = `${100 * from}%`;
-          bar.style.width = `${100 * (to - from)}%`;
-          track.append(bar);
-        }
-        track.append(mark("said", share(values[k])), mark("truth", share(truth[k])));
-        return element("li", { class: "best", "data-score": found[k], "data-prediction": values[k], "data-lower": bounds[k] && bounds[k][0], "data-upper": bounds[k] && bounds[k][1] },
-          element("span", { class: "name", title: name }, name), track, element("span", { class: "value" }, amount(values[k])));
+      list.replaceChildren(...names.map((name, k) => {
+        const position = scale(...spans[k], 0.03, 0.97), share = (value) => Math.min(Math.max(position(value), 0), 1);
+        const marks = [bounds[k] ? bar(...bounds[k].map(share)) : null, bar(share(values[k]), 0, "said"), bar(share(truth[k]), 0, "truth")];
+        const [lower, upper] = bounds[k] || [null, null];
+        return element("li", { class: "best", "data-score": found[k], "data-prediction": values[k], "data-lower": lower, "data-upper": upper },
+          ...barLine(name, marks.filter(Boolean), amount(values[k])));
       }));
       const before = shown(known[chosen]), now = shown(values);
       verdict.replaceChildren(names.length > 1 ? "The model says " : `${names[0]} is predicted to be `, element("strong", {}, now),

@@ -39,13 +39,8 @@ function classQuality(section, data) {
       mark: (i, j) => (i === j ? "right" : "wrong"),
     }),
     element("figure", {}, element("figcaption", {}, "Precision: how many rows that are called so are. Recall: how many of the class are found."),
-      element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Figures of each class" },
-        element("table", { class: "figures", "aria-label": "Precision and recall of each class" },
-        element("thead", {}, element("tr", {}, ...["class", "precision", "recall", "rows"].map((name) =>
-          element("th", { scope: "col" }, name)))),
-        element("tbody", {}, ...classes.map((line) => element("tr", {},
-          element("th", { scope: "row" }, line.name), element("td", {}, percent(line.precision)),
-          element("td", {}, percent(line.recall)), element("td", {}, whole(line.count))))))))));
+      figureTable("Precision and recall of each class", ["class", "precision", "recall", "rows"],
+        classes.map((line) => [line.name, percent(line.precision), percent(line.recall), whole(line.count)])))));
   if (curves.length) qualityCurves(section, curves);
 }
 
@@ -85,7 +80,7 @@ const sections = {
     section.append(element("p", {}, `By how much a column changes ${data.numbers ? data.scores.join(", ") : "a score"} on average, over ${whole(found.rows)} rows`,
       some ? `: the ${found.names.length} most important of ${whole(data.columns)} columns.` : ".",
       data.shapes.length ? " Press one to see what it adds." : ""));
-    section.append(bars(rows, { label: "Importance of the columns", press: data.shapes.length ? press : null }));
+    section.append(bars(rows, "Importance of the columns", data.shapes.length ? press : null));
     const strongest = Math.max(...found.pairs.flat(), 0);
     if (strongest > 0) {
       const text = decimals(strongest, 2);
@@ -106,11 +101,6 @@ const sections = {
         strength: (value) => (0.9 * Math.abs(value)) / most,
         mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
       }));
-    }
-    if (found.groups.length) {
-      section.append(element("details", {}, element("summary", {},
-        `${found.groups.length < found.groupCount ? `The ${found.groups.length} most important of ${whole(found.groupCount)} sets` : "Sets"} of columns that are asked about together`),
-      bars(found.groups, { label: "Importance of sets of columns" })));
     }
   },
 
@@ -167,18 +157,6 @@ const sections = {
   path(section, data) {
     if (data.path) searchPath(section, data.path, data.numbers ? amount : percent);
     else section.remove();
-  },
-
-  timings(section, data) {
-    const stages = data.timings.filter(([name]) => name !== "total");
-    const total = data.timings.find(([name]) => name === "total");
-    if (!stages.length) return section.remove();
-    if (total) {
-      const rest = total[1] - stages.reduce((sum, [, value]) => sum + value, 0);
-      if (rest > 0.01 * total[1]) stages.push(["everything else", rest]);
-      section.append(element("p", {}, `${seconds(total[1])} in all.`));
-    }
-    return section.append(bars(stages.map(([name, value]) => ({ name, value })), { label: "Seconds of each stage", text: seconds }));
   },
 };
 

@@ -21,25 +21,21 @@ function chancesOf({ rule, temperature, offset }, scores) {
 
 // What the page says of a row: its class, and the probabilities or scores of all.
 function classOutcome(data, panel, scores) {
-  const isTwo = data.scores.length === 1;
-  const names = isTwo ? panel.classes : panel.columns.map((column) => panel.classes[column]);
+  const isTwo = data.scores.length === 1, names = panel.classes, hasChances = panel.chances !== null;
   const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
   const best = (found) => { const all = barsOf(found); return isTwo ? Number(found[0] > 0) : all.indexOf(Math.max(...all)); };
   const largest = Math.max(...scores.map((found) => Math.max(...barsOf(found).map(Math.abs)))) * 1.15 || 1;
-  const isWhole = isTwo || names.length === panel.classes.length;
-  const hasChances = panel.chances !== null && isWhole;
-  const isMistake = (i) => isWhole && names[best(scores[i])] !== panel.labels[i];
+  const isMistake = (i) => names[best(scores[i])] !== panel.labels[i];
   const verdict = element("p", { class: "verdict", role: "status" });
-  const chart = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
+  const list = element("ol", { class: hasChances ? "bars chances" : "bars diverging",
     "aria-label": hasChances ? "Probabilities of the classes" : "Scores of the classes" });
   let shown = [];
 
   return {
-    nodes: [verdict, chart],
+    nodes: [verdict, list],
     mistake: "next mistake",
     isMistake,
     option: (i) => `row ${panel.numbers[i]}: ${panel.labels[i]}${isMistake(i) ? `, taken for ${names[best(scores[i])]}` : ""}`,
-    limits: isWhole ? [] : [`the ${names.length} most frequent of ${panel.classes.length} classes`],
     choose(row) {
       const all = barsOf(scores[row]);
       const order = all.map((_, i) => i).sort((a, b) => all[b] - all[a]);
@@ -49,25 +45,12 @@ function classOutcome(data, panel, scores) {
       const all = barsOf(found), winner = best(found), before = best(scores[chosen]);
       if (!shown.includes(winner)) shown = [...shown.slice(0, 11), winner].sort((a, b) => a - b);
       const chances = hasChances ? chancesOf(panel.chances, found) : null;
-      chart.replaceChildren(...shown.map((i) => {
-        if (chances) {
-          const bar = element("span", { class: "bar" });
-          bar.style.width = `${100 * chances[i]}%`;
-          return element("li", { class: i === winner ? "best" : null, "data-score": all[i], "data-chance": chances[i], title: `score ${signed(all[i])}` },
-            element("span", { class: "name", title: names[i] }, names[i]),
-            element("span", { class: "track", "aria-hidden": "true" }, bar),
-            element("span", { class: "value" }, percent(chances[i])));
-        }
-        const share = Math.min(Math.abs(all[i]) / largest, 1) * 50;
-        const bar = element("span", { class: "bar" });
-        bar.style.width = `${share}%`;
-        bar.style.left = `${all[i] < 0 ? 50 - share : 50}%`;
-        return element("li", { class: i === winner ? "best" : null, "data-score": all[i] },
-          element("span", { class: "name", title: names[i] }, names[i]),
-          element("span", { class: "track", "aria-hidden": "true" }, bar),
-          element("span", { class: "value" }, signed(all[i])));
+      list.replaceChildren(...shown.map((i) => {
+        const mark = chances ? bar(0, chances[i]) : diverging(Math.max(Math.min(all[i] / largest, 1), -1));
+        return element("li", { class: i === winner ? "best" : null, title: `score ${signed(all[i])}`, "data-score": all[i], "data-chance": chances && chances[i] },
+          ...barLine(names[i], [mark], chances ? percent(chances[i]) : signed(all[i])));
       }));
-      verdict.replaceChildren(isWhole ? "The model says " : "Of these classes the model puts first ", element("strong", {}, names[winner]),
+      verdict.replaceChildren("The model says ", element("strong", {}, names[winner]),
         winner !== before ? `, before the change ${names[before]}` : "",
         `. The row is of class ${panel.labels[chosen]}.`, moved.length ? ` Changed: ${moved.join(", ")}.` : "");
     },
@@ -98,56 +81,48 @@ function whatIf(section, data) {
     choose(order.find(outcome.isMistake));
   };
   const sliders = element("div", { class: "sliders" }), more = element("div", { class: "sliders" });
-  const controls = panel.features.map((column, place) => (column.kind === "category" ? list : slider)(column, place));
   const differs = ({ feature }) => !Object.is(current[feature], rows[chosen][feature]);
+  const controls = panel.features.map((column, place) => (column.kind === "category" ? list : slider)(column, place));
+
+  function control(column, place, write, ...inputs) {
+    const line = element("div", { class: "slider" }, element("label", { for: `move-${place}`, title: column.name }, column.name), ...inputs);
+    (place < 8 ? sliders : more).append(line);
+    return () => {
+      write(current[column.feature]);
+      line.classList.toggle("moved", differs(column));
+    };
+  }
+
+  function move(place, value) {
+    current[panel.features[place].feature] = value;
+    controls[place]();
+    update();
+  }
 
   // The levels of a category, and that it is missing.
   function list(column, place) {
-    const id = `move-${place}`, { feature } = column;
-    const select = element("select", { id, onchange: () => move(select.selectedIndex) },
-      ...column.levels.map((level) => element("option", {}, level)), element("option", {}, "missing"));
-    const line = element("div", { class: "slider" }, element("label", { for: id, title: column.name }, column.name), select);
-    (place < 8 ? sliders : more).append(line);
-    function move(level) {
-      current[feature] = level < column.levels.length ? level : NaN;
-      show();
-      update();
-    }
-    function show() {
-      const level = current[feature];
-      select.selectedIndex = level >= 0 && level < column.levels.length ? level : column.levels.length;
-      line.classList.toggle("moved", differs(column));
-    }
-    return show;
+    const n = column.levels.length;
+    const select = element("select", { id: `move-${place}`, onchange: () => move(place, select.selectedIndex < n ? select.selectedIndex : NaN) },
+      ...[...column.levels, "missing"].map((level) => element("option", {}, level)));
+    return control(column, place, (level) => { select.selectedIndex = level >= 0 && level < n ? level : n; }, select);
   }
 
   function slider(column, place) {
-    const id = `move-${place}`, isDate = column.kind === "date", isWholeNumber = column.kind !== "number";
+    const isDate = column.kind === "date", isWholeNumber = column.kind !== "number";
     const steps = isWholeNumber ? Math.max(Math.min(column.high - column.low, 1000), 1) : 200;
     const tidy = (value) => (isWholeNumber ? Math.round(value) : value);
-    const range = element("input", { type: "range", id, min: 0, max: steps, step: 1,
-      oninput: () => move(tidy(column.low + (range.value / steps) * (column.high - column.low))) });
+    const range = element("input", { type: "range", id: `move-${place}`, min: 0, max: steps, step: 1,
+      oninput: () => move(place, tidy(column.low + (range.value / steps) * (column.high - column.low))) });
     const days = (text) => Math.round(Date.parse(text) / 86400000);
-    const exact = element("input", { type: isDate ? "date" : "number", step: isDate ? null : isWholeNumber ? 1 : "any",
+    const exact = element("input", { type: isDate ? "date" : "number", step: isDate ? null : isWholeNumber ? 1 : "any", placeholder: "missing",
       "aria-label": `${column.name}, exact value; empty means missing`,
-      onchange: () => move(exact.value === "" ? NaN : isDate ? days(exact.value) : Number(exact.value)) });
-    const line = element("div", { class: "slider" }, element("label", { for: id, title: column.name }, column.name), range, exact);
-    (place < 8 ? sliders : more).append(line);
-    function move(value) {
-      current[column.feature] = value;
-      show();
-      update();
-    }
-    function show() {
-      const value = current[column.feature];
-      const share = (value - column.low) / (column.high - column.low || 1);
-      range.value = Number.isNaN(value) ? 0 : Math.round(steps * Math.min(Math.max(share, 0), 1));
-      range.setAttribute("aria-valuetext", Number.isNaN(value) ? "missing" : writers[column.kind](value));
-      exact.value = Number.isNaN(value) ? "" : isDate ? date(value) : Number(value.toPrecision(6));
-      exact.placeholder = "missing";
-      line.classList.toggle("moved", differs(column));
-    }
-    return show;
+      onchange: () => move(place, exact.value === "" ? NaN : isDate ? days(exact.value) : Number(exact.value)) });
+    return control(column, place, (value) => {
+      const share = (value - column.low) / (column.high - column.low || 1), isMissing = Number.isNaN(value);
+      range.value = isMissing ? 0 : Math.round(steps * Math.min(Math.max(share, 0), 1));
+      range.setAttribute("aria-valuetext", isMissing ? "missing" : writers[column.kind](value));
+      exact.value = isMissing ? "" : isDate ? date(value) : Number(value.toPrecision(6));
+    }, range, exact);
   }
 
   function choose(row) {
@@ -167,7 +142,6 @@ function whatIf(section, data) {
   const limits = [];
   if (rows.length < panel.of) limits.push(`${rows.length} of ${whole(panel.of)} rows`);
   if (panel.features.length < data.columns) limits.push(`the ${panel.features.length} most important of ${whole(data.columns)} columns`);
-  limits.push(...outcome.limits);
   section.append(
     element("p", {}, "Choose a row, change it, and see what the model would say. The page computes it from the model's own tables.",
       limits.length ? ` Here are ${limits.join(", ")}.` : ""),

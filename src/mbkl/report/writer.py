@@ -8,7 +8,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -36,12 +36,10 @@ def write_report(
     *,
     X_test=None,
     y_test=None,
-    feature_names=None,
-    columns: Sequence[InputColumn] | None = None,
+    columns: Sequence[InputColumn | str] | None = None,
     target: str | None = None,
     cross_validate: bool = True,
-    title: str | None = None,
-    timings: Mapping[str, float] | None = None,
+    title: str = "A model of binary maps",
     max_rows: int = 200,
     max_features: int = 30,
     max_megabytes: float = 10.0,
@@ -64,26 +62,22 @@ def write_report(
         File to write, or to replace.
     X_test, y_test : as X and y, or None
         New data on which to measure how good predictions are; the report says what was used.
-    feature_names : sequence of str or None
-        None means those that the model has seen, or x0, x1 and so on.
-    columns : sequence of InputColumn or None
-        What the features are, such as dates; None finds out what their values tell.
+    columns : sequence of InputColumn or str, or None
+        What the features are, such as dates, or their names alone. None means the names that the
+        model has seen, or x0, x1 and so on, and what the values tell.
     target : str or None
         What is predicted, for numbers; None means the name of y, or y.
     cross_validate : bool, default=True
         Whether to measure that, without new data, on rows that models of other folds
         have not seen: five more fits, or one for more than 5,000 rows or many classes.
         False measures it on the training rows, and the report says so.
-    title : str or None
-    timings : dict of float or None
-        Seconds of each stage; None means those of the fit.
+    title : str, default="A model of binary maps"
     max_rows : int, default=200
         Largest number of rows to try changes on.
     max_features : int, default=30
         Largest number of features shown; the most important ones.
     max_megabytes : float, default=10.0
-        Room for the model's tables. With many classes, only the most frequent ones are in
-        the page that computes scores; a model that has no room at all is left out of it.
+        Room for the model's tables; a page without them cannot compute scores of changed rows.
 
     Returns
     -------
@@ -112,8 +106,7 @@ def write_report(
     check_consistent_length(X_new, y_new)
     check_model(model)
     rows = model._validate_new(X)
-    names = _checked_names(feature_names_of(model), feature_names)
-    columns = columns or input_columns(names, model.levels_, X=rows)
+    columns = _described(model, rows, columns)
     explanation = explain_global(model, X)
     explanation = replace(explanation, feature_names=tuple(column.name for column in columns))
     targets = _target_names(model, y, target) if is_regressor(model) else ()
@@ -125,8 +118,6 @@ def write_report(
     if made is None:
         how = "training" if X_test is None else "new"
         made = outcome_of(model, X_new, np.asarray(y_new)), how
-    title = title or "A model of binary maps"
-    timings = getattr(model, "timings_", {}) if timings is None else timings
     data = {
         "rows": len(np.asarray(y)),
         "features": model.n_features_in_,
@@ -142,10 +133,9 @@ def write_report(
         "shapes": content.shapes(explanation, columns, shown, rows),
         "kernel": content.kernel(model, X, y),
         "whatIf": content.what_if(
-            model, X_new, y_new, explanation, columns, shown, max_rows, 1e6 * max_megabytes
+            model, X_new, y_new, columns, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
-        "timings": [[name, float(seconds)] for name, seconds in timings.items()],
     }
     write_atomically(path, [page(title, data).encode("utf-8")])
     return Path(path)
@@ -200,11 +190,10 @@ def _target_names(model, y, target: str | None) -> tuple[str, ...]:
     return tuple(str(name) for name in getattr(y, "columns", score_classes(model)))
 
 
-def _checked_names(own: Sequence[str], names) -> tuple[str, ...]:
-    """Return the names of the features: those of the model, or others."""
-    if names is None:
-        return tuple(own)
-    names = tuple(str(name) for name in names)
-    if len(names) != len(own):
-        raise ValueError(f"feature_names has {len(names)} names for {len(own)} features.")
-    return names
+def _described(model, X, columns: Sequence[InputColumn | str] | None) -> list[InputColumn]:
+    """Return what the features are, where that is not given by their values and names."""
+    given = feature_names_of(model) if columns is None else columns
+    if len(given) != model.n_features_in_:
+        raise ValueError(f"columns has {len(given)} entries for {model.n_features_in_} features.")
+    found = input_columns([str(own) for own in given], model.levels_, X=X)
+    return [own if isinstance(own, InputColumn) else other for own, other in zip(given, found)]
