@@ -220,10 +220,12 @@ class RemoteCodes(Codes):
 class RemoteGrowingRows:
     """What `GrowingRows` are, put together from those of all stores."""
 
-    def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
+    def __init__(
+        self, codes, objective: Objective, y, weights, keys, seed: int, levels=None
+    ) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        rows = (codes, objective, y, weights, keys, seed)
+        rows = (codes, objective, y, weights, keys, seed, levels)
         self._node = Node(self._crew, GrowingRows, rows)
 
     def hold_out(self, share: float) -> int:
@@ -239,9 +241,6 @@ class RemoteGrowingRows:
 
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
         return np.max(self._all("refresh", units, table), axis=0)
-
-    def watch(self, levels: RemoteCodes) -> int:
-        return min(self._all("watch", levels))
 
     def table(self, features, cuts, members, units, ridge: float, rate: float) -> tuple:
         sums = self.fill(features, cuts, members)

@@ -257,21 +257,14 @@ def along(steps, mass) -> Tensor:
 
 
 class DeviceGrowingRows:
-    """What `GrowingRows` are, on a device.
+    """What `GrowingRows` are, on a device."""
 
-    Parameters
-    ----------
-    codes : DeviceCodes
-    objective : Objective
-    y, weights : ndarray of shape (n_rows,)
-    keys : tensor of shape (n_rows,)
-    seed : int
-    """
-
-    def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
+    def __init__(
+        self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int, levels=None
+    ) -> None:
         self._device, self._torch = codes.device, codes.device.torch
         self._values, self._objective, self._seed = codes.values, objective, seed
-        self._levels, self._keys = y, codes.place(keys)
+        self._levels, self._wide, self._keys = y, levels, codes.place(keys)
         self._y = codes.place(objective.of_rows(y))
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
@@ -324,12 +317,6 @@ class DeviceGrowingRows:
         sets = place(members, torch.uint8) if (cuts < 0).any() else None
         rows = (self._leading, self._packed, self._cells)
         return self._device.loops.fern_sums(self._values, stumps, sets, *rows)
-
-    def watch(self, levels: DeviceCodes) -> int:
-        """Take codes of categories with more levels than a byte has; return how many these are."""
-        is_known = 2 * int(np.diff(levels.offsets).max(initial=0)) <= 2**16  # as on the CPU
-        self._wide = levels
-        return levels.n_groups if is_known else 0
 
     def fill_levels(self, group: int) -> NDArray[np.int64]:
         """Return the sums in the cells of a category; see `fill`."""

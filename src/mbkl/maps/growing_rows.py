@@ -100,26 +100,14 @@ class GrowthSample:
 
 @dataclass(frozen=True)
 class Draft:
-    """A fern whose stumps are to be chosen.
-
-    Parameters
-    ----------
-    sample : GrowthSample
-    features : ndarray of shape (n_features,)
-        Which groups the codes of the sample are of.
-    n_codes : ndarray of shape (n_features,)
-    levels : list of Level
-    ridge : float
-    is_category : ndarray of shape (n_features,)
-    generator : Generator
-    """
+    """A fern whose stumps are to be chosen."""
 
     sample: Any
-    features: NDArray[np.intp]
-    n_codes: NDArray[np.int64]
+    features: NDArray[np.intp]  # (n_features,): which groups the codes of the sample are of
+    n_codes: NDArray[np.int64]  # (n_features,)
     levels: list[Level]
     ridge: float
-    is_category: NDArray[np.bool_]
+    is_category: NDArray[np.bool_]  # (n_features,)
     generator: Any
 
     def choose(self) -> Chosen:
@@ -132,7 +120,7 @@ class GrowingRows:
     """Rows here, or those of one worker.
 
     Codes are of one byte, the mean of the weights is one, and what is random about a row depends
-    on its key alone.
+    on its key alone. Levels are codes of categories with more levels than a byte has.
     """
 
     def __init__(
@@ -143,15 +131,15 @@ class GrowingRows:
         weights: NDArray[np.float64],
         keys: NDArray[np.uint64],
         seed: int,
+        levels: Any = None,
     ) -> None:
         self._codes, self._loops, self._objective = codes, codes.loops, objective
         self._y, self._weights, self._keys = y, weights.astype(np.float32), keys
-        self._seed = seed
+        self._seed, self._levels = seed, levels
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._held_out = np.zeros(self.n_rows, dtype=bool)
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
-        self._levels: Any = None
         self._tells_scores = objective.is_numeric
 
     def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
@@ -221,19 +209,10 @@ class GrowingRows:
         sums = self.fill(features, cuts, members)
         return table_of(sums, units, ridge, rate, self._loops)
 
-    def watch(self, levels: Codes) -> int:
-        """Take codes of categories with more levels than a byte has; return how many these are."""
-        # Cells of rows that take part, and of those that do not, are numbered in two bytes.
-        most = int(np.diff(levels.offsets).max(initial=0))
-        self._levels = levels if 2 * most <= 2**16 else None
-        return levels.n_groups if 2 * most <= 2**16 else 0
-
     def fill_levels(self, group: int) -> NDArray[np.int64]:
         """Return the sums in the cells of a category; see `fill`."""
-        levels = self._levels
-        first, last = levels.offsets[group : group + 2]
-        n_cells = int(last - first)
-        levels.write_group(group, self._cells)
+        n_cells = int(np.diff(self._levels.offsets)[group])
+        self._levels.write_group(group, self._cells)
         self._cells += np.uint16(n_cells) * self._leading
         return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
 
@@ -301,9 +280,9 @@ class GrowingRows:
 
 
 @singledispatch
-def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int) -> Any:
+def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int, levels=None):
     """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
-    return GrowingRows(codes, objective, y, weights, keys, seed)
+    return GrowingRows(codes, objective, y, weights, keys, seed, levels)
 
 
 def table_of(
@@ -317,12 +296,22 @@ def table_of(
 def bins_of_a_cell(n_rows: int) -> int:
     """Return how many bins the codes of a feature are put in where cells have so many rows.
 
-    Examples
-    --------
     >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
     (16, 64, 256)
     """
     return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
+
+
+def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> list[Level]:
+    """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
+
+    Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
+    up some rows; a random move brings every cut up in some fern.
+    """
+    most = np.array([[bins_of_a_cell(n_rows >> depth)] for depth in range(len(asked))])
+    shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
+    moves = generator.integers(0, 2**shifts)
+    return [Level(*each) for each in zip(asked, shifts, moves, strict=True)]
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

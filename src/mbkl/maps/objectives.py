@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,18 @@ Single = NDArray[np.float32]
 SMALL_RATE = 0.1
 # Columns up to which one after the other is faster (python -m benchmarks.suite --all-rows).
 _FEW_COLUMNS = 16
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What rows are to be told apart by."""
+
+    y: Any  # (n_rows,): class of each row, or level of `numbers`
+    n_classes: int
+    weights: Any  # (n_rows,)
+    numbers: Numbers | None = None  # what y stands for, where it is no class
+    # (n_rows,): which rows decide when growth ends; None leaves it to chance
+    held_out: Any = None
 
 
 @dataclass(frozen=True)
@@ -249,8 +262,8 @@ _OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | Poisson
 }
 
 
-def objective_of(name: str, n_classes: int, numbers: Numbers | None) -> Objective:
+def objective_of(name: str, targets: Targets) -> Objective:
     """Return what ferns are grown to lower: that of a name for classes, the loss of numbers."""
-    if numbers is not None:
-        return _OBJECTIVES_OF_NUMBERS[numbers.loss](numbers)
-    return OBJECTIVES[name](n_classes)
+    if targets.numbers is not None:
+        return _OBJECTIVES_OF_NUMBERS[targets.numbers.loss](targets.numbers)
+    return OBJECTIVES[name](targets.n_classes)
