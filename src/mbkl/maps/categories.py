@@ -125,13 +125,11 @@ class LevelSets:
 
 
 def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> LevelSets | None:
-    """Return random halves of the levels for stumps on categories.
+    """Return random halves of the levels for stumps on categories; None if there are no such.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
     where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
     """
-    if n_levels is None:
-        return None
     generator = np.random.Generator(np.random.Philox([seed, 3]))
     categories = np.flatnonzero(n_levels)
     sizes = np.repeat(n_levels[categories] + 2, _SETS_OF_A_COLUMN)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
+from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
@@ -54,7 +55,8 @@ class MapSet:
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
-        return sum(maps.n_codes(n_rows) for maps in self.families)
+        is_many = n_rows > FEW_ROWS_OF_FERNS
+        return n_rows * sum(each.n_groups for each in self.families if is_many or each.is_ordered)
 
     @property
     def group_features(self) -> NDArray[np.intp]:

@@ -287,7 +287,7 @@ def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int
 
 def table_of(
     sums, units, ridge: float, rate: float, loops: Twins
-) -> tuple[NDArray, NDArray[np.float64]]:
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return the table that sums of all rows give, see `GrowingRows.table`."""
     steps, gains = loops.newton_steps(sums / units, ridge)
     return (rate * steps).astype(np.float32), gains

@@ -113,14 +113,12 @@ class LogLoss(_OfClasses):
 
 
 def _largest(scores: Values) -> Values:
-    """Return the largest score of each row."""
     if is_numpy(scores):
         return _over_columns(np.maximum, scores)[:, None]
     return scores.amax(dim=1, keepdim=True)
 
 
 def _totals(scores: Values) -> Values:
-    """Return the sum of the scores of each row."""
     return _over_columns(np.add, scores) if is_numpy(scores) else scores.sum(axis=1)
 
 

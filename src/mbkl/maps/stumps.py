@@ -66,10 +66,6 @@ class Maps:
         """Features and thresholds of the stumps of each fern."""
         return []
 
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return n_rows * self.n_groups
-
 
 class Family(BaseEstimator):
     """What families of maps have: how many maps to draw, and what a fit with them takes."""
@@ -85,12 +81,8 @@ class Family(BaseEstimator):
         return n_features
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
-        """Return the number of maps that `n_maps="auto"` draws: fine steps.
+        """Return the number of maps that `n_maps="auto"` draws: time hardly grows with it.
 
-        Time hardly grows with the number of stumps.
-
-        Examples
-        --------
         >>> Stumps().default_n_maps((100, 4)), Stumps().default_n_maps((100, 558))
         (2000, 35712)
         """
@@ -281,33 +273,19 @@ class Stumps(Family):
     ) -> tuple[StumpMaps, Codes]:
         """Draw stumps, code the rows, and merge stumps that split the rows identically.
 
-        Parameters
-        ----------
-        rows : Rows
-        weights : ndarray of shape (n_rows,)
-            Positive; used by quantile thresholds alone.
-        n_maps : int
-            Number of stumps drawn. The first of a larger draw are the same.
-        seed : int
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers: no stump asks about a category.
-
-        Returns
-        -------
-        maps : StumpMaps
-        codes : Codes
+        Weights, of shape (n_rows,), are positive, and used by quantile thresholds alone. The first
+        of a larger number of stumps are the same. `n_levels`, of shape (n_features,), are 0 for
+        numbers, or None: no stump asks about a category.
         """
         self._validate_params()
         n_features = rows.shape[1]
         low, high, has_missing = column_ranges(rows)
         features, shares = self._draw(n_maps, n_features, seed)
-        if self.thresholds == "uniform":
-            thresholds = low[features] * (1.0 - shares) + high[features] * shares
-        else:
+        thresholds = uniform = low[features] * (1.0 - shares) + high[features] * shares
+        if self.thresholds != "uniform":
             values = rows_of_quantiles(rows, weights, n_maps, seed)
             thresholds = quantiles(*values, features, shares)
         if self.thresholds == "mixed":
-            uniform = low[features] * (1.0 - shares) + high[features] * shares
             # Stratified draws take all features in turn: every other round is uniform.
             turn = np.arange(n_maps) // (n_features if self.draw == "stratified" else 1)
             thresholds = np.where(turn % 2 == 0, uniform, thresholds)
@@ -342,11 +320,6 @@ def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
     """Return smallest and largest value of each column as float32, and which ones have NaN."""
     low, high, missing = rows.column_ranges()
     low, high = low.astype(np.float64), high.astype(np.float64)
-    _check_float32_range(low, high)
-    return as_float32(low), as_float32(high), missing
-
-
-def _check_float32_range(low: NDArray, high: NDArray) -> None:
     with np.errstate(invalid="ignore"):
         huge = np.flatnonzero((low < -_FLOAT32_MAX) | (high > _FLOAT32_MAX))
     if huge.size:
@@ -361,6 +334,7 @@ def _check_float32_range(low: NDArray, high: NDArray) -> None:
             UserWarning,
             stacklevel=2,
         )
+    return as_float32(low), as_float32(high), missing
 
 
 def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
