@@ -68,11 +68,9 @@ class FernMaps(Maps):
         return offsets_of(self.n_raw)
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each fern that each row falls in."""
         return rows.bin_ferns(self)
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
         return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

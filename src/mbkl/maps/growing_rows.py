@@ -75,27 +75,22 @@ class GrowthSample:
         categories = np.flatnonzero(is_category)
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
-        stumps, collected = [], []
+        stumps = []
         for asked, shifts, moves in levels:
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, generator)
                 codes = in_order.put_in_order(ranks[categories])
             cells = (order, residuals, starts)
             gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
-            collected.append(gains)
             place = int(np.argmax(gains))
             best = int(asked[place])
-            # A cut above the last code divides nothing.
-            cut = int(
-                min(((cuts[place] + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2)
-            )
+            cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
+            cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
             order, residuals, starts = loops.divide_cells(codes[best], cut, *cells)
             is_usual = 2 * (starts[2::2] - starts[1::2]).sum() > self.n_rows
-            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
-        features, chosen_cuts, members, usual = (
-            np.array(each) for each in zip(*stumps, strict=True)
-        )
-        return Chosen(features, chosen_cuts, members, usual, np.array(collected))
+            own_cut = -1 if is_category[best] else cut
+            stumps.append((best, own_cut, ranks[best] > cut, is_usual, gains))
+        return Chosen(*(np.array(each) for each in zip(*stumps, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -180,11 +175,8 @@ class GrowingRows:
                 self._loops.add_table(self._cells[rows], both, scores)
             gradient, curvature = self._objective.derivatives(scores, self._y[rows])
             self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
-            heaviest = float(weights.max(initial=0.0))
-            return (
-                float(np.abs(gradient).max(initial=0.0)) * heaviest,
-                float(curvature.max(initial=0.0)) * heaviest,
-            )
+            largest = [float(each.max(initial=0.0)) for each in (abs(gradient), curvature, weights)]
+            return largest[0] * largest[2], largest[1] * largest[2]
 
         found = self._loops.over_blocks(refresh, self.n_rows)
         return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
@@ -229,7 +221,7 @@ class GrowingRows:
         rows = np.flatnonzero(self._held_out if self._tells_scores else [])
         return self._scores[rows], self._y[rows]
 
-    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
+    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]) -> NDArray:
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)
         self._sizes = self._loops.sizes_of_residuals(self._packed, rows, columns)

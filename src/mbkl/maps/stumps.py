@@ -53,12 +53,10 @@ class Maps:
 
     @property
     def stump_features(self) -> NDArray[np.intp]:
-        """Input feature of each stump."""
         return np.empty(0, np.intp)
 
     @property
     def stump_thresholds(self) -> NDArray[np.float64]:
-        """Threshold of each stump."""
         return np.empty(0)
 
     @property
@@ -93,7 +91,7 @@ class BinnedMaps(Maps):
     """Maps of single features, whose cells are places between thresholds."""
 
     features: NDArray[np.intp]  # (n_groups,): input feature of each group
-    edges: Any
+    edges: Any  # thresholds of each group
 
     @property
     def n_groups(self) -> int:
@@ -104,11 +102,9 @@ class BinnedMaps(Maps):
         return self.features
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each group that each row falls in."""
         return rows.bin(self.features, self.edges)
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
         return rows.score(self.features, self.edges, tables)
 
 
@@ -143,28 +139,26 @@ class BinEdges:
     @cached_property
     def guide(self) -> Guide:
         """Short cut for the compiled search, see the loop `bin_dense`."""
-        n_groups = self.offsets.size - 1
         sizes = np.diff(self.offsets)
-        group = np.repeat(np.arange(n_groups), sizes)
+        groups = np.repeat(np.arange(sizes.size), sizes)
         finite = np.isfinite(self.thresholds)
-        low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
-        np.minimum.at(low, group[finite], self.thresholds[finite])
-        np.maximum.at(high, group[finite], self.thresholds[finite])
+        group, thresholds = groups[finite], self.thresholds[finite]
+        low, high = np.full(sizes.size, np.inf), np.full(sizes.size, -np.inf)
+        np.minimum.at(low, group, thresholds)
+        np.maximum.at(high, group, thresholds)
         low = np.where(np.isfinite(low), low, 0.0)
-        # Four parts per threshold leave one comparison or none for most values;
-        # more only cost cache.
+        # Four parts per threshold leave one comparison or none for most values.
         n_parts = np.maximum(4 * sizes, 1)
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.where(high > low, n_parts / (high - low), 0.0)
         scale = np.where(np.isfinite(scale), scale, 0.0)
-        position = (self.thresholds[finite] - low[group[finite]]) * scale[group[finite]]
-        part = np.minimum(position, n_parts[group[finite]] - 1).astype(np.int64)
+        position = (thresholds - low[group]) * scale[group]
+        part = np.minimum(position, n_parts[group] - 1).astype(np.int64)
         offsets = offsets_of(n_parts + 1)
         counts = np.zeros(int(offsets[-1]), dtype=np.int32)
-        np.add.at(counts, offsets[group[finite]] + part + 1, 1)
-        np.add.at(counts, offsets[group[~finite]], 1)
-        for g in range(n_groups):
-            block = counts[offsets[g] : offsets[g + 1]]
+        np.add.at(counts, offsets[group] + part + 1, 1)
+        np.add.at(counts, offsets[groups[~finite]], 1)
+        for block in np.split(counts, offsets[1:-1]):
             np.cumsum(block, out=block)
         return Guide(low, scale, counts, offsets)
 
@@ -173,8 +167,8 @@ class BinEdges:
 class StumpMaps(BinnedMaps):
     """Stumps sorted by feature and threshold, identical ones merged."""
 
-    features: NDArray[np.intp]  # (n_groups,): input feature of each group
-    edges: BinEdges  # thresholds of each group
+    features: NDArray[np.intp]
+    edges: BinEdges
     multiplicity: NDArray[np.int64]  # (n_maps,): how many of the drawn stumps each one stands for
 
     @property
@@ -411,14 +405,13 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     """Merge stumps with no row between them; drop those with all rows on one side."""
     maps = _assemble(features, thresholds, multiplicity)
     codes = maps.codes(rows)
-    count = codes.counts()
-    offsets = codes.offsets
+    count, offsets = codes.counts(), codes.offsets
     is_first = np.zeros(codes.n_cells, dtype=bool)
     is_first[offsets[:-1]] = True
     # A stump is the left edge of its cell. It is the last of a run of identical
     # ones if its own cell has rows; the run is useful if rows lie left of it too.
-    running = np.cumsum(count)
-    left = running - count - np.repeat((running - count)[offsets[:-1]], np.diff(offsets))
+    before = np.cumsum(count) - count
+    left = before - np.repeat(before[offsets[:-1]], np.diff(offsets))
     ends_run = (count > 0)[~is_first]
     useful = ends_run & (left > 0)[~is_first]
     run: NDArray[np.int64] = np.cumsum(ends_run) - ends_run
@@ -430,11 +423,10 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     middle = (first_of_run + keep) // 2
     total = np.concatenate([[0], np.cumsum(multiplicity)])
     merged = total[keep + 1] - total[first_of_run]
-    plan = coarsening(offsets, useful)
     if useful.all():
         return maps, codes
     kept = _assemble(maps.stump_features[keep], thresholds[middle], merged)
-    return kept, codes.coarsen(plan)
+    return kept, codes.coarsen(coarsening(offsets, useful))
 
 
 # ------------------------------------------------------------- as fine as a byte allows
