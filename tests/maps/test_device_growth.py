@@ -7,7 +7,7 @@ from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
-from mbkl.maps.growing_rows import GrowingRows, coarse_levels, growing_rows
+from mbkl.maps.growing_rows import Draft, GrowingRows, coarse_levels, growing_rows
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.objectives import HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.stumps import fine_stumps
@@ -112,8 +112,8 @@ def test_samples_and_what_is_chosen_on_them(n_shares, chance):
         generator = np.random.default_rng(0)
         for asked in (np.arange(3), np.array([0, 2])):
             some = coarse_levels(np.tile(asked, (5, 1)), n_codes, own.n_rows, generator)
-            rest = (some, 0.7, np.zeros(3, dtype=bool), generator)
-            found, expected = (each.choose(n_codes, *rest) for each in (other, own))
+            rest = (features, n_codes, some, 0.7, np.zeros(3, dtype=bool), generator)
+            found, expected = (Draft(each, *rest).choose() for each in (other, own))
             np.testing.assert_array_equal(found.features, expected.features)
             np.testing.assert_array_equal(found.cuts, expected.cuts)
             # Cells of single rows, which the CPU leaves out, collect the same from all features.
@@ -201,7 +201,8 @@ def test_samples_of_about_the_same_size_share_kernels():
             own = DeviceSample(codes, place(generator.integers(2**20, size=(n_rows, 1))), device)
             asked = np.tile(np.arange(2), (depth, 1))
             levels = coarse_levels(asked, n_codes, n_rows, generator)
-            own.choose(n_codes, levels, 1.0, np.zeros(2, dtype=bool), generator)
+            rest = (levels, 1.0, np.zeros(2, dtype=bool), generator)
+            Draft(own, np.arange(2), n_codes, *rest).choose()
     assert len(device.choosers) == 2
 
 
@@ -212,5 +213,5 @@ def test_the_oldest_kernels_go(monkeypatch):
         codes, residuals = torch.zeros((1, n_rows), dtype=torch.uint8), torch.zeros((n_rows, 1))
         own = DeviceSample(codes, residuals.long(), device)
         levels = coarse_levels(np.zeros((1, 1), int), n_codes, n_rows, np.random.default_rng(0))
-        own.choose(n_codes, levels, 1.0, np.zeros(1, dtype=bool), None)
+        Draft(own, np.arange(1), n_codes, levels, 1.0, np.zeros(1, dtype=bool), None).choose()
     assert [key[0] > 200 for key in device.choosers] == [False, True]

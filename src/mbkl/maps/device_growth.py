@@ -22,7 +22,6 @@ from mbkl.maps.growing_rows import (
     UNIT_OF_LOSS,
     Chosen,
     Draft,
-    Level,
     bins_of_a_cell,
     growing_rows,
 )
@@ -54,30 +53,23 @@ class DeviceSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self,
-        n_codes: NDArray[np.int64],
-        levels: list[Level],
-        ridge: float,
-        is_category: NDArray[np.bool_],
-        generator,
-    ) -> Chosen:
+    def choose(self, draft: Draft) -> Chosen:
         """Return the stump of each level; all are chosen before any comes back."""
-        asked, shifts, moves = (np.stack(each) for each in zip(*levels, strict=True))
-        own = n_codes[asked]
+        asked, shifts, moves = (np.stack(each) for each in zip(*draft.levels, strict=True))
+        (n_levels, n_asked), is_category = asked.shape, draft.is_category
+        own = draft.n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1
         numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
         categories = np.flatnonzero(is_category)
         told_apart = None
         if categories.size:
-            told_apart = np.full((len(levels), is_category.size, N_CODES), _IN_ORDER)
-            told_apart[:, categories] = (
-                generator.random((len(levels), categories.size, N_CODES)) < TOLD_APART
-            )
+            told_apart = np.full((n_levels, is_category.size, N_CODES), _IN_ORDER)
+            chances = draft.generator.random((n_levels, categories.size, N_CODES))
+            told_apart[:, categories] = chances < TOLD_APART
             told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
-        n_levels, n_asked = asked.shape
-        chooser = self._chooser(n_levels, n_asked, int(n_codes.max()), told_apart is not None)
-        found = to_host(chooser.choose(self, numbers, ridge, told_apart))
+        most_codes = int(draft.n_codes.max())
+        chooser = self._chooser(n_levels, n_asked, most_codes, told_apart is not None)
+        found = to_host(chooser.choose(self, numbers, draft.ridge, told_apart))
         features, cuts = found[:, :2].T.astype(np.int64)
         gains, ranks = np.split(found[:, 2:], [n_asked], axis=1)
         usual = 2 * ranks[:, :1].sum(axis=1) > self.n_rows

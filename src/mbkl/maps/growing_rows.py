@@ -61,24 +61,18 @@ class GrowthSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self,
-        n_codes: NDArray[np.int64],
-        levels: list[Level],
-        ridge: float,
-        is_category: NDArray[np.bool_],
-        generator,
-    ) -> Chosen:
+    def choose(self, draft: Draft) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
         codes, residuals, loops = self.codes, self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
+        n_codes, ridge, is_category = draft.n_codes, draft.ridge, draft.is_category
         categories = np.flatnonzero(is_category)
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
         stumps = []
-        for asked, shifts, moves in levels:
+        for asked, shifts, moves in draft.levels:
             if categories.size:
-                ranks[categories] = in_order.ranks(order, residuals, starts, generator)
+                ranks[categories] = in_order.ranks(order, residuals, starts, draft.generator)
                 codes = in_order.put_in_order(ranks[categories])
             cells = (order, residuals, starts)
             gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
@@ -107,8 +101,7 @@ class Draft:
 
     def choose(self) -> Chosen:
         """Return its stumps."""
-        sizes = (self.n_codes, self.levels, self.ridge)
-        return self.sample.choose(*sizes, self.is_category, self.generator)
+        return self.sample.choose(self)
 
 
 class GrowingRows:
