@@ -182,9 +182,6 @@ def merge_equal_rows(
 
     Sets are in the order of their hashes.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
     >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1, 1, 2]))
     (array([1, 0]), array([1, 3]), array([1, 0, 1]))
@@ -217,9 +214,6 @@ def smallest_of_kinds(hashes, kinds: NDArray[np.intp], quota: int) -> NDArray[np
 def equal_quota(counts: NDArray[np.intp], budget: int) -> int:
     """Return the largest q for which sum(min(counts, q)) does not exceed the budget.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> equal_quota(np.array([2, 10, 10]), 12)
     5
     """

@@ -166,8 +166,6 @@ def sure_shift(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Ar
     They are moved only as far as chance does not explain: few rows are predicted by models of
     fewer, which are further off.
 
-    Examples
-    --------
     >>> y = np.linspace(-1.0, 1.0, 401)
     >>> numbers, levels = Numbers.of(y, np.ones(401), "quantile", 0.9)
     >>> shift = sure_shift(numbers, levels, np.zeros((401, 1)), np.ones(401))
@@ -224,8 +222,6 @@ class Residuals:
         Of n rows and a new one, each is as likely to have any place in their order: the levels are
         counted among n + 1.
 
-        Examples
-        --------
         >>> residuals = Residuals(np.arange(-9.0, 10.0)[:, None], 19)
         >>> residuals.bounds(0.9)
         (array([-9.]), array([9.]))
