@@ -115,7 +115,6 @@ class Learner:
         kernel is linear in theta, and its matrix a mean of the learned and the equal one.
         """
         rows, is_linear = self.rows, self.settings.theta_power == 0.5
-        every_row = np.arange(rows.n_rows)
 
         @cache
         def learned() -> Array:
@@ -128,13 +127,10 @@ class Learner:
 
             @cache
             def mixed() -> Array:
-                if shrinkage == 1.0:
-                    return equal.matrix()
-                if shrinkage == 0.0:
-                    return learned()
                 return (1.0 - shrinkage) * learned() + shrinkage * equal.matrix()
 
-            return replace(self, rows=replace(rows, gram=SharedGram(mixed, every_row))), kernel
+            shared = SharedGram(mixed, np.arange(rows.n_rows))
+            return replace(self, rows=replace(rows, gram=shared)), kernel
 
         return at
 
