@@ -109,16 +109,6 @@ class BinnedMaps(Maps):
 
 
 @dataclass(frozen=True)
-class Guide:
-    """How many thresholds lie before each of the equal parts of a group's range."""
-
-    low: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    counts: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class BinEdges:
     """Sorted thresholds of every group."""
 
@@ -135,32 +125,6 @@ class BinEdges:
     @cached_property
     def code_dtype(self) -> np.dtype:
         return smallest_code_dtype(int(np.diff(self.offsets).max(initial=0)) + 1)
-
-    @cached_property
-    def guide(self) -> Guide:
-        """Short cut for the compiled search, see the loop `bin_dense`."""
-        sizes = np.diff(self.offsets)
-        groups = np.repeat(np.arange(sizes.size), sizes)
-        finite = np.isfinite(self.thresholds)
-        group, thresholds = groups[finite], self.thresholds[finite]
-        low, high = np.full(sizes.size, np.inf), np.full(sizes.size, -np.inf)
-        np.minimum.at(low, group, thresholds)
-        np.maximum.at(high, group, thresholds)
-        low = np.where(np.isfinite(low), low, 0.0)
-        # Four parts per threshold leave one comparison or none for most values.
-        n_parts = np.maximum(4 * sizes, 1)
-        with np.errstate(divide="ignore", over="ignore"):
-            scale = np.where(high > low, n_parts / (high - low), 0.0)
-        scale = np.where(np.isfinite(scale), scale, 0.0)
-        position = (thresholds - low[group]) * scale[group]
-        part = np.minimum(position, n_parts[group] - 1).astype(np.int64)
-        offsets = offsets_of(n_parts + 1)
-        counts = np.zeros(int(offsets[-1]), dtype=np.int32)
-        np.add.at(counts, offsets[group] + part + 1, 1)
-        np.add.at(counts, offsets[groups[~finite]], 1)
-        for block in np.split(counts, offsets[1:-1]):
-            np.cumsum(block, out=block)
-        return Guide(low, scale, counts, offsets)
 
 
 @dataclass(frozen=True)
