@@ -49,9 +49,7 @@ class LabelledRows:
     seed: int  # of the hashes
     # (n_rows,): place of each row in the order of their own, where they are not in it
     rank: NDArray[np.intp] | None = None
-    # The kernel matrix of the rows, and that of equal weights, where they are known or shared.
-    gram: SharedGram | None = None
-    equal_gram: SharedGram | None = None
+    gram: SharedGram | None = None  # the kernel matrix of the rows, where it is shared
     numbers: Numbers | None = None  # what y stands for, where it is no class
     # (n_rows_before,): of merged rows, in which of them each of the rows before is
     places: NDArray[np.intp] | None = None
@@ -69,7 +67,6 @@ class LabelledRows:
             weights=self.weights[rows],
             rank=None if self.rank is None else self.rank[rows],
             gram=None if self.gram is None else self.gram.take(rows),
-            equal_gram=None if self.equal_gram is None else self.equal_gram.take(rows),
         )
 
     @cached_property
