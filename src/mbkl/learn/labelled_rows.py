@@ -88,12 +88,8 @@ class LabelledRows:
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""
-        if self.rank is None:
-            return np.arange(min(n_rows, self.n_rows))
-        if n_rows >= self.n_rows:
-            return np.argsort(self.rank)
-        numbers = np.argpartition(self.rank, n_rows)[:n_rows]
-        return numbers[np.argsort(self.rank[numbers])]
+        order = np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
+        return order[:n_rows]
 
     def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
         """Return classes and weights of the first rows in the order of their own."""

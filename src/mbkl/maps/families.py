@@ -106,13 +106,12 @@ class MapSet:
     def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the tables of each family; weights have a row per stump and per cell of a fern."""
         tables, start = [], 0
-        for maps in self.families:
-            cells = maps.cells
+        for cells in (maps.cells for maps in self.families):
             is_weight = cells.spread(cells.is_map)
             stop = start + int(is_weight.sum())
-            everywhere = np.zeros((cells.n_cells, weights.shape[1]))
-            everywhere[is_weight] = weights[start:stop]
-            tables.append(cells.tables(everywhere) if cells.n_cells else everywhere)
+            own = np.zeros((cells.n_cells, weights.shape[1]))
+            own[is_weight] = weights[start:stop]
+            tables.append(cells.tables(own) if cells.n_cells else own)
             start = stop
         return tables
 
@@ -161,11 +160,9 @@ class Plan:
 
     @property
     def is_grown(self) -> bool:
-        """Whether the maps are grown, and a model by themselves."""
         return isinstance(self.family, GrownFerns)
 
     def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
-        """Return grown maps."""
         return self.family.grow(rows, targets, self.n_maps, seed, progress, self.n_levels)
 
     def n_codes(self, shape: tuple[int, int]) -> int:
