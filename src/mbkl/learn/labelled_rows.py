@@ -128,8 +128,9 @@ class LabelledRows:
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
             hashes = row_hashes(self.operator, self.seed)[:, 0]
-            of_a_kind = self.y if self.numbers is None else np.zeros_like(self.y)
-            rows = subsample(hashes, of_a_kind, int(of_a_kind.max()) + 1, n_rows)
+            kinds = self.y if self.numbers is None else np.zeros_like(self.y)
+            quota = equal_quota(np.bincount(kinds), n_rows)
+            rows = np.sort(smallest_of_kinds(hashes, kinds, quota))
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
@@ -187,12 +188,6 @@ def merge_equal_rows(
     places = np.empty(y.size, dtype=np.intp)
     places[order] = np.cumsum(fresh) - 1
     return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh)), places
-
-
-def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
-    """Return about `n_rows` rows, as many of each class as there are or is fair."""
-    quota = equal_quota(np.bincount(y, minlength=n_classes), n_rows)
-    return np.sort(smallest_of_kinds(hashes, y, quota))
 
 
 def smallest_of_kinds(hashes, kinds: NDArray[np.intp], quota: int) -> NDArray[np.intp]:

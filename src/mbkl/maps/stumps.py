@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import qmc
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
@@ -270,7 +271,9 @@ class Stumps(Family):
         rounds = [generator.permutation(n_features) for _ in range(n_rounds)]
         features = np.concatenate(rounds)[:n_maps]
         turn = np.arange(n_maps) // n_features
-        visit = _radical_inverse(turn // 2 if self.thresholds == "mixed" else turn)
+        # Turns 1, 2, 3, ... visit 1/2, 1/4, 3/4, ...
+        visits = qmc.Halton(1, scramble=False).random(n_rounds)[:, 0]
+        visit = visits[turn // 2 if self.thresholds == "mixed" else turn]
         return features, (visit + shift[features]) % 1.0
 
 
@@ -293,15 +296,6 @@ def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
             stacklevel=2,
         )
     return as_float32(low), as_float32(high), missing
-
-
-def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Mirror binary digits at the point: 1, 2, 3, ... become 1/2, 1/4, 3/4, ..."""
-    result, digit = np.zeros(numbers.size), 0.5
-    while numbers.any():
-        result += digit * (numbers & 1)
-        numbers, digit = numbers >> 1, digit / 2
-    return result
 
 
 def rows_of_quantiles(rows: Rows, weights, n_maps: int, seed: int) -> tuple[Any, NDArray]:
