@@ -8,8 +8,7 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, GrownFerns
 from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
-from mbkl.maps.growing_rows import Draft, coarse_levels, growing_rows
-from mbkl.maps.objectives import LogLoss, Targets
+from mbkl.maps.growing_rows import Draft, LogLoss, Targets, coarse_levels, growing_rows
 from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")

@@ -7,9 +7,17 @@ from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
-from mbkl.maps.growing_rows import Draft, GrowingRows, coarse_levels, growing_rows
+from mbkl.maps.growing_rows import (
+    Draft,
+    GrowingRows,
+    HingeLoss,
+    LogLoss,
+    Targets,
+    coarse_levels,
+    growing_rows,
+    objective_of,
+)
 from mbkl.maps.numbers import Numbers
-from mbkl.maps.objectives import HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")

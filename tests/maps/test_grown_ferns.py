@@ -13,7 +13,7 @@ from mbkl.engine import twins
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.growing_rows import SAMPLE_UNIT
+from mbkl.maps.growing_rows import SAMPLE_UNIT, Targets
 from mbkl.maps.grown_ferns import (
     _RESIDUAL_BITS,
     GrownMaps,
@@ -21,7 +21,6 @@ from mbkl.maps.grown_ferns import (
     HeldOutGains,
     Promises,
 )
-from mbkl.maps.objectives import Targets
 from mbkl.maps.stumps import fine_stumps
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from mbkl.maps.growing_rows import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.numbers import Numbers
-from mbkl.maps.objectives import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
 
 EVERY_OBJECTIVE = pytest.mark.parametrize("kind", OBJECTIVES.values(), ids=OBJECTIVES)
 EVERY_CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -41,10 +41,10 @@ from mbkl.maps.growing_rows import (
     Draft,
     GrowingRows,
     GrowthSample,
+    Objective,
     growing_rows,
     table_of,
 )
-from mbkl.maps.objectives import Objective
 
 
 @dataclass(frozen=True)

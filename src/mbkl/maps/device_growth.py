@@ -22,10 +22,10 @@ from mbkl.maps.growing_rows import (
     UNIT_OF_LOSS,
     Chosen,
     Draft,
+    Objective,
     bins_of_a_cell,
     growing_rows,
 )
-from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor

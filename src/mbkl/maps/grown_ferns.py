@@ -30,15 +30,18 @@ from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing
 from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory, wide_categories
 from mbkl.maps.ferns import FernFamily, FernMaps
 from mbkl.maps.growing_rows import (
+    OBJECTIVES,
     SAMPLE_UNIT,
     Chosen,
     Draft,
     GrowingRows,
     GrowthSample,
+    Objective,
+    Targets,
     coarse_levels,
     growing_rows,
+    objective_of,
 )
-from mbkl.maps.objectives import OBJECTIVES, Objective, Targets, objective_of
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
