@@ -55,7 +55,7 @@ class DeviceSample:
 
     def choose(self, draft: Draft) -> Chosen:
         """Return the stump of each level; all are chosen before any comes back."""
-        asked, shifts, moves = (np.stack(each) for each in zip(*draft.levels, strict=True))
+        asked, shifts, moves = draft.levels
         (n_levels, n_asked), is_category = asked.shape, draft.is_category
         own = draft.n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1

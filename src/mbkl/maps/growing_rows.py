@@ -287,11 +287,11 @@ def objective_of(name: str, targets: Targets) -> Objective:
 # ------------------------------------------------------------- rows
 
 
-class Level(NamedTuple):
-    """Which features are asked for the stump of a level, and how coarse their codes are."""
+class Levels(NamedTuple):
+    """Which features are asked for the stump of each level, and how coarse their codes are."""
 
-    asked: NDArray[np.intp]  # (n_asked,)
-    # (n_asked,): see `Twins.best_cuts`
+    asked: NDArray[np.intp]  # (depth, n_asked)
+    # (depth, n_asked): see `Twins.best_cuts`
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
 
@@ -330,7 +330,7 @@ class GrowthSample:
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
         stumps = []
-        for asked, shifts, moves in draft.levels:
+        for asked, shifts, moves in zip(*draft.levels, strict=True):
             if categories.size:
                 ranks[categories] = in_order.ranks(order, residuals, starts, draft.generator)
                 codes = in_order.put_in_order(ranks[categories])
@@ -354,7 +354,7 @@ class Draft:
     sample: Any
     features: NDArray[np.intp]  # (n_features,): which groups the codes of the sample are of
     n_codes: NDArray[np.int64]  # (n_features,)
-    levels: list[Level]
+    levels: Levels
     ridge: float
     is_category: NDArray[np.bool_]  # (n_features,)
     generator: Any
@@ -547,7 +547,7 @@ def bins_of_a_cell(n_rows: int) -> int:
     return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
 
 
-def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> list[Level]:
+def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> Levels:
     """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
 
     Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
@@ -555,8 +555,7 @@ def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> l
     """
     most = np.array([[bins_of_a_cell(n_rows >> depth)] for depth in range(len(asked))])
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
-    moves = generator.integers(0, 2**shifts)
-    return [Level(*each) for each in zip(asked, shifts, moves, strict=True)]
+    return Levels(asked, shifts, generator.integers(0, 2**shifts))
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

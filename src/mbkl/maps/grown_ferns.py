@@ -430,8 +430,8 @@ class Growth:
             drafts = [self._draft(number) for number in numbers]
             for draft, chosen in zip(drafts, self._rows.choose(drafts), strict=True):
                 gained = 0.0
-                for level, gains in zip(draft.levels, chosen.gains, strict=True):
-                    self._promises.note(draft.features[level.asked], gains - gained)
+                for asked, gains in zip(draft.levels.asked, chosen.gains, strict=True):
+                    self._promises.note(draft.features[asked], gains - gained)
                     gained = gains.max()
                 self._waiting.append(chosen._replace(features=draft.features[chosen.features]))
         return self._waiting.pop(0)

@@ -131,7 +131,7 @@ class Projections(Family):
         return int(self.n_projections or max(1, n_maps // _STUMPS_PER_PROJECTION))
 
     def fit_codes(
-        self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int, n_levels=None
+        self, rows: Any, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[ProjectionMaps, Codes]:
         """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
         if n_levels is not None:
