@@ -48,6 +48,12 @@ from mbkl.solvers.problem import SharedProgress
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
 _FERNS_OF_A_GROWTH = 500
+# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
+_RESIDUAL_BITS = 14
+# Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
+_COLUMNS_OF_A_FERN = 8
+# Features that a fern may ask, where there are many: half of them, within these bounds.
+_FEATURES_OF_A_FERN = (32, 64)
 
 
 @estimator
@@ -172,14 +178,6 @@ class GrownFerns(FernFamily):
         return averaged_maps(finished or begun, stumps, counts, rows.loops)
 
 
-# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
-_RESIDUAL_BITS = 14
-# Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
-_COLUMNS_OF_A_FERN = 8
-# Features that a fern may ask, where there are many: half of them, within these bounds.
-_FEATURES_OF_A_FERN = (32, 64)
-
-
 @dataclass(frozen=True)
 class GrownMaps(FernMaps):
     """Ferns, and what they add up to."""
@@ -287,7 +285,7 @@ class Growth:
     each draws rows and features of its own.
     """
 
-    _FERNS_OF_A_GROWTH = 1_000_000
+    _NUMBERS_OF_A_GROWTH = 1_000_000  # of ferns, more than there are
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
     _SAMPLE_BOUNDS = (16_000, 130_000)
     _MOST_VALIDATION_ROWS = 50_000
@@ -332,7 +330,7 @@ class Growth:
         self.terms: list[Term] = []
         self.losses: list[float] = []
         self._waiting: list[Chosen] = []
-        self._n_chosen = number * self._FERNS_OF_A_GROWTH
+        self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
         self._begin()
         self._ridge = family.ridge * objective.usual_curvature
 
