@@ -38,7 +38,7 @@ from mbkl import MBKLClassifier, MBKLRegressor
 from mbkl.engine import limits, torch_loops
 from mbkl.engine.device import Device, DeviceRows
 from mbkl.maps import device_growth, grown_ferns
-from mbkl.maps.growth import Growth
+from mbkl.maps.grown_ferns import Growth
 
 COMMAND = "python -m benchmarks.gpu"
 PLANTED_ROWS, QUICK_ROWS = 2_000_000, 600

@@ -28,7 +28,7 @@ from mbkl.learn.calibration import (
 )
 from mbkl.learn.progress import with_callbacks
 from mbkl.maps.families import families_of
-from mbkl.maps.growth import GrownMaps
+from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
 
 # Of many rows so many show whether a model says one class for all.

@@ -22,7 +22,7 @@ from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import CallbackSupportMixin, Progress
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, plans_of
-from mbkl.maps.growth import GrownMaps
+from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor, rows_to_predict
 from mbkl.solvers.problem import Solution

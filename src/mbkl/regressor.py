@@ -29,7 +29,7 @@ from mbkl.learn.residuals import (
 )
 from mbkl.maps.choose import Choice, Slopes
 from mbkl.maps.families import MapSet, plans_of
-from mbkl.maps.growth import GrownMaps
+from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.maps.line import is_enough, line_of, plan_of_line, slopes_of_many
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor

@@ -204,9 +204,9 @@ def _solutions(
     solution: Solution | None = None
     for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
         theta = learner.learn_theta(C_kernel, theta)
-        with_shrinkage = learner.with_kernel(theta)
         for shrinkage, of_kernel in groupby(of_cost, attrgetter("shrinkage")):
-            own, kernel = with_shrinkage(shrinkage)
+            kernel = learner.shrunk(theta, shrinkage)
+            own = learner.with_gram(kernel)
             for candidate in of_kernel:
                 solution = own.learn_classifier(kernel, candidate.C, solution)
                 yield kernel, solution

@@ -10,7 +10,8 @@ from scipy import sparse
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows, SparseRows
 from mbkl.maps.ferns import Ferns
-from mbkl.maps.grown_ferns import GrownFerns, Targets
+from mbkl.maps.growing_rows import Targets
+from mbkl.maps.grown_ferns import GrownFerns
 from mbkl.maps.stumps import BinEdges
 
 

@@ -43,7 +43,8 @@ def test_shared_matrices_change_no_solution(learner, share, power):
     learner = replace(learner, settings=replace(learner.settings, theta_power=power))
     part = learner.with_gram().take(np.arange(40)).merged
     theta = part.learn_theta(1.0)
-    own, kernel = part.with_kernel(theta)(share)
+    kernel = part.shrunk(theta, share)
+    own = part.with_gram(kernel)
     plain = learner.take(np.arange(40)).merged
     expected = plain.learn_classifier(plain.shrunk(theta, share), 1.0)
     np.testing.assert_allclose(

@@ -17,8 +17,7 @@ from mbkl.learn.calibration import (
     N_FOLDS,
     HeldOut,
     best_mixture,
-    fit_calibration,
-    fit_temperature,
+    fit_rule,
     held_out_scores,
     log_probabilities,
 )
@@ -145,7 +144,9 @@ def test_the_temperature_has_the_smallest_log_loss(n_classes):
         return -(weights * log_p[np.arange(300), y]).sum()
 
     best = min(loss(temperature) for temperature in np.exp(np.linspace(-6, 6, 2000)))
-    assert loss(fit_temperature(scores, y, weights)) <= best * (1 + 1e-5)
+    assert loss(fit_rule(HeldOut(scores, y, weights), "temperature").temperature) <= best * (
+        1 + 1e-5
+    )
 
 
 def test_calibration_lowers_the_log_loss_on_new_rows(calibrated, make_data):
@@ -264,12 +265,13 @@ def test_the_rule_has_the_smallest_log_loss():
     chances = generator.dirichlet(np.full(4, 0.5), size=4000)
     y = (chances.cumsum(axis=1) < generator.random((4000, 1))).sum(axis=1)
     scores, weights = 2 * chances - 1, np.ones(4000)  # as a squared hinge has them
-    rule = fit_calibration(scores, y, weights)
+    held_out = HeldOut(scores, y, weights)
+    rule = fit_rule(held_out, "auto", is_mixed=False)
     assert rule.offset > 0.8
     found = np.exp(log_probabilities(scores, rule.temperature, rule.offset))
     best = log_loss(y, chances, labels=range(4))
     assert log_loss(y, found, labels=range(4)) < 1.05 * best
-    softmax = log_probabilities(scores, fit_temperature(scores, y, weights), None)
+    softmax = log_probabilities(scores, fit_rule(held_out, "temperature").temperature, None)
     assert log_loss(y, found, labels=range(4)) < log_loss(y, np.exp(softmax), labels=range(4))
 
 

@@ -7,9 +7,8 @@ from mbkl.cells import Block, Operator
 from mbkl.engine.arrays import to_host
 from mbkl.engine.device import DeviceRows, device_of
 from mbkl.engine.rows import ArrayRows
-from mbkl.learn.device_pairs import DevicePairs
 from mbkl.learn.initial_guess import class_shares, initial_signs
-from mbkl.learn.kernel_weights import KernelProblem, SignedMaps
+from mbkl.learn.kernel_weights import DevicePairs, KernelProblem, SignedMaps
 from mbkl.maps import Ferns, Stumps
 
 pytest.importorskip("torch", reason="Torch is not installed.")
@@ -58,7 +57,7 @@ def test_blocks_do_not_matter(both, monkeypatch):
     _, device = both
     weights = device.to_device(np.random.default_rng(0).random((device.matrices[0].shape[1], 1)))
     whole = device.products(weights)
-    monkeypatch.setattr("mbkl.learn.device_pairs._BLOCK_MAPS", 3)
+    monkeypatch.setattr("mbkl.learn.kernel_weights._BLOCK_MAPS", 3)
     for value, expected in zip(device.products(weights), whole, strict=True):
         np.testing.assert_allclose(value, expected, atol=1e-6)
 

@@ -8,10 +8,7 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, GrownFerns
 from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
-from mbkl.maps.growing_rows import growing_rows
-from mbkl.maps.grown_ferns import Targets
-from mbkl.maps.growth import _levels
-from mbkl.maps.objectives import LogLoss
+from mbkl.maps.growing_rows import Draft, LogLoss, Targets, coarse_levels, growing_rows
 from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
@@ -61,8 +58,9 @@ def test_stumps_on_categories_are_those_of_the_cpu(n_classes, is_category):
         n_codes = np.diff(growing.offsets)
         generator = np.random.default_rng(1)
         asked = np.array([[0, 1, 3], [1, 2, 4]] * 3)
-        levels = _levels(asked, n_codes, own.n_rows, generator)
-        chosen = own.choose(n_codes, levels, 3.0, is_category, generator)
+        levels = coarse_levels(asked, n_codes, own.n_rows, generator)
+        draft = Draft(own, np.arange(5), n_codes, levels, 3.0, is_category, generator)
+        chosen = draft.choose()
         sums = growing.fill(chosen.features, chosen.cuts, chosen.members)
         found.append((chosen, np.asarray(sums), np.asarray(growing._cells)))
     (expected, *rest), (chosen, *others) = found

@@ -7,11 +7,17 @@ from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps import GrownFerns
 from mbkl.maps.device_growth import DeviceGrowingRows, DeviceSample
-from mbkl.maps.growing_rows import GrowingRows, growing_rows
-from mbkl.maps.grown_ferns import Targets
-from mbkl.maps.growth import _levels
+from mbkl.maps.growing_rows import (
+    Draft,
+    GrowingRows,
+    HingeLoss,
+    LogLoss,
+    Targets,
+    coarse_levels,
+    growing_rows,
+    objective_of,
+)
 from mbkl.maps.numbers import Numbers
-from mbkl.maps.objectives import HingeLoss, LogLoss, objective_of
 from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
@@ -48,7 +54,7 @@ def of_numbers(loss, n_columns=1):
     """Return the objective of numbers with as many levels as the sample has classes."""
     values = np.random.default_rng(0).poisson(2.0, size=(12, n_columns)) + np.arange(12)[:, None]
     numbers, _ = Numbers.of(values.astype(float), np.ones(12), loss, 0.7)
-    return objective_of("", 12, numbers)
+    return objective_of("", Targets(None, 12, None, numbers))
 
 
 OBJECTIVES = [(LogLoss(2), 2), (LogLoss(4), 4), (HingeLoss(2), 2), (HingeLoss(12), 12)]
@@ -113,9 +119,9 @@ def test_samples_and_what_is_chosen_on_them(n_shares, chance):
         np.testing.assert_array_equal(other.residuals.numpy(), own.residuals)
         generator = np.random.default_rng(0)
         for asked in (np.arange(3), np.array([0, 2])):
-            some = _levels(np.tile(asked, (5, 1)), n_codes, own.n_rows, generator)
-            rest = (some, 0.7, np.zeros(3, dtype=bool), generator)
-            found, expected = (each.choose(n_codes, *rest) for each in (other, own))
+            some = coarse_levels(np.tile(asked, (5, 1)), n_codes, own.n_rows, generator)
+            rest = (features, n_codes, some, 0.7, np.zeros(3, dtype=bool), generator)
+            found, expected = (Draft(each, *rest).choose() for each in (other, own))
             np.testing.assert_array_equal(found.features, expected.features)
             np.testing.assert_array_equal(found.cuts, expected.cuts)
             # Cells of single rows, which the CPU leaves out, collect the same from all features.
@@ -202,8 +208,9 @@ def test_samples_of_about_the_same_size_share_kernels():
             codes = place(generator.integers(256, size=(2, n_rows), dtype=np.uint8))
             own = DeviceSample(codes, place(generator.integers(2**20, size=(n_rows, 1))), device)
             asked = np.tile(np.arange(2), (depth, 1))
-            levels = _levels(asked, n_codes, n_rows, generator)
-            own.choose(n_codes, levels, 1.0, np.zeros(2, dtype=bool), generator)
+            levels = coarse_levels(asked, n_codes, n_rows, generator)
+            rest = (levels, 1.0, np.zeros(2, dtype=bool), generator)
+            Draft(own, np.arange(2), n_codes, *rest).choose()
     assert len(device.choosers) == 2
 
 
@@ -213,6 +220,6 @@ def test_the_oldest_kernels_go(monkeypatch):
     for n_rows in (100, 1_000, 100, 9_000):
         codes, residuals = torch.zeros((1, n_rows), dtype=torch.uint8), torch.zeros((n_rows, 1))
         own = DeviceSample(codes, residuals.long(), device)
-        levels = _levels(np.zeros((1, 1), int), n_codes, n_rows, np.random.default_rng(0))
-        own.choose(n_codes, levels, 1.0, np.zeros(1, dtype=bool), None)
+        levels = coarse_levels(np.zeros((1, 1), int), n_codes, n_rows, np.random.default_rng(0))
+        Draft(own, np.arange(1), n_codes, levels, 1.0, np.zeros(1, dtype=bool), None).choose()
     assert [key[0] > 200 for key in device.choosers] == [False, True]

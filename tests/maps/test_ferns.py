@@ -11,6 +11,7 @@ from mbkl import MBKLClassifier
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import Ferns
+from mbkl.maps.families import MapSet
 
 EVERY_THRESHOLDS = pytest.mark.parametrize("thresholds", ["mixed", "uniform", "quantile"])
 
@@ -170,7 +171,8 @@ def test_a_large_input_is_scored_in_parts(monkeypatch, loops):
     maps, codes = fit(X)
     tables = np.random.default_rng(0).normal(size=(maps.cells.n_cells, 2))
     whole = maps.score(rows_of(X, loops), tables)
-    monkeypatch.setattr("mbkl.maps.ferns._VALUES_AT_ONCE", 70)
+    monkeypatch.setattr("mbkl.engine.rows._CODES_AT_ONCE", 70)
+    monkeypatch.setattr("mbkl.engine.rows._SPARSE_VALUES_AT_ONCE", 70)
     np.testing.assert_array_equal(maps.score(rows_of(X, loops), tables), whole)
     np.testing.assert_array_equal(
         maps.codes(rows_of(sparse.csr_array(X), loops)).values, codes.values
@@ -206,8 +208,8 @@ def test_a_fern_is_no_stump():
 
 def test_codes_of_few_rows_are_read_a_few_times_only():
     maps, _ = fit(sample())
-    assert maps.n_codes(100) == 0
-    assert maps.n_codes(10_000) == 10_000 * maps.n_maps
+    assert MapSet((maps,)).n_codes(100) == 0
+    assert MapSet((maps,)).n_codes(10_000) == 10_000 * maps.n_maps
 
 
 def test_a_name_for_every_cell():

@@ -13,9 +13,8 @@ from mbkl.engine import twins
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.growing_rows import SAMPLE_UNIT
-from mbkl.maps.grown_ferns import Targets
-from mbkl.maps.growth import (
+from mbkl.maps.growing_rows import SAMPLE_UNIT, Targets
+from mbkl.maps.grown_ferns import (
     _RESIDUAL_BITS,
     GrownMaps,
     Growth,
@@ -103,16 +102,16 @@ def test_gains_on_held_out_rows_are_what_the_quadratic_model_gains():
 def test_depth_follows_the_gains():
     gains = HeldOutGains(2, 5)
     assert gains.depth == 2
-    gains.add(1, 1.0)
-    gains.add(2, 1.0)
+    gains.add(1.0 * np.eye(6)[1])
+    gains.add(1.0 * np.eye(6)[2])
     assert gains.depth == 3
-    gains.add(3, 1.0)
+    gains.add(1.0 * np.eye(6)[3])
     assert gains.depth == 4
-    gains.add(4, -5.0)  # a loss on rows that took no part
+    gains.add(-5.0 * np.eye(6)[4])  # a loss on rows that took no part
     assert gains.depth == 4
-    gains.add(4, 50.0)
+    gains.add(50.0 * np.eye(6)[4])
     assert gains.depth == 5
-    gains.add(5, 50.0)
+    gains.add(50.0 * np.eye(6)[5])
     assert gains.depth == 5  # the most
     assert HeldOutGains(6, 3).depth == 3
 

@@ -31,8 +31,7 @@ from mbkl.learn.labelled_rows import (
     hashes_of,
     smallest_of_kinds,
 )
-from mbkl.maps.growing_rows import GrowingRows, GrowthSample, growing_rows
-from mbkl.maps.objectives import Objective
+from mbkl.maps.growing_rows import GrowingRows, GrowthSample, Objective, growing_rows
 
 
 @dataclass(frozen=True)
@@ -204,10 +203,13 @@ class RemoteCodes(Codes):
 class RemoteGrowingRows(GrowingRows):
     """Rows that ferns grow on, put together from those of all stores."""
 
-    def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
+    def __init__(
+        self, codes, objective: Objective, y, weights, keys, seed: int, levels=None
+    ) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        self._node = Node(self._crew, GrowingRows, codes, objective, y, weights, keys, seed)
+        rows = (codes, objective, y, weights, keys, seed, levels)
+        self._node = Node(self._crew, GrowingRows, *rows)
 
     def _of_all(self, put_together: Callable, method: str, *arguments):
         return put_together(self._crew.call(ask, self._node, method, *arguments))
@@ -219,7 +221,6 @@ class RemoteGrowingRows(GrowingRows):
     hold_out: Any = partialmethod(_of_all, sum, "hold_out")
     refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
     size_of_share: Any = partialmethod(_of_all, sum, "size_of_share")
-    watch: Any = partialmethod(_of_all, min, "watch")
 
     def training_weights(self) -> Any:
         weights = Node(self._crew, ask, self._node, "training_weights")

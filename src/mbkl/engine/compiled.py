@@ -112,7 +112,8 @@ class Compiled(Twins):
 
     def bin(self, X, features, edges) -> NDArray:
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
-        arguments = (X, _search(features, edges), values)
+        search = (features, edges.thresholds, edges.offsets)
+        arguments = (X, search, values)
         self.share(X.shape[0], values.size, loops.bin_dense, *arguments)
         return values
 
@@ -125,7 +126,8 @@ class Compiled(Twins):
 
     def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = np.empty((X.shape[0], tables.shape[1]))
-        arguments = (X, _search(features, edges), np.ascontiguousarray(tables), scores)
+        search = (features, edges.thresholds, edges.offsets)
+        arguments = (X, search, np.ascontiguousarray(tables), scores)
         self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
         return scores
 
@@ -212,13 +214,6 @@ class Compiled(Twins):
         loop(*arguments, bounds[0], bounds[1])
         for other in others:
             other.result()
-
-
-def _search(features, edges) -> tuple:
-    """Return that by which a loop finds the cell of a value."""
-    guide = edges.guide
-    limits = (guide.low, guide.scale, guide.counts, guide.offsets)
-    return (features, edges.thresholds, edges.offsets, *limits)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

@@ -96,7 +96,7 @@ ROWS_LEFT_OUT = 500
 # `python -m mbkl_paper.experiments.step_1 --sets osr`
 FEW_PAIRS = 4_000
 
-# Growth (mbkl.maps.growth)
+# Growth (mbkl.maps.grown_ferns)
 
 # Rows above which maps="auto" grows ferns in place of random ones, and that in a search, which
 # finds better random ones (python -m benchmarks.suite).

@@ -217,15 +217,14 @@ def _bin_block(X, search, group, first, values, codes):
 
     NaN is below all thresholds. OUT values is room for those of the rows.
     """
-    features, thresholds, offsets, low, scale, guide, guide_offsets = search
+    features, thresholds, offsets = search
     for row in range(codes.shape[0]):
         values[row] = X[first + row, features[group]]
     own = thresholds[offsets[group] : offsets[group + 1]]
     if own.shape[0] <= _FEW_THRESHOLDS:
         _count_below(own, values, codes)
     else:
-        own_guide = guide[guide_offsets[group] : guide_offsets[group + 1]]
-        _search_below(own, low[group], scale[group], own_guide, values, codes)
+        _search_below(own, values, codes)
 
 
 @jit
@@ -239,34 +238,16 @@ def _count_below(thresholds, values, codes):
 
 
 @jit
-def _search_below(thresholds, low, scale, guide, values, codes):
-    """OUT codes: find the place of each value among many thresholds.
-
-    `guide` divides the feature's range into equal parts and tells how many
-    thresholds lie before each part, so that only those within the part of a value
-    are compared. The part of a value never decreases with the value, so the answer
-    is exact whatever the rounding.
-    """
-    last_threshold = thresholds.shape[0] - 1
-    last_part = np.float64(guide.shape[0] - 2)
-    for row in range(codes.shape[0]):
-        position = (np.float64(values[row]) - low) * scale
-        position = position if position > 0.0 else 0.0  # NaN becomes zero too
-        codes[row] = np.int32(min(position, last_part))
+def _search_below(thresholds, values, codes):
+    """OUT codes: find the place of each value among many thresholds, by halving their number."""
     for row in range(codes.shape[0]):
         value = np.float64(values[row])
-        below = np.int64(guide[codes[row]])
-        above = np.int64(guide[codes[row] + 1])
-        if above - below <= 1:  # nearly always, so a branch that is predicted
-            below += (above > below) & (thresholds[min(below, last_threshold)] < value)
-        else:
-            while below < above:
-                middle = (below + above) >> 1
-                if thresholds[middle] < value:
-                    below = middle + 1
-                else:
-                    above = middle
-        codes[row] = below if value == value else 0
+        below, left = 0, thresholds.shape[0]
+        while left > 1:
+            half = left >> 1
+            below += half * (thresholds[below + half - 1] < value)  # faster than a branch
+            left -= half
+        codes[row] = below + (thresholds[below] < value)
 
 
 @jit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -94,49 +93,21 @@ class Learner:
         """The learner on the same rows with equal ones merged."""
         return replace(self, rows=self.rows.merged)
 
-    def with_gram(self) -> Learner:
-        """Return the learner with a matrix of equal weights that all subsets share, if any can."""
-        operator = self.rows.operator
-        if not may_use_gram(operator.n_rows, operator.n_columns):
-            return self
+    def with_gram(self, kernel: Kernel | None = None) -> Learner:
+        """Return the learner with the matrix of a kernel that all costs and subsets share.
 
-        @cache
-        def whole() -> Array:
-            return operator.gram(self.weights_of(Kernel(self._equal())))
-
-        shared = SharedGram(whole, np.arange(operator.n_rows))
-        own = shared if self.settings.theta == "ones" else None
-        return replace(self, rows=replace(self.rows, gram=own, equal_gram=shared))
-
-    def with_kernel(self, theta: Kernel) -> Callable[[float], tuple[Learner, Kernel]]:
-        """Return a function of a shrinkage: the kernel, and a learner that has its matrix.
-
-        Where few rows allow it, a matrix is formed once for all costs and shrinkages: the
-        kernel is linear in theta, and its matrix a mean of the learned and the equal one.
+        Where rows are many there is none. Equal weights, of `theta="ones"`, need not be given.
         """
-        rows, is_linear = self.rows, self.settings.theta_power == 0.5
-        every_row = np.arange(rows.n_rows)
-
-        @cache
-        def learned() -> Array:
-            return rows.operator.gram(self.weights_of(theta))
-
-        def at(shrinkage: float) -> tuple[Learner, Kernel]:
-            kernel, equal = self.shrunk(theta, shrinkage), rows.equal_gram
-            if equal is None or not (is_linear and theta.theta.any()):
-                return self, kernel
-
-            @cache
-            def mixed() -> Array:
-                if shrinkage == 1.0:
-                    return equal.matrix()
-                if shrinkage == 0.0:
-                    return learned()
-                return (1.0 - shrinkage) * learned() + shrinkage * equal.matrix()
-
-            return replace(self, rows=replace(rows, gram=SharedGram(mixed, every_row))), kernel
-
-        return at
+        operator = self.rows.operator
+        is_known = kernel is not None or (self.settings.theta == "ones" and self.prior.any())
+        if self.rows.gram is not None or not is_known:
+            return self
+        kernel = kernel or Kernel(self._equal())
+        if not (kernel.theta.any() and may_use_gram(operator.n_rows, operator.n_columns)):
+            return self
+        weights = self.weights_of(kernel)
+        shared = SharedGram(cache(lambda: operator.gram(weights)), np.arange(operator.n_rows))
+        return replace(self, rows=replace(self.rows, gram=shared))
 
     def _equal(self) -> Array:
         """Return the weights of maps that nothing is known about."""

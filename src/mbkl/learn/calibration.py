@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.labelled_rows import copies_of_rows
-from mbkl.solvers.problem import Progress, Solution, go_on
+from mbkl.solvers.problem import Solution, go_on
 
 Array = NDArray[np.float64]
 
@@ -30,10 +31,14 @@ _LOOSELY, _CLOSELY = 0.03, 0.003
 # Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
 # squared hinge has its minimum for known probabilities: score = 2 * probability - 1.
 _OFFSETS = (-3.0, -1.0, -0.5, 0.0, 0.5, 0.75, 1.0)
-# Of the logarithm of the temperature.
-_TEMPERATURES = (np.log(0.1), 4.0)
+# Bounds of the logarithm of the temperature, and how near it has to be found: with an offset, and
+# of a softmax alone.
+_TEMPERATURES, _NEAR = (np.log(0.1), 4.0), 0.02
+_ANY_TEMPERATURES, _NEARER = (-7.0, 7.0), 1e-5
 # Of grown ferns in a mixture.
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+# The progress of a solver that is no stage of its own.
+_QUIETLY: Any = SimpleNamespace(stage=lambda name: nullcontext(go_on))
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class HeldOut:
     # (n_rows,)
     y: NDArray[np.intp]
     weights: NDArray[np.float64]
-    rows: NDArray[np.intp] | None  # their numbers, where they are here
+    rows: NDArray[np.intp] | None = None  # their numbers, where they are here
 
 
 # What is known of a squared hinge that has not over-fitted.
@@ -98,7 +103,7 @@ def left_out_scores(
     if mixes and rows.n_rows > limits.FEW_ROWS_GRAM:
         return _solved_without_first(learner, kernel, C, solution)
     if scores is None:
-        return HeldOut(*_scores_of_a_part(learner, kernel, C), None)
+        return _scores_of_a_part(learner, kernel, C)
     numbers = None if rows.places is None else rows.first(len(scores))
     return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
 
@@ -109,79 +114,81 @@ def _solved_without_first(
     """Return scores of the first rows by a model of all others, which is near that of all rows."""
     order = learner.rows.first(learner.rows.n_rows)
     outside, inside = np.split(order, [limits.ROWS_LEFT_OUT])
-    part = replace(learner.take(inside), progress=_Quietly())  # type: ignore[arg-type]
-    C *= exact_total(part.rows.weights) / exact_total(learner.rows.weights)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        near = part.learn_classifier(kernel, C, solution, tol=_CLOSELY)
+    part = learner.take(inside)
+    own_C = C * exact_total(part.rows.weights) / exact_total(learner.rows.weights)
+    near = _solved_quietly(part, kernel, own_C, solution, tol=_CLOSELY)
     return _scored(learner.take(outside), near, outside)
 
 
-class _Quietly:
-    """The progress of a solver that is no stage of its own."""
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Progress]:
-        yield go_on
-
-
-def _scores_of_a_part(
-    learner: Learner, kernel: Kernel, C: float
-) -> tuple[Array, NDArray[np.intp], Array]:
-    """Return scores, classes and weights of rows that a model of some rows has not seen."""
+def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
+    """Return scores of rows that a model of some rows has not seen."""
     is_squared = learner.settings.loss == "squared_hinge"
     rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)
+    part = replace(learner, rows=rows)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
-    part = replace(learner, rows=rows, progress=_Quietly())  # type: ignore[arg-type]
+    if is_squared:
+        solution = _solved_quietly(part, kernel, C, leave_out="always", tol=_LOOSELY)
+        if solution.left_out is not None:  # there are maps
+            n_rows = len(solution.left_out)
+            return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])
+    folds = rows.folds(_SHARES_HELD_OUT)
+    inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
+    copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
+    # With many copies none would be like those held out.
+    if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
+        inside = outside = np.arange(rows.y.size)
+    own_C = C * inside.size / rows.y.size
+    solution = _solved_quietly(part.take(inside), kernel, own_C, tol=_LOOSELY)
+    return replace(_scored(part.take(outside), solution, outside), rows=None)
+
+
+def _solved_quietly(learner: Learner, kernel: Kernel, *arguments, **options) -> Solution:
+    """Run Step 2 without a stage and warnings: the fit on all rows warns of the same things."""
     with warnings.catch_warnings():
-        # The fit on all rows warns of the same things.
         warnings.simplefilter("ignore")
-        if is_squared:
-            solution = part.learn_classifier(kernel, C, leave_out="always", tol=_LOOSELY)
-            if solution.left_out is not None:  # there are maps
-                n_rows = len(solution.left_out)
-                return solution.left_out, rows.y[:n_rows], rows.weights[:n_rows]
-        folds = rows.folds(_SHARES_HELD_OUT)
-        inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
-        copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
-        is_too_few = not outside.size or np.unique(rows.y[inside]).size < rows.n_classes
-        if is_too_few or copies.mean() > _MANY_COPIES:  # or none would be like those held out
-            inside = outside = np.arange(rows.y.size)
-        own = part.take(inside)
-        solution = own.learn_classifier(kernel, C * inside.size / rows.y.size, tol=_LOOSELY)
-    return part.take(outside).scores(solution), rows.y[outside], rows.weights[outside]
+        return replace(learner, progress=_QUIETLY).learn_classifier(kernel, *arguments, **options)
 
 
-def fit_calibration(
-    scores: Array, y: NDArray[np.intp], weights: Array, offsets: tuple = _OFFSETS
-) -> Calibration:
-    """Return the rule with the smallest log loss.
+def _can_hold_out(learner: Learner, inside, outside) -> bool:
+    """Say whether there are rows of all classes inside, and any outside."""
+    rows = learner.rows
+    if not (inside.size and outside.size):
+        return False
+    return rows.numbers is not None or np.unique(rows.y[inside]).size == rows.n_classes
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores = np.array([[0.6], [0.6], [0.6], [0.6], [-0.9]])
-    >>> rule = fit_calibration(scores, np.array([1, 1, 1, 0, 0]), np.ones(5))
-    >>> np.exp(log_probabilities(scores[:1], rule.temperature, rule.offset)).round(2)
+
+# ---------------------------------------------------------------- rules
+
+
+def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> Calibration:
+    """Return the rule with the smallest log loss: margins by softplus, log odds by the softmax.
+
+    >>> found = HeldOut(np.array([[0.6]] * 4 + [[-0.9]]), np.array([1, 1, 1, 0, 0]), np.ones(5))
+    >>> rule = fit_rule(found, "auto")
+    >>> np.exp(log_probabilities(found.scores[:1], rule.temperature, rule.offset)).round(2)
     array([[0.2, 0.8]])
     """
+    if not len(found.y):
+        return Calibration()
+    offsets: tuple[float | None, ...] = (*_OFFSETS, None) if is_mixed else _OFFSETS
+    bounds, near = _TEMPERATURES, _NEAR
+    if calibration == "temperature":
+        offsets, bounds, near = (None,), _ANY_TEMPERATURES, _NEARER
 
     def loss(log_temperature: float, offset: float | None) -> float:
-        rule = Calibration(float(np.exp(log_temperature)), offset)
-        return exact_total(log_losses(rule, HeldOut(scores, y, weights, None)))
+        return exact_total(log_losses(Calibration(float(np.exp(log_temperature)), offset), found))
 
-    found = [
-        minimize_scalar(
-            loss, bounds=_TEMPERATURES, args=(offset,), method="bounded", options={"xatol": 0.02}
-        )
-        for offset in offsets
-    ]
-    best = int(np.argmin([each.fun for each in found]))
-    return Calibration(float(np.exp(found[best].x)), offsets[best])
+    options = {"bounds": bounds, "method": "bounded", "options": {"xatol": near}}
+    best = [minimize_scalar(loss, args=(offset,), **options) for offset in offsets]
+    place = int(np.argmin([each.fun for each in best]))
+    return Calibration(float(np.exp(best[place].x)), offsets[place])
 
 
-# ---------------------------------------------------------------- mixtures
+def log_losses(rule: Calibration, found: HeldOut) -> Array:
+    """Return the log loss of each row, times its weight."""
+    values = log_probabilities(found.scores, rule.temperature, rule.offset)
+    return -found.weights * values[np.arange(found.y.size), found.y]
 
 
 def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
@@ -189,10 +196,7 @@ def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
 
     One are margins, the other logarithms of odds: the unit is that in which they spread alike.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> margins = HeldOut(np.array([[0.5], [0.5], [-1.0]]), np.array([1, 0, 0]), np.ones(3), None)
+    >>> margins = HeldOut(np.array([[0.5], [0.5], [-1.0]]), np.array([1, 0, 0]), np.ones(3))
     >>> best_mixture(margins, np.array([[4.0], [-2.0], [-4.0]]))[0] > 0.5
     True
     """
@@ -211,27 +215,11 @@ def best_mixture(drawn: HeldOut, grown: Array) -> tuple[float, float]:
     return float(min(alike, key=lambda share: abs(share - 0.5))), unit
 
 
-def log_losses(rule: Calibration, found: HeldOut) -> Array:
-    """Return the log loss of each row, times its weight."""
-    values = log_probabilities(found.scores, rule.temperature, rule.offset)
-    return -found.weights * values[np.arange(found.y.size), found.y]
-
-
 def _spread(scores: Array) -> float:
     return float(np.sqrt(((scores - scores.mean(axis=0)) ** 2).mean()))
 
 
-def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> Calibration:
-    """Return how scores become probabilities: margins by softplus, log odds by the softmax."""
-    known = (found.scores, found.y, found.weights)
-    if calibration == "temperature":
-        return Calibration(fit_temperature(*known))
-    if not len(found.y):
-        return Calibration()
-    return fit_calibration(*known, (*_OFFSETS, None) if is_mixed else _OFFSETS)
-
-
-# ---------------------------------------------------------------- temperature by folds
+# ---------------------------------------------------------------- folds
 
 
 def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
@@ -241,10 +229,7 @@ def held_out_scores(learner: Learner, C_kernel: float, C: float) -> HeldOut:
     parts = []
     for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        some_class_is_out = labelled.numbers is None and (
-            np.unique(labelled.y[inside]).size < labelled.n_classes
-        )
-        if not (inside.size and outside.size) or some_class_is_out:
+        if not _can_hold_out(learner, inside, outside):
             continue
         part = learner.take(inside).merged
         with warnings.catch_warnings():
@@ -272,21 +257,3 @@ def _joined(parts: list[HeldOut]) -> HeldOut:
         np.concatenate([part.weights for part in parts]),
         np.concatenate(rows) if rows else None,
     )
-
-
-def fit_temperature(scores: NDArray, y: NDArray[np.intp], weights: NDArray) -> float:
-    """Return the divisor of the scores with the smallest log loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores = np.array([[3.0], [3.0], [3.0], [-3.0]])
-    >>> round(fit_temperature(scores, np.array([1, 1, 0, 0]), np.ones(4)), 2) > 1
-    True
-    """
-    found = HeldOut(scores, y, weights, None)
-
-    def log_loss(log_temperature: float) -> float:
-        return exact_total(log_losses(Calibration(float(np.exp(log_temperature))), found))
-
-    return float(np.exp(minimize_scalar(log_loss, bounds=(-7.0, 7.0), method="bounded").x))

@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.cells import Operator
-from mbkl.engine.arrays import (
-    to_host,
-)
-from mbkl.learn.device_pairs import DevicePairs
+from mbkl.cells import Block, FreeCells, Ladder, Operator, stacked
+from mbkl.engine.arrays import Values, index_for, to_host
+from mbkl.extras import require
 from mbkl.learn.labelled_rows import LabelledRows, mix, row_hashes
 from mbkl.solvers.choose import solve
 from mbkl.solvers.problem import LOSSES, Margins, Problem, Progress, Solution, go_on, positive_part
 
 Array = NDArray[np.float64]
+
+# bfloat16 pieces that hold a vector to float32 precision, on a device.
+_PIECES = 3
+_BLOCK_MAPS = 4_096
 
 # ------------------------------------------------------------- pairs
 
@@ -104,8 +106,7 @@ class SignedMaps:
     @classmethod
     def of(cls, operator: Operator, pairs: Pairs, signs: Array) -> SignedMaps:
         """Build the operator of some pairs; classes without a pair are left out."""
-        every_row = pairs.rows.size == operator.n_rows and signs.shape[1] == 1
-        if every_row:
+        if pairs.rows.size == operator.n_rows and signs.shape[1] == 1:  # every row once
             return cls((operator,), signs)
         present, starts = np.unique(pairs.classes, return_index=True)
         by_class = tuple(operator.take(rows) for rows in np.split(pairs.rows, starts[1:]))
@@ -146,12 +147,8 @@ class SignedMaps:
         return SignedMaps(by_class, signs)
 
     def forward(self, theta: Array) -> Array:
-        return np.concatenate(
-            [
-                own.forward(self.signs[:, [c]] * own.spread(theta))
-                for c, own in enumerate(self.by_class)
-            ]
-        )
+        pairs = zip(self.by_class, self.signs.T[:, :, None], strict=True)
+        return np.concatenate([own.forward(signs * own.spread(theta)) for own, signs in pairs])
 
     def adjoint(self, residuals: Array) -> Array:
         return self.adjoint_and_total(residuals)[0]
@@ -199,6 +196,127 @@ class SignedMaps:
 
     def _split(self, values: Array) -> list[Array]:
         return np.split(values, self._bounds()[1:-1])
+
+
+# ------------------------------------------------------------- on a device
+
+
+@dataclass(frozen=True)
+class DevicePairs:
+    """The signed maps S on pairs as a matrix on a device, transposed: a line per map.
+
+    There are tens of thousands of pairs at most, so that the matrix fits, and reading it once
+    is the fastest way to multiply with it. Its entries are 0, +1 and -1 for stumps, exact in
+    bfloat16, and between for ferns, which are fewer.
+    """
+
+    matrices: tuple[Values, ...]  # (n_slots, n_pairs): those of each family
+    families: tuple[Ladder | FreeCells, ...]  # how the maps hang together
+
+    @classmethod
+    def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:
+        """Form the matrix of some pairs."""
+        rows, classes = operator.to_device(pairs.rows), operator.to_device(pairs.classes)
+        matrices = operator.of_columns(lambda block, own: _signed(block, rows, classes, own), signs)
+        return cls(tuple(matrices), tuple(block.cells for block in operator.blocks))
+
+    @property
+    def n_columns(self) -> int:
+        return sum(len(matrix) for matrix in self.matrices)
+
+    @property
+    def longest_chain(self) -> int:
+        return max(int(np.diff(cells.offsets).max(initial=1)) for cells in self.families)
+
+    @property
+    def is_map(self) -> NDArray[np.bool_]:
+        return np.concatenate([cells.is_map for cells in self.families])
+
+    @property
+    def is_chained(self) -> NDArray[np.bool_]:
+        """Which maps are nested in the one to their left: no fern is."""
+        return np.concatenate([cells.collect(cells.is_chained) > 0 for cells in self.families])
+
+    @property
+    def is_signed(self) -> NDArray[np.bool_]:
+        return np.concatenate([to_host(matrix.any(1)) for matrix in self.matrices])
+
+    def to_device(self, array, dtype=None) -> Values:
+        return require("torch", "gpu").as_tensor(array, device=self.matrices[0].device)
+
+    def forward(self, theta: Values) -> Values:
+        total, start = 0.0, 0
+        for matrix in self.matrices:
+            total = total + _product(matrix.t(), theta[start : start + len(matrix)])
+            start += len(matrix)
+        return total
+
+    def adjoint(self, residuals: Values) -> Values:
+        return stacked([_product(matrix, residuals) for matrix in self.matrices])
+
+    def adjoint_and_total(self, residuals: Values) -> tuple[Values, Values]:
+        return self.adjoint(residuals), residuals.sum(axis=0)
+
+    def products(self, weights: Values) -> tuple[Values, Values, Values, Values]:
+        pieces = [_own_products(matrix, weights) for matrix in self.matrices]
+        diagonal, neighbour = (stacked(list(column)) for column in zip(*pieces, strict=True))
+        neighbour[index_for(~self.is_chained, neighbour)] = 0.0
+        return weights.sum(axis=0), self.adjoint(weights), diagonal, neighbour
+
+    def keep_maps(self, kept: NDArray[np.bool_]) -> DevicePairs:
+        """Return the matrix of some of the maps."""
+        bounds = np.cumsum([len(matrix) for matrix in self.matrices])[:-1]
+        kept_maps = [
+            cells.keep_lines(matrix, own)
+            for matrix, cells, own in zip(
+                self.matrices, self.families, np.split(kept, bounds), strict=True
+            )
+        ]
+        matrices, families = zip(*kept_maps, strict=True)
+        return DevicePairs(matrices, families)
+
+
+def _own_products(matrix: Values, weights: Values) -> tuple[Values, Values]:
+    """Return the products of each map with itself and with the one to its left."""
+    diagonal, neighbour = weights.new_zeros((2, len(matrix), 1))
+    for start in range(0, len(matrix), _BLOCK_MAPS):
+        # One line before the block, for its first neighbour.
+        block = matrix[max(start - 1, 0) : start + _BLOCK_MAPS]
+        first = min(start, 1)
+        diagonal[start : start + _BLOCK_MAPS] = _product(block[first:] ** 2, weights)
+        neighbour[max(start, 1) : start + _BLOCK_MAPS] = _product(block[1:] * block[:-1], weights)
+    return diagonal, neighbour
+
+
+def _product(left: Values, right: Values) -> Values:
+    """Return left @ right to float32 precision."""
+    torch = require("torch", "gpu")
+    if left.dtype != torch.bfloat16:
+        return (left @ right.to(left.dtype)).double()
+    # A product of eight columns: pieces of the vector, whose sum it is.
+    columns = left.new_zeros((right.shape[0], 8))
+    rest = right[:, 0].double()
+    for number in range(_PIECES):
+        columns[:, number] = rest
+        rest = rest - columns[:, number]
+    if left.is_cuda:
+        product = torch.mm(left, columns, out_dtype=torch.float32)
+    else:
+        product = left.float() @ columns.float()
+    return product.double().sum(1, keepdim=True)
+
+
+def _signed(block: Block, rows: Values, classes: Values, signs: Values) -> Values:
+    """Return the value of each slot on each pair."""
+    codes: Values = block.codes
+    values = codes.values[:, rows]
+    lines = [
+        block.cells.signed_lines(values, classes, signs, slots)
+        for slots in np.split(
+            np.arange(block.cells.n_slots), range(_BLOCK_MAPS, block.cells.n_slots, _BLOCK_MAPS)
+        )
+    ]
+    return stacked(lines)
 
 
 # ------------------------------------------------------------- Step 1

@@ -49,9 +49,7 @@ class LabelledRows:
     seed: int  # of the hashes
     # (n_rows,): place of each row in the order of their own, where they are not in it
     rank: NDArray[np.intp] | None = None
-    # The kernel matrix of the rows, and that of equal weights, where they are known or shared.
-    gram: SharedGram | None = None
-    equal_gram: SharedGram | None = None
+    gram: SharedGram | None = None  # the kernel matrix of the rows, where it is shared
     numbers: Numbers | None = None  # what y stands for, where it is no class
     # (n_rows_before,): of merged rows, in which of them each of the rows before is
     places: NDArray[np.intp] | None = None
@@ -69,7 +67,6 @@ class LabelledRows:
             weights=self.weights[rows],
             rank=None if self.rank is None else self.rank[rows],
             gram=None if self.gram is None else self.gram.take(rows),
-            equal_gram=None if self.equal_gram is None else self.equal_gram.take(rows),
         )
 
     @cached_property
@@ -91,12 +88,8 @@ class LabelledRows:
 
     def first(self, n_rows: int) -> NDArray[np.intp]:
         """Return the numbers of the first rows in the order of their own: as good as random."""
-        if self.rank is None:
-            return np.arange(min(n_rows, self.n_rows))
-        if n_rows >= self.n_rows:
-            return np.argsort(self.rank)
-        numbers = np.argpartition(self.rank, n_rows)[:n_rows]
-        return numbers[np.argsort(self.rank[numbers])]
+        order = np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
+        return order[:n_rows]
 
     def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
         """Return classes and weights of the first rows in the order of their own."""
@@ -135,8 +128,9 @@ class LabelledRows:
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
             hashes = row_hashes(self.operator, self.seed)[:, 0]
-            of_a_kind = self.y if self.numbers is None else np.zeros_like(self.y)
-            rows = subsample(hashes, of_a_kind, int(of_a_kind.max()) + 1, n_rows)
+            kinds = self.y if self.numbers is None else np.zeros_like(self.y)
+            quota = equal_quota(np.bincount(kinds), n_rows)
+            rows = np.sort(smallest_of_kinds(hashes, kinds, quota))
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
@@ -182,9 +176,6 @@ def merge_equal_rows(
 
     Sets are in the order of their hashes.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> hashes = np.array([[7, 2], [5, 1], [7, 2]], dtype=np.uint64)
     >>> merge_equal_rows(hashes, np.zeros(3, int), np.array([1, 1, 2]))
     (array([1, 0]), array([1, 3]), array([1, 0, 1]))
@@ -199,12 +190,6 @@ def merge_equal_rows(
     return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh)), places
 
 
-def subsample(hashes, y, n_classes: int, n_rows: int) -> NDArray[np.intp]:
-    """Return about `n_rows` rows, as many of each class as there are or is fair."""
-    quota = equal_quota(np.bincount(y, minlength=n_classes), n_rows)
-    return np.sort(smallest_of_kinds(hashes, y, quota))
-
-
 def smallest_of_kinds(hashes, kinds: NDArray[np.intp], quota: int) -> NDArray[np.intp]:
     """Return the numbers of the rows of each kind with the smallest hashes."""
     chosen = [np.empty(0, np.intp)]
@@ -217,9 +202,6 @@ def smallest_of_kinds(hashes, kinds: NDArray[np.intp], quota: int) -> NDArray[np
 def equal_quota(counts: NDArray[np.intp], budget: int) -> int:
     """Return the largest q for which sum(min(counts, q)) does not exceed the budget.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> equal_quota(np.array([2, 10, 10]), 12)
     5
     """

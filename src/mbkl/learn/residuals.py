@@ -25,7 +25,6 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import exact_sum, exact_total, one_blas_thread
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import HeldOut, held_out_scores
-from mbkl.learn.labelled_rows import SharedGram
 from mbkl.maps.numbers import Numbers, weighted_quantiles
 from mbkl.solvers.choose import may_use_gram
 from mbkl.solvers.gram_newton import left_out_residuals
@@ -166,8 +165,6 @@ def sure_shift(numbers: Numbers, y: NDArray[np.intp], scores: Array, weights: Ar
     They are moved only as far as chance does not explain: few rows are predicted by models of
     fewer, which are further off.
 
-    Examples
-    --------
     >>> y = np.linspace(-1.0, 1.0, 401)
     >>> numbers, levels = Numbers.of(y, np.ones(401), "quantile", 0.9)
     >>> shift = sure_shift(numbers, levels, np.zeros((401, 1)), np.ones(401))
@@ -224,8 +221,6 @@ class Residuals:
         Of n rows and a new one, each is as likely to have any place in their order: the levels are
         counted among n + 1.
 
-        Examples
-        --------
         >>> residuals = Residuals(np.arange(-9.0, 10.0)[:, None], 19)
         >>> residuals.bounds(0.9)
         (array([-9.]), array([9.]))
@@ -275,7 +270,7 @@ def learn_spread(learner: Learner, kernel: Kernel, residuals: Array) -> tuple[Sp
     settings = replace(learner.settings, loss="squared_error", theta_power=0.5)
     learner = Learner(rows, learner.prior, settings, learner.progress)
     own = _first_maps(learner, kernel)
-    few = _with_gram_of(learner.take(rows.first(min(rows.n_rows, limits.ROWS_OF_A_COST))), own)
+    few = learner.take(rows.first(min(rows.n_rows, limits.ROWS_OF_A_COST))).with_gram(own)
     C, scores = _best(few, own)
     solution = few.learn_classifier(own, C)
     # Other rows took no part.
@@ -306,13 +301,6 @@ def _first_maps(learner: Learner, kernel: Kernel) -> Kernel:
         if theta[kind].any():
             theta[kind] *= kernel.theta[kind].sum() / theta[kind].sum()
     return Kernel(theta / theta.sum()) if theta.any() else kernel
-
-
-def _with_gram_of(learner: Learner, kernel: Kernel) -> Learner:
-    """Return the learner with the kernel matrix of some of the maps."""
-    gram = learner.rows.operator.gram(learner.weights_of(kernel))
-    shared = SharedGram(lambda: gram, np.arange(len(gram)))
-    return replace(learner, rows=replace(learner.rows, gram=shared))
 
 
 def _best(learner: Learner, kernel: Kernel) -> tuple[float, Array]:

@@ -22,6 +22,9 @@ from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
 N_CODES = 256
+# Of a category with a table of its own: those of rows that take part in growth, and of those that
+# do not, are numbered in two bytes.
+_MOST_CELLS = 2**15
 # Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
 # in the order of all levels would fit their noise.
 TOLD_APART = 0.3
@@ -122,13 +125,11 @@ class LevelSets:
 
 
 def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> LevelSets | None:
-    """Return random halves of the levels for stumps on categories.
+    """Return random halves of the levels for stumps on categories; None if there are no such.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
     where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
     """
-    if n_levels is None:
-        return None
     generator = np.random.Generator(np.random.Philox([seed, 3]))
     categories = np.flatnonzero(n_levels)
     sizes = np.repeat(n_levels[categories] + 2, _SETS_OF_A_COLUMN)
@@ -260,8 +261,9 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
 
 
 def wide_categories(n_levels: NDArray[np.int64]) -> CategoryMaps:
-    """Return the categories that have more levels than a byte has codes."""
-    features = np.flatnonzero(n_levels + 2 > N_CODES)
+    """Return the categories that have more levels than a byte has codes, up to `_MOST_CELLS`."""
+    n_cells = n_levels + 2
+    features = np.flatnonzero((n_cells > N_CODES) & (n_cells <= _MOST_CELLS))
     return CategoryMaps(features, n_levels[features])
 
 
@@ -276,15 +278,16 @@ class WideCategory:
         self.feature, self.gain = feature, np.inf
         self.table = np.zeros((n_cells, n_columns))
 
-    def step(self, sums: NDArray, held_out: NDArray, ridge: float) -> NDArray[np.float64]:
-        """Return a damped Newton step for each level; the ridge is on the table as a whole.
+    def step(self, sums: NDArray, held_out: NDArray, ridge: float) -> NDArray[np.float32]:
+        """Add a damped Newton step for each level; the ridge is on the table as a whole.
 
         See `Twins.newton_steps` for the sums.
         """
         step = -_RATE * (sums[..., 0] + ridge * self.table) / (sums[..., 1] + ridge)
         gained = -(step * (held_out[..., 0] + held_out[..., 1] * step / 2)).sum()
         self.gain = gained + (0.0 if np.isinf(self.gain) else _FADING * self.gain)
-        return step
+        self.table += step
+        return step.astype(np.float32)
 
     def fern(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Return the table as a fern: members of the sets of its stumps, and its cells.

@@ -22,11 +22,10 @@ from mbkl.maps.growing_rows import (
     UNIT_OF_LOSS,
     Chosen,
     Draft,
-    Level,
+    Objective,
     bins_of_a_cell,
     growing_rows,
 )
-from mbkl.maps.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,47 +43,33 @@ _HEADROOM = 1.06
 
 @dataclass(frozen=True)
 class DeviceSample:
-    """Rows on which the stumps of a fern are chosen, see `GrowthSample`.
+    """Rows on which the stumps of a fern are chosen, see `GrowthSample`."""
 
-    Parameters
-    ----------
-    codes : tensor of shape (n_features, n_rows)
-    residuals : tensor of shape (n_rows, n_columns)
-    device : Device
-    """
-
-    codes: Tensor
-    residuals: Tensor
+    codes: Tensor  # (n_features, n_rows)
+    residuals: Tensor  # (n_rows, n_columns)
     device: Any
 
     @property
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self,
-        n_codes: NDArray[np.int64],
-        levels: list[Level],
-        ridge: float,
-        is_category: NDArray[np.bool_],
-        generator,
-    ) -> Chosen:
+    def choose(self, draft: Draft) -> Chosen:
         """Return the stump of each level; all are chosen before any comes back."""
-        asked, shifts, moves = (np.stack(each) for each in zip(*levels, strict=True))
-        own = n_codes[asked]
+        asked, shifts, moves = draft.levels
+        (n_levels, n_asked), is_category = asked.shape, draft.is_category
+        own = draft.n_codes[asked]
         lengths = ((own - 1 + moves) >> shifts) + 1
         numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
         categories = np.flatnonzero(is_category)
         told_apart = None
         if categories.size:
-            told_apart = np.full((len(levels), is_category.size, N_CODES), _IN_ORDER)
-            told_apart[:, categories] = (
-                generator.random((len(levels), categories.size, N_CODES)) < TOLD_APART
-            )
+            told_apart = np.full((n_levels, is_category.size, N_CODES), _IN_ORDER)
+            chances = draft.generator.random((n_levels, categories.size, N_CODES))
+            told_apart[:, categories] = chances < TOLD_APART
             told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
-        n_levels, n_asked = asked.shape
-        chooser = self._chooser(n_levels, n_asked, int(n_codes.max()), told_apart is not None)
-        found = to_host(chooser.choose(self, numbers, ridge, told_apart))
+        most_codes = int(draft.n_codes.max())
+        chooser = self._chooser(n_levels, n_asked, most_codes, told_apart is not None)
+        found = to_host(chooser.choose(self, numbers, draft.ridge, told_apart))
         features, cuts = found[:, :2].T.astype(np.int64)
         gains, ranks = np.split(found[:, 2:], [n_asked], axis=1)
         usual = 2 * ranks[:, :1].sum(axis=1) > self.n_rows
@@ -117,19 +102,8 @@ class DeviceSample:
 class _Chooser:
     """Room for samples of a size, and the kernels that choose their stumps level by level.
 
-    These are small and many, so that they are recorded.
-
-    Parameters
-    ----------
-    sample : DeviceSample
-    capacity : int
-        Largest number of rows.
-    n_asked : int
-        Features that each level asks.
-    widths : tuple of int
-        Largest number of bins of each level.
-    has_categories : bool
-        Whether some features are categories, whose levels are put in order.
+    These are small and many, so that they are recorded. The capacity is the largest number of
+    rows, and widths are the largest numbers of bins of each level.
     """
 
     def __init__(
@@ -161,22 +135,11 @@ class _Chooser:
         ridge: float,
         told_apart: NDArray[np.uint8] | None,
     ) -> Tensor:
-        """Return for each level what was chosen.
+        """Return for each level feature, cut and what the features that are asked would collect.
 
-        Parameters
-        ----------
-        sample : DeviceSample
-        numbers : ndarray of shape (n_levels, 5, n_asked)
-            See `Bins`.
-        ridge : float
-        told_apart : ndarray of shape (n_levels, n_asked, 256) or None
-            Which codes of categories are put in order; _IN_ORDER for numbers.
-
-        Returns
-        -------
-        found : tensor of shape (n_levels, ...)
-            Feature, cut and what the features that are asked would collect; with categories
-            also how many rows are above the cut, and the place of each code of the feature.
+        With categories follow how many rows are above the cut, and the place of each code of the
+        feature. Numbers are of shape (n_levels, 5, n_asked), see `Bins`; which codes of categories
+        are put in order of shape (n_levels, n_asked, 256), with _IN_ORDER for those of numbers.
         """
         self._codes[:, : sample.n_rows] = sample.codes
         self._residuals[: sample.n_rows] = sample.residuals
@@ -241,9 +204,7 @@ def beyond_cells(residuals, cells, n_cells: int, ridge) -> tuple[Tensor, Tensor]
 def along(steps, mass) -> Tensor:
     """Return the steps of the levels of each category along their leading direction.
 
-    Parameters
-    ----------
-    steps, mass : tensor of shape (n_categories, n_levels, n_columns)
+    Steps and mass are of shape (n_categories, n_levels, n_columns).
     """
     if steps.shape[2] == 1:
         return steps[:, :, 0]
@@ -257,21 +218,14 @@ def along(steps, mass) -> Tensor:
 
 
 class DeviceGrowingRows:
-    """What `GrowingRows` are, on a device.
+    """What `GrowingRows` are, on a device; rows to hold out are drawn, and tables stay there."""
 
-    Parameters
-    ----------
-    codes : DeviceCodes
-    objective : Objective
-    y, weights : ndarray of shape (n_rows,)
-    keys : tensor of shape (n_rows,)
-    seed : int
-    """
-
-    def __init__(self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int):
+    def __init__(
+        self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int, levels=None
+    ) -> None:
         self._device, self._torch = codes.device, codes.device.torch
         self._values, self._objective, self._seed = codes.values, objective, seed
-        self._levels, self._keys = y, codes.place(keys)
+        self._levels, self._wide, self._keys = y, levels, codes.place(keys)
         self._y = codes.place(objective.of_rows(y))
         self._weights = codes.place(weights, self._torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
@@ -281,19 +235,16 @@ class DeviceGrowingRows:
         self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self._torch.bool))
 
     def hold_out(self, share: float) -> int:
-        """Let about such a share of the rows take no part; return how many these are."""
         self._choose_held_out(draw(self._keys, 2 * self._seed + 1) < int(share * 2**32))
         return self._held_out_rows.numel()
 
     def start(self) -> NDArray[np.float32]:
-        """Return the best constant for the rows that take part."""
         weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
         if self._objective.is_numeric:
             return self._objective.start(self._levels, to_host(weights))
         return self._objective.start(self._y, weights)
 
     def begin(self, intercept: NDArray[np.float32]) -> None:
-        """Set all scores to a constant."""
         bytes_of_a_row = _BYTES_OF_A_RESIDUAL * intercept.size
         n_rows = self._device.at_once(self.n_rows, bytes_of_a_row)
         self._at_once = -(-n_rows // ROWS_PACKED) * ROWS_PACKED
@@ -305,7 +256,6 @@ class DeviceGrowingRows:
         self._recorded = self._device.repeated(self._residuals_anew, self._device.can_record)
 
     def refresh(self, units: tuple, table: Tensor | NDArray | None) -> NDArray[np.float64]:
-        """Add the table of the fern filled last to the scores; compute the residuals anew."""
         if table is not None:
             table = self._device.place(table)
             both = self._torch.cat([table, table])
@@ -318,21 +268,13 @@ class DeviceGrowingRows:
         return np.array(found)
 
     def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> Tensor:
-        """Return the sums of gradients and curvatures in the cells of a fern."""
         place, torch = self._device.place, self._torch
         stumps = place(np.stack([features, cuts]).astype(np.int32))
         sets = place(members, torch.uint8) if (cuts < 0).any() else None
         rows = (self._leading, self._packed, self._cells)
         return self._device.loops.fern_sums(self._values, stumps, sets, *rows)
 
-    def watch(self, levels: DeviceCodes) -> int:
-        """Take codes of categories with more levels than a byte has; return how many these are."""
-        is_known = 2 * int(np.diff(levels.offsets).max(initial=0)) <= 2**16  # as on the CPU
-        self._wide = levels
-        return levels.n_groups if is_known else 0
-
     def fill_levels(self, group: int) -> NDArray[np.int64]:
-        """Return the sums in the cells of a category; see `fill`."""
         n_cells = int(np.diff(self._wide.offsets)[group])
         self._cells.copy_(self._wide.values[group]).add_(self._leading, alpha=n_cells)
         sums = sum(
@@ -344,22 +286,18 @@ class DeviceGrowingRows:
     def table(
         self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
     ) -> tuple[Tensor, NDArray[np.float64]]:
-        """Return the table of a fern, there, and what its levels gain on rows of no part."""
         sums = self.fill(features, cuts, members)
         step, gains = self._device.loops.newton_steps(sums, units, ridge)
         return (rate * step).float(), to_host(gains)
 
     def held_out_loss(self) -> float:
-        """Return the sum of the losses of the rows that take no part."""
         return self._loss
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        """Return scores and y of the rows that take no part, where y are numbers."""
         rows = self._held_out_rows if self._objective.is_numeric else self._held_out_rows[:0]
         return to_host(self._scores[rows]), self._levels[to_host(rows)]
 
     def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
-        """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)
         gradient, curvature = self._found = self._residuals(rows, columns)
         squares = (gradient * gradient + curvature * curvature).sum(dim=1)
@@ -369,7 +307,6 @@ class DeviceGrowingRows:
     def sample(
         self, number: int, n_shares: int, features, columns, chance: float | None
     ) -> DeviceSample:
-        """Draw rows of a share in proportion to their residuals, and weigh these accordingly."""
         rows = self._share(number, n_shares)
         gradient, curvature = self._found
         if chance is not None:
@@ -439,7 +376,6 @@ class DeviceGrowingRows:
         return (packed >> 16).long(), (packed & 0xFFFF).long()
 
     def _share(self, number: int, n_shares: int) -> Tensor:
-        """Return the rows of a share; each row is in one share of an epoch."""
         rows = self._training_rows
         if n_shares == 1:
             return rows

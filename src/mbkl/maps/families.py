@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
+from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
 from mbkl.maps.ferns import Ferns, fewer_for_many_rows
-from mbkl.maps.grown_ferns import GrownFerns, Targets
-from mbkl.maps.growth import GrownMaps
+from mbkl.maps.growing_rows import Targets
+from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
 from mbkl.maps.projections import Projections
 from mbkl.maps.stumps import Family, Maps, Stumps
 
@@ -54,7 +55,8 @@ class MapSet:
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
-        return sum(maps.n_codes(n_rows) for maps in self.families)
+        is_many = n_rows > FEW_ROWS_OF_FERNS
+        return n_rows * sum(each.n_groups for each in self.families if is_many or each.is_ordered)
 
     @property
     def group_features(self) -> NDArray[np.intp]:
@@ -104,13 +106,12 @@ class MapSet:
     def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return the tables of each family; weights have a row per stump and per cell of a fern."""
         tables, start = [], 0
-        for maps in self.families:
-            cells = maps.cells
+        for cells in (maps.cells for maps in self.families):
             is_weight = cells.spread(cells.is_map)
             stop = start + int(is_weight.sum())
-            everywhere = np.zeros((cells.n_cells, weights.shape[1]))
-            everywhere[is_weight] = weights[start:stop]
-            tables.append(cells.tables(everywhere) if cells.n_cells else everywhere)
+            own = np.zeros((cells.n_cells, weights.shape[1]))
+            own[is_weight] = weights[start:stop]
+            tables.append(cells.tables(own) if cells.n_cells else own)
             start = stop
         return tables
 
@@ -159,11 +160,9 @@ class Plan:
 
     @property
     def is_grown(self) -> bool:
-        """Whether the maps are grown, and a model by themselves."""
         return isinstance(self.family, GrownFerns)
 
     def grow(self, rows: Rows, targets: Targets, seed: int, progress) -> GrownMaps:
-        """Return grown maps."""
         return self.family.grow(rows, targets, self.n_maps, seed, progress, self.n_levels)
 
     def n_codes(self, shape: tuple[int, int]) -> int:

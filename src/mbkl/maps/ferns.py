@@ -26,7 +26,6 @@ DEEPEST = 64
 # Rows from which quantiles are taken: closer ones change no accuracy
 # (python -m benchmarks.suite).
 _QUANTILE_ROWS = 1_000
-_VALUES_AT_ONCE = 4_000_000
 _MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 
@@ -68,15 +67,10 @@ class FernMaps(Maps):
     def raw_offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.n_raw)
 
-    def n_codes(self, n_rows: int) -> int:
-        return 0 if n_rows <= FEW_ROWS_OF_FERNS else n_rows * self.n_maps
-
     def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each fern that each row falls in."""
         return rows.bin_ferns(self)
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
         return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -90,22 +84,19 @@ class FernMaps(Maps):
 
     def column_names(self, inputs, levels=None) -> list[str]:
         """Return a name for each cell of each fern."""
-        sizes = np.diff(self.cell_offsets)
-        return [
-            f"fern {fern} cell {cell}" for fern in range(self.n_maps) for cell in range(sizes[fern])
-        ]
+        sizes = enumerate(np.diff(self.cell_offsets))
+        return [f"fern {fern} cell {cell}" for fern, size in sizes for cell in range(size)]
 
     def select(self, kept: NDArray[np.bool_]) -> FernMaps:
         """Return some of the ferns."""
         stumps = np.repeat(kept, np.diff(self.offsets))
-        numbers = self.numbers[np.repeat(kept, self.n_raw)]
         return FernMaps(
             self.features[stumps],
             self.thresholds[stumps],
             offsets_of(np.diff(self.offsets)[kept]),
             self.factors[kept],
             self.n_raw[kept],
-            numbers,
+            self.numbers[np.repeat(kept, self.n_raw)],
             offsets_of(np.diff(self.cell_offsets)[kept]),
             sets=None if self.sets is None else self.sets.select(stumps),
         )
@@ -171,8 +162,6 @@ class Ferns(FernFamily):
         Their kernel deviates from its limit by one over the root of their number, but time
         grows with it: they are fewer beyond 400 million codes.
 
-        Examples
-        --------
         >>> Ferns().default_n_maps((100, 4)), Ferns().default_n_maps((10**6, 4))
         (2000, 400)
         """
@@ -218,9 +207,10 @@ class Ferns(FernFamily):
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
-        sets = random_sets(features, stumps[:, 1], n_levels, seed)
-        if sets is not None:
-            thresholds[sets.numbers >= 0] = np.nan
+        sets = None
+        if n_levels is not None:
+            sets = random_sets(features, stumps[:, 1], n_levels, seed)
+            thresholds[n_levels[features] > 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
         numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)

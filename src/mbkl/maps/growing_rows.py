@@ -1,37 +1,297 @@
-"""The rows that ferns grow on: where their scores stand, and the residuals that are left.
+"""What ferns grow on: rows, where their scores stand, and what is left of the loss.
 
 What goes in and comes out of each step is small: a fern goes in, and sums over its cells or a
 sample of the rows come out. So the rows may be here with codes in memory or in files, on a
 device, or in parts on the workers of a cluster.
+
+The loss is told by its gradient and curvature. An objective has, for scores of shape
+(n_rows, n_columns) in single precision,
+
+    n_columns                 of the scores
+    is_numeric                whether y are levels of numbers, not classes
+    usual_curvature           of a row and column where all classes are as likely
+    usual_rate                share of a Newton step that suits it
+    ends_at_zero              whether progress is told by what is left of the loss, too
+    start(y, weights)         the best constant, one number a column
+    derivatives(scores, y)    gradient and curvature of each row and column
+    value(scores, y)          loss of each row
+    of_rows(y)                y as a device has it: classes, or the numbers of the levels
+
+Derivatives and losses are computed where the scores are, and nothing is sent there meanwhile, so
+that a device can record them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, reduce, singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace, numbers_below, to_host
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import GOLDEN, scramble
 from mbkl.engine.twins import Twins
 from mbkl.maps.categories import N_CODES, OrderedLevels
-from mbkl.maps.objectives import Objective
+from mbkl.maps.numbers import Numbers
+from mbkl.solvers.problem import expit
 
+Single = NDArray[np.float32]
+
+SMALL_RATE = 0.1
+# Columns up to which one after the other is faster (python -m benchmarks.suite --all-rows).
+_FEW_COLUMNS = 16
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Losses of held-out rows are added up in steps of this.
 UNIT_OF_LOSS = 2.0**-20
 
 
-class Level(NamedTuple):
-    """Which features are asked for the stump of a level, and how coarse their codes are."""
+# ------------------------------------------------------------- objectives
 
-    asked: NDArray[np.intp]  # (n_asked,)
-    # (n_asked,): see `Twins.best_cuts`
+
+@dataclass(frozen=True)
+class Targets:
+    """What rows are to be told apart by."""
+
+    y: Any  # (n_rows,): class of each row, or level of `numbers`
+    n_classes: int
+    weights: Any  # (n_rows,)
+    numbers: Numbers | None = None  # what y stands for, where it is no class
+    # (n_rows,): which rows decide when growth ends; None leaves it to chance
+    held_out: Any = None
+
+
+@dataclass(frozen=True)
+class _OfClasses:
+    """What the losses of classes share."""
+
+    n_classes: int
+
+    is_numeric, ends_at_zero = False, False
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def of_rows(self, y) -> NDArray[np.int64]:
+        """Return the classes of rows, which Torch takes as an index."""
+        return y.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class LogLoss(_OfClasses):
+    """Log loss of two classes in one column, of more in one column each (softmax).
+
+    >>> gradient, _ = LogLoss(2).derivatives(np.zeros((2, 1), np.float32), np.array([0, 1]))
+    >>> gradient.ravel().tolist()
+    [0.5, -0.5]
+    """
+
+    @property
+    def usual_curvature(self) -> float:
+        return (1 - 1 / self.n_classes) / self.n_classes
+
+    @property
+    def usual_rate(self) -> float:
+        # Of two classes half of the ferns are as good (`python -m benchmarks.suite --all-rows`).
+        return 0.2 if self.n_classes == 2 else SMALL_RATE
+
+    def start(self, y, weights):
+        own = y[:, None] == numbers_below(self.n_classes, y)
+        share = to_host(exact_sum(namespace(y).where(own, weights[:, None], 0.0)))
+        logs = np.log(np.maximum(share / share.sum(), 1e-6))
+        return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
+
+    def derivatives(self, scores, y):
+        if self.n_classes == 2:
+            chance = expit(scores)
+            return chance - cast((y == 1)[:, None], scores), chance * (1 - chance)
+        chance = self._chances(scores)
+        curvature = chance * (1 - chance)
+        chance[numbers_below(len(y), y), y] -= 1
+        return chance, curvature
+
+    def value(self, scores, y):
+        xp = namespace(scores)
+        if self.n_classes == 2:
+            margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
+            return xp.logaddexp(xp.zeros_like(margin), -margin)
+        shifted = scores - _largest(scores)
+        return xp.log(_totals(xp.exp(shifted))) - shifted[numbers_below(len(y), y), y]
+
+    def _chances(self, scores: Single) -> Single:
+        chance = namespace(scores).exp(scores - _largest(scores))
+        chance /= _totals(chance)[:, None]
+        return chance
+
+
+def _largest(scores: Values) -> Values:
+    if is_numpy(scores):
+        return _over_columns(np.maximum, scores)[:, None]
+    return scores.amax(dim=1, keepdim=True)
+
+
+def _totals(scores: Values) -> Values:
+    return _over_columns(np.add, scores) if is_numpy(scores) else scores.sum(axis=1)
+
+
+def _over_columns(combine: np.ufunc, scores: Single) -> Single:
+    """Combine the scores of each row, column by column where these are few: NumPy is slow there."""
+    if scores.shape[1] > _FEW_COLUMNS:
+        return combine.reduce(scores, axis=1)
+    return reduce(combine, scores.T)
+
+
+@dataclass(frozen=True)
+class HingeLoss(_OfClasses):
+    """Squared hinge of one class against the rest, a column each; two classes are one column."""
+
+    usual_curvature, usual_rate = 2.0, SMALL_RATE
+
+    def start(self, y, weights):
+        labels = self._labels(y)
+        means = exact_sum(labels * weights[:, None]) / exact_sum(weights[:, None])
+        return to_host(means).astype(np.float32)
+
+    def derivatives(self, scores, y):
+        labels = self._labels(y)
+        slack = (1 - labels * scores).clip(min=0)
+        return -2 * labels * slack, 2 * cast(slack > 0, scores)
+
+    def value(self, scores, y):
+        return ((1 - self._labels(y) * scores).clip(min=0) ** 2).sum(axis=1)
+
+    def _labels(self, y: NDArray) -> Single:
+        is_pair = self.n_classes == 2
+        own = y[:, None] == (1 if is_pair else numbers_below(self.n_classes, y))
+        return np.where(own, np.float32(1), np.float32(-1)) if is_numpy(own) else 2.0 * own - 1.0
+
+
+@dataclass(frozen=True)
+class _OfNumbers:
+    """What the losses of numbers share."""
+
+    numbers: Numbers  # the targets of each level of y
+
+    is_numeric, ends_at_zero = True, False
+    # Of a row at the best constant, about.
+    usual_curvature, usual_rate = 1.0, SMALL_RATE
+
+    @property
+    def n_columns(self) -> int:
+        return self.numbers.n_columns
+
+    @cached_property
+    def _values(self) -> Single:
+        return self.numbers.values.astype(np.float32)
+
+    def of_rows(self, y) -> Single:
+        """Return the numbers of rows with these levels."""
+        return self._values[y]
+
+    def _targets(self, y) -> Values:
+        return self.of_rows(y) if is_numpy(y) else y
+
+    def start(self, y, weights):
+        means = exact_sum(self.numbers.of_rows(y) * weights[:, None]) / exact_sum(weights[:, None])
+        return means.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class SquaredErrorLoss(_OfNumbers):
+    """Half the squared error, a column for each target.
+
+    >>> numbers, y = Numbers.of(np.array([1.0, -1.0]), np.ones(2), "squared_error")
+    >>> SquaredErrorLoss(numbers).derivatives(np.zeros((2, 1), np.float32), y)[0].ravel().tolist()
+    [-1.0, 1.0]
+    """
+
+    ends_at_zero = True
+    # Residuals are rounded to a share of the largest: a few far ones must not blur all others.
+    _LARGEST = 30.0
+
+    def derivatives(self, scores, y):
+        residuals = (scores - self._targets(y)).clip(-self._LARGEST, self._LARGEST)
+        return residuals, namespace(scores).ones_like(scores)
+
+    def value(self, scores, y):
+        return ((scores - self._targets(y)) ** 2).sum(axis=1) / 2
+
+
+@dataclass(frozen=True)
+class QuantileLoss(_OfNumbers):
+    """Pinball loss with its corner rounded off; that of 0.5 is half the absolute error."""
+
+    # Half the width of what is rounded off, the mean distance from the median being one.
+    _WIDTH = 0.1
+    usual_curvature = 0.5
+
+    def start(self, y, weights):
+        return self.numbers.quantiles(y, weights).astype(np.float32)
+
+    def derivatives(self, scores, y):
+        over = scores - self._targets(y)
+        slope = (over / self._WIDTH).clip(-1, 1) / 2 + (0.5 - float(self.numbers.level))
+        # The curvature of the smallest parabola above the loss that touches it here.
+        return slope, 0.5 / abs(over).clip(min=self._WIDTH)
+
+    def value(self, scores, y):
+        over, level = scores - self._targets(y), float(self.numbers.level)
+        return namespace(over).where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class PoissonLoss(_OfNumbers):
+    """Poisson deviance of counts, of which the scores are the logarithms of the means."""
+
+    _LARGEST_SCORE = 30.0
+
+    def start(self, y, weights):
+        return np.log(np.maximum(super().start(y, weights), np.float32(1e-9)))
+
+    def derivatives(self, scores, y):
+        means = self._means(scores)
+        return means - self._targets(y), means
+
+    def value(self, scores, y):
+        return (self._means(scores) - self._targets(y) * scores).sum(axis=1)
+
+    def _means(self, scores: Values) -> Values:
+        return namespace(scores).exp(scores.clip(max=self._LARGEST_SCORE))
+
+
+Objective = LogLoss | HingeLoss | SquaredErrorLoss | QuantileLoss | PoissonLoss
+OBJECTIVES: dict[str, type[LogLoss | HingeLoss]] = {
+    "log_loss": LogLoss,
+    "squared_hinge": HingeLoss,
+}
+_OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | PoissonLoss]] = {
+    "squared_error": SquaredErrorLoss,
+    "absolute_error": QuantileLoss,
+    "quantile": QuantileLoss,
+    "poisson": PoissonLoss,
+}
+
+
+def objective_of(name: str, targets: Targets) -> Objective:
+    """Return what ferns are grown to lower: that of a name for classes, the loss of numbers."""
+    if targets.numbers is not None:
+        return _OBJECTIVES_OF_NUMBERS[targets.numbers.loss](targets.numbers)
+    return OBJECTIVES[name](targets.n_classes)
+
+
+# ------------------------------------------------------------- rows
+
+
+class Levels(NamedTuple):
+    """Which features are asked for the stump of each level, and how coarse their codes are."""
+
+    asked: NDArray[np.intp]  # (depth, n_asked)
+    # (depth, n_asked): see `Twins.best_cuts`
     shifts: NDArray[np.int64]
     moves: NDArray[np.int64]
 
@@ -61,78 +321,54 @@ class GrowthSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(
-        self,
-        n_codes: NDArray[np.int64],
-        levels: list[Level],
-        ridge: float,
-        is_category: NDArray[np.bool_],
-        generator,
-    ) -> Chosen:
+    def choose(self, draft: Draft) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
         codes, residuals, loops = self.codes, self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
+        n_codes, ridge, is_category = draft.n_codes, draft.ridge, draft.is_category
         categories = np.flatnonzero(is_category)
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
-        stumps, collected = [], []
-        for asked, shifts, moves in levels:
+        stumps = []
+        for asked, shifts, moves in zip(*draft.levels, strict=True):
             if categories.size:
-                ranks[categories] = in_order.ranks(order, residuals, starts, generator)
+                ranks[categories] = in_order.ranks(order, residuals, starts, draft.generator)
                 codes = in_order.put_in_order(ranks[categories])
             cells = (order, residuals, starts)
             gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
-            collected.append(gains)
             place = int(np.argmax(gains))
             best = int(asked[place])
-            # A cut above the last code divides nothing.
-            cut = int(
-                min(((cuts[place] + 1) << shifts[place]) - moves[place] - 1, n_codes[best] - 2)
-            )
+            cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
+            cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
             order, residuals, starts = loops.divide_cells(codes[best], cut, *cells)
             is_usual = 2 * (starts[2::2] - starts[1::2]).sum() > self.n_rows
-            stumps.append((best, -1 if is_category[best] else cut, ranks[best] > cut, is_usual))
-        features, chosen_cuts, members, usual = (
-            np.array(each) for each in zip(*stumps, strict=True)
-        )
-        return Chosen(features, chosen_cuts, members, usual, np.array(collected))
+            own_cut = -1 if is_category[best] else cut
+            stumps.append((best, own_cut, ranks[best] > cut, is_usual, gains))
+        return Chosen(*(np.array(each) for each in zip(*stumps, strict=True)))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A fern whose stumps are to be chosen.
-
-    Parameters
-    ----------
-    sample : GrowthSample
-    features : ndarray of shape (n_features,)
-        Which groups the codes of the sample are of.
-    n_codes : ndarray of shape (n_features,)
-    levels : list of Level
-    ridge : float
-    is_category : ndarray of shape (n_features,)
-    generator : Generator
-    """
+    """A fern whose stumps are to be chosen."""
 
     sample: Any
-    features: NDArray[np.intp]
-    n_codes: NDArray[np.int64]
-    levels: list[Level]
+    features: NDArray[np.intp]  # (n_features,): which groups the codes of the sample are of
+    n_codes: NDArray[np.int64]  # (n_features,)
+    levels: Levels
     ridge: float
-    is_category: NDArray[np.bool_]
+    is_category: NDArray[np.bool_]  # (n_features,)
     generator: Any
 
     def choose(self) -> Chosen:
         """Return its stumps."""
-        sizes = (self.n_codes, self.levels, self.ridge)
-        return self.sample.choose(*sizes, self.is_category, self.generator)
+        return self.sample.choose(self)
 
 
 class GrowingRows:
     """Rows here, or those of one worker.
 
     Codes are of one byte, the mean of the weights is one, and what is random about a row depends
-    on its key alone.
+    on its key alone. Levels are codes of categories with more levels than a byte has.
     """
 
     def __init__(
@@ -143,15 +379,15 @@ class GrowingRows:
         weights: NDArray[np.float64],
         keys: NDArray[np.uint64],
         seed: int,
+        levels: Any = None,
     ) -> None:
         self._codes, self._loops, self._objective = codes, codes.loops, objective
         self._y, self._weights, self._keys = y, weights.astype(np.float32), keys
-        self._seed = seed
+        self._seed, self._levels = seed, levels
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._held_out = np.zeros(self.n_rows, dtype=bool)
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
-        self._levels: Any = None
         self._tells_scores = objective.is_numeric
 
     def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
@@ -192,11 +428,8 @@ class GrowingRows:
                 self._loops.add_table(self._cells[rows], both, scores)
             gradient, curvature = self._objective.derivatives(scores, self._y[rows])
             self._loops.pack_residuals(gradient, curvature, weights, units, self._packed[rows])
-            heaviest = float(weights.max(initial=0.0))
-            return (
-                float(np.abs(gradient).max(initial=0.0)) * heaviest,
-                float(curvature.max(initial=0.0)) * heaviest,
-            )
+            largest = [float(each.max(initial=0.0)) for each in (abs(gradient), curvature, weights)]
+            return largest[0] * largest[2], largest[1] * largest[2]
 
         found = self._loops.over_blocks(refresh, self.n_rows)
         return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
@@ -221,19 +454,10 @@ class GrowingRows:
         sums = self.fill(features, cuts, members)
         return table_of(sums, units, ridge, rate, self._loops)
 
-    def watch(self, levels: Codes) -> int:
-        """Take codes of categories with more levels than a byte has; return how many these are."""
-        # Cells of rows that take part, and of those that do not, are numbered in two bytes.
-        most = int(np.diff(levels.offsets).max(initial=0))
-        self._levels = levels if 2 * most <= 2**16 else None
-        return levels.n_groups if 2 * most <= 2**16 else 0
-
     def fill_levels(self, group: int) -> NDArray[np.int64]:
         """Return the sums in the cells of a category; see `fill`."""
-        levels = self._levels
-        first, last = levels.offsets[group : group + 2]
-        n_cells = int(last - first)
-        levels.write_group(group, self._cells)
+        n_cells = int(np.diff(self._levels.offsets)[group])
+        self._levels.write_group(group, self._cells)
         self._cells += np.uint16(n_cells) * self._leading
         return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
 
@@ -250,7 +474,7 @@ class GrowingRows:
         rows = np.flatnonzero(self._held_out if self._tells_scores else [])
         return self._scores[rows], self._y[rows]
 
-    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
+    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]) -> NDArray:
         """Return how many rows a share has, and the sum of the magnitudes of their residuals."""
         rows = self._share(number, n_shares)
         self._sizes = self._loops.sizes_of_residuals(self._packed, rows, columns)
@@ -301,14 +525,14 @@ class GrowingRows:
 
 
 @singledispatch
-def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int) -> Any:
+def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int, levels=None):
     """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
-    return GrowingRows(codes, objective, y, weights, keys, seed)
+    return GrowingRows(codes, objective, y, weights, keys, seed, levels)
 
 
 def table_of(
     sums, units, ridge: float, rate: float, loops: Twins
-) -> tuple[NDArray, NDArray[np.float64]]:
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return the table that sums of all rows give, see `GrowingRows.table`."""
     steps, gains = loops.newton_steps(sums / units, ridge)
     return (rate * steps).astype(np.float32), gains
@@ -317,12 +541,21 @@ def table_of(
 def bins_of_a_cell(n_rows: int) -> int:
     """Return how many bins the codes of a feature are put in where cells have so many rows.
 
-    Examples
-    --------
     >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
     (16, 64, 256)
     """
     return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
+
+
+def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> Levels:
+    """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
+
+    Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
+    up some rows; a random move brings every cut up in some fern.
+    """
+    most = np.array([[bins_of_a_cell(n_rows >> depth)] for depth in range(len(asked))])
+    shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)
+    return Levels(asked, shifts, generator.integers(0, 2**shifts))
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:

@@ -1,10 +1,19 @@
-"""The family of grown ferns, whose questions the labels choose."""
+"""Grown ferns: the labels choose their questions, by column generation.
+
+Ferns are added one at a time. The stumps of the next one are chosen, level by level for all its
+cells at once, where the cells collect most gradient, on a fresh sample of the rows. All rows fill
+its table: a damped Newton step in each cell, shrunk towards that of the cell it was divided from.
+Growth ends when rows that took no part gain no more.
+
+Sums are sums of integers, and what is random about a row depends on its values and class alone:
+the same bits for any number of threads and any order of the rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,34 +22,38 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mbkl.declare import AT_LEAST_ONE, AUTO, POSITIVE, estimator, parameter
-from mbkl.engine.arrays import exact_total
+from mbkl.engine.arrays import exact_total, offsets_of, smallest_code_dtype, to_host
 from mbkl.engine.limits import MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
+from mbkl.engine.twins import Twins
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
-from mbkl.maps.categories import wide_categories
-from mbkl.maps.ferns import FernFamily
-from mbkl.maps.growing_rows import growing_rows
-from mbkl.maps.growth import GrownMaps, Growth, Path, averaged_maps
-from mbkl.maps.numbers import Numbers
-from mbkl.maps.objectives import OBJECTIVES, objective_of
-from mbkl.maps.stumps import fine_stumps
+from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory, wide_categories
+from mbkl.maps.ferns import FernFamily, FernMaps
+from mbkl.maps.growing_rows import (
+    OBJECTIVES,
+    SAMPLE_UNIT,
+    Chosen,
+    Draft,
+    GrowingRows,
+    GrowthSample,
+    Objective,
+    Targets,
+    coarse_levels,
+    growing_rows,
+    objective_of,
+)
+from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
 # Rows from which on fewer ferns are grown, for their time.
 _MANY_ROWS = 500_000
 _FERNS_OF_A_GROWTH = 500
-
-
-@dataclass(frozen=True)
-class Targets:
-    """What rows are to be told apart by."""
-
-    y: Any  # (n_rows,): class of each row, or level of `numbers`
-    n_classes: int
-    weights: Any  # (n_rows,)
-    numbers: Numbers | None = None  # what y stands for, where it is no class
-    # (n_rows,): which rows decide when growth ends; None leaves it to chance
-    held_out: Any = None
+# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
+_RESIDUAL_BITS = 14
+# Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
+_COLUMNS_OF_A_FERN = 8
+# Features that a fern may ask, where there are many: half of them, within these bounds.
+_FEATURES_OF_A_FERN = (32, 64)
 
 
 @estimator
@@ -136,9 +149,9 @@ class GrownFerns(FernFamily):
         self._validate_params()
         y, weights = targets.y, targets.weights
         stumps, codes = fine_stumps(rows, weights, seed)
-        keys = rows.keys_apart(y, weights, seed)
-        objective = objective_of(self.objective, targets.n_classes, targets.numbers)
+        objective = objective_of(self.objective, targets)
         mean = exact_total(weights) / len(weights)
+        labelled = (objective, y, weights / mean, rows.keys_apart(y, weights, seed), seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         are_levels = counts[stumps.features] > 0
         wide = wide_categories(counts)
@@ -152,10 +165,8 @@ class GrownFerns(FernFamily):
         def path(number: int) -> Path | None:
             if number and (tell.is_told_to_stop or tell.has_failed):
                 return None
-            growing = growing_rows(alone or codes, objective, y, weights / mean, keys, seed)
-            growth = Growth(self, growing, objective, seed, are_levels, targets.held_out, number)
-            if levels is not None:
-                growth.watch(wide, levels)
+            growing, asked = growing_rows(alone or codes, *labelled, levels), (are_levels, wide)
+            growth = Growth(self, growing, objective, seed, *asked, targets.held_out, number)
             return growth.run(n_maps // n_growths, tell)
 
         n_threads = 1 if alone is None else min(rows.loops.n_threads, n_growths)
@@ -165,3 +176,424 @@ class GrownFerns(FernFamily):
             begun = [found for found in side_by_side(path, range(n_growths)) if found is not None]
         finished = [found for found in begun if found.is_finished]
         return averaged_maps(finished or begun, stumps, counts, rows.loops)
+
+
+@dataclass(frozen=True)
+class GrownMaps(FernMaps):
+    """Ferns, and what they add up to."""
+
+    path: NDArray[np.float64]  # (n_cells, n_columns): the tables with which they grew
+    intercept: NDArray[np.float64]  # (n_columns,)
+    n_rounds: int  # ferns that were tried
+    # (n_held_out, n_columns) and (n_held_out,): of rows that took no part, before they did; for
+    # numbers, or where these rows were given
+    held_out_scores: NDArray[np.float32]
+    held_out_y: NDArray
+
+    def plain(self) -> FernMaps:
+        """Return the ferns alone."""
+        return FernMaps(**{each.name: getattr(self, each.name) for each in fields(FernMaps)})
+
+    def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the weights that growth gives to the ferns: squared norms of their tables."""
+        squares = (self.path**2).sum(axis=1)
+        return np.add.reduceat(squares, self.cell_offsets[:-1]) if self.n_maps else np.empty(0)
+
+
+@dataclass
+class Term:
+    """What is added to the scores: the table of a fern, or of a category with very many levels."""
+
+    source: Chosen | int  # the stumps of the fern, or the number of the category
+    table: Any  # (n_cells, n_columns): where the rows are
+
+
+@dataclass
+class Path:
+    """What one growth came to."""
+
+    ferns: list[tuple[Chosen, Any]]  # stumps and tables
+    levels: list[WideCategory]
+    intercept: NDArray[np.float64]
+    n_rounds: int
+    held_out: tuple[NDArray[np.float32], NDArray]  # scores and y
+    is_finished: bool  # or told to stop
+
+
+class HeldOutGains:
+    """What each level of the ferns gained on rows that took no part, a fading sum.
+
+    Ferns begin shallow, at the least depth. They get a level more, up to the most, when the last
+    ones bring their share of all that is gained: ferns that are deep from the start would use up
+    the signal of the training rows, and would be right only where depth is needed.
+    """
+
+    _FADING, _WORTH_IT = 0.97, 0.1
+
+    def __init__(self, least: int, most: int) -> None:
+        self._gains = np.zeros(most + 1)
+        self._least = min(least, most)
+
+    def add(self, gains: NDArray[np.float64]) -> None:
+        """Note what each level of one fern gained."""
+        own = self._gains[: len(gains)]
+        own[:] = self._FADING * own + gains
+
+    @property
+    def depth(self) -> int:
+        """Depth of the next fern: one level more than those that are worth it."""
+        gains = np.maximum(self._gains[1:], 0.0)
+        useful = np.flatnonzero(gains > self._WORTH_IT * gains.sum())
+        return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
+
+
+class Promises:
+    """What a stump on each feature has gained lately, as a share of the best one: a fading mean.
+
+    Half of the features are asked for a stump, and those that promise more more often: nearly
+    what all would give, in half the time.
+    """
+
+    _FADING, _SMALLEST, _BOUNDS = 0.9, 0.02, (8, 32)
+
+    def __init__(self, n_features: int) -> None:
+        self._shares = np.ones(n_features)
+
+    def draw(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
+        """Return the places of some of these features, for each level."""
+        count = int(np.clip(len(features) // 2, *self._BOUNDS))
+        if count >= len(features):
+            return np.tile(np.arange(len(features)), (depth, 1))
+        # Who comes first in a race where all have a chance: that draws without replacement.
+        times = generator.standard_exponential((depth, len(features)))
+        times /= self._shares[features] + self._SMALLEST
+        return np.sort(np.argpartition(times, count, axis=1)[:, :count], axis=1)
+
+    def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
+        """Note what the best stump of each feature adds to what was gained without it."""
+        best = gains.max()
+        if best > 0:
+            share = np.maximum(gains, 0.0) / best
+            self._shares[features] += (1 - self._FADING) * (share - self._shares[features])
+
+
+class Growth:
+    """Ferns grown so far.
+
+    `is_category` says which groups of codes are levels, `held_out` which rows decide when growth
+    ends (None leaves it to chance), and `number` which of several growths that are averaged it is:
+    each draws rows and features of its own.
+    """
+
+    _NUMBERS_OF_A_GROWTH = 1_000_000  # of ferns, more than there are
+    _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
+    _SAMPLE_BOUNDS = (16_000, 130_000)
+    _MOST_VALIDATION_ROWS = 50_000
+    # Of more rows than this a fern sees half at most, and so many ferns are chosen side by side:
+    # those that see the same rows would ask the same.
+    _FEW_ROWS, _SIDE_BY_SIDE = 4_000, 4
+    # Rows of a sample are drawn from so many times as many.
+    _POOL = 4
+    # Progress below this share of all progress is none.
+    _SMALLEST_PROGRESS = 1e-3
+    # Growth that is still going on after this share of all ferns takes larger steps from then on,
+    # up to so many times as large: it would not come to its end.
+    _LATE, _LARGER = (0.5, 0.7), 3.0
+    # Validation rows below this share of all rows are not worth filling all tables again.
+    _WORTH_REFILLING = 0.03
+
+    def __init__(
+        self,
+        family: GrownFerns,
+        rows: GrowingRows,
+        objective: Objective,
+        seed: int,
+        is_category: NDArray[np.bool_],
+        wide: CategoryMaps,
+        held_out: NDArray[np.bool_] | None = None,
+        number: int = 0,
+    ) -> None:
+        self.family, self.objective = family, objective
+        self._rows, self._seed, self._is_category = rows, seed, is_category
+        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
+        self._n_held_out = rows.hold_out(share if held_out is None else held_out)
+        if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
+            self._n_held_out = rows.hold_out(0.0)
+        deepest = int(np.log2(max(self._n_training, 1) / self._ROWS_A_CELL))
+        depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
+        if family.depth != "auto":
+            depth = int(family.depth)
+        self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
+        self._promises = Promises(rows.offsets.size - 1)
+        sizes = zip(wide.features.tolist(), (wide.n_levels + 2).tolist(), strict=True)
+        self._wide = [WideCategory(*each, objective.n_columns) for each in sizes]
+        self.terms: list[Term] = []
+        self.losses: list[float] = []
+        self._waiting: list[Chosen] = []
+        self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
+        self._begin()
+        self._ridge = family.ridge * objective.usual_curvature
+
+    @property
+    def _n_training(self) -> int:
+        return self._rows.n_rows - self._n_held_out
+
+    @property
+    def _has_few_rows(self) -> bool:
+        return self._n_training <= self._FEW_ROWS
+
+    @property
+    def n_iter(self) -> int:
+        """Ferns grown so far."""
+        return len(self.terms)
+
+    @property
+    def standing(self) -> str:
+        """Where growth stands, in words."""
+        return f"loss of held-out rows {self.losses[-1]:.4f}"
+
+    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> Path:
+        """Grow ferns until the rows that took no part gain no more."""
+        self._n_ferns = n_ferns
+        is_told_to_stop = False
+        self.losses = [self._validation_loss()]
+        best = last_progress = 0
+        held_out = self._rows.held_out_scores()
+        while len(self.terms) < n_ferns and self._rows.offsets.size > 1:
+            self._add(self._filled(self._next(), is_new=True))
+            self.losses.append(self._validation_loss())
+            last = len(self.terms)
+            if not self._n_held_out or self.losses[last] < self.losses[best]:
+                best, held_out = last, self._rows.held_out_scores()
+            is_told_to_stop = progress(self)
+            if is_told_to_stop:
+                break
+            if not self._n_held_out:
+                continue
+            made = self.losses[0] - self.losses[last]
+            # What is left may be little beside what was made, and still worth having.
+            made = min(made, self.losses[last]) if self.objective.ends_at_zero else made
+            if self.losses[last] < self.losses[last_progress] - self._SMALLEST_PROGRESS * made:
+                last_progress = last
+            if last - last_progress >= self.family.patience:
+                break
+        n_rounds = len(self.terms)
+        self.terms = self.terms[:best]
+        if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
+            self._refill()
+        pairs = ((term.source, term.table) for term in self.terms)
+        return Path(
+            [(source, table) for source, table in pairs if not isinstance(source, int)],
+            self._tables_of_levels(),
+            self._intercept.astype(np.float64),
+            n_rounds,
+            held_out,
+            not is_told_to_stop,
+        )
+
+    def _refill(self) -> None:
+        """Fill all tables again, now from all rows."""
+        terms, self.terms = self.terms, []
+        self._n_held_out = self._rows.hold_out(0.0)
+        self._begin()
+        for wide in self._wide:
+            wide.table[:] = 0.0
+        for term in terms:
+            self._add(self._filled(term.source))
+
+    def _next(self) -> Chosen | int:
+        """Return the stumps of the next fern, or in turn a category with very many levels."""
+        turn = len(self.terms) % (len(self._wide) + 1)
+        return turn - 1 if turn and self._wide[turn - 1].gain > 0 else self._chosen()
+
+    def _tables_of_levels(self) -> list[WideCategory]:
+        """Return the categories with tables of their own, as they were when growth was best."""
+        for number, wide in enumerate(self._wide):
+            wide.table[:] = 0.0
+            for term in self.terms:
+                if term.source == number:
+                    wide.table += term.table
+        return self._wide
+
+    def _chosen(self) -> Chosen:
+        """Return the stumps of the next fern.
+
+        Those of several are chosen at once, side by side: what one fern adds to the scores
+        changes little for the next. Their tables are filled one after the other.
+        """
+        if not self._waiting:
+            count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
+            numbers = range(self._n_chosen, self._n_chosen + count)
+            self._n_chosen = numbers.stop
+            drafts = [self._draft(number) for number in numbers]
+            for draft, chosen in zip(drafts, self._rows.choose(drafts), strict=True):
+                gained = 0.0
+                for asked, gains in zip(draft.levels.asked, chosen.gains, strict=True):
+                    self._promises.note(draft.features[asked], gains - gained)
+                    gained = gains.max()
+                self._waiting.append(chosen._replace(features=draft.features[chosen.features]))
+        return self._waiting.pop(0)
+
+    def _draft(self, number: int) -> Draft:
+        """Draw the rows and features of a fern."""
+        generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
+        n_features, n_columns = self._rows.offsets.size - 1, self.objective.n_columns
+        features = _some(n_features, self._n_features_of_a_fern(), generator)
+        columns = _some(n_columns, _COLUMNS_OF_A_FERN, generator)
+        sample, share = self._sampled(number, features, columns)
+        # The sums of a sample are smaller than those of all rows: so is the ridge.
+        ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
+        n_codes = np.diff(self._rows.offsets)[features]
+        asked = self._promises.draw(features, self.gains.depth, generator)
+        levels = coarse_levels(asked, n_codes, sample.n_rows, generator)
+        is_category = self._is_category[features]
+        return Draft(sample, features, n_codes, levels, ridge, is_category, generator)
+
+    def _n_features_of_a_fern(self) -> int:
+        least, most = _FEATURES_OF_A_FERN
+        n_codes = np.diff(self._rows.offsets)
+        # Levels count as features: with many of them a fern sees half of the columns,
+        # so that not all ferns ask about the same few categories.
+        n_alike = np.where(self._is_category, n_codes, 1).sum()
+        return min(max(n_codes.size // 2, 2), most) if n_alike >= 2 * least else least
+
+    def _sampled(self, number: int, features, columns) -> tuple[GrowthSample, float]:
+        """Return the rows of one fern, and the share of all rows that they stand for."""
+        wanted = self.family.sample_rows
+        if wanted == "auto":
+            wanted = int(np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS))
+            wanted = wanted if self._has_few_rows else min(wanted, self._n_training // 2)
+        n_shares = max(round(self._n_training / (self._POOL * wanted)), 1)
+        n_rows, magnitude = self._rows.size_of_share(number, n_shares, columns)
+        chance = wanted / float(magnitude) if n_rows > wanted else None
+        sample = self._rows.sample(number, n_shares, features, columns, chance)
+        return sample, n_rows / max(self._n_training, 1)
+
+    def _filled(self, source: Chosen | int, is_new: bool = False) -> Term:
+        """Return what a fern or category adds: a damped Newton step from all rows."""
+        if isinstance(source, int):
+            sums = self._rows.fill_levels(source) / self._units
+            own, held_out = np.split(sums, 2)
+            return Term(source, self._wide[source].step(own, held_out, self._ridge))
+        table, gained = self._rows.table(*source[:3], self._units, self._ridge, self._rate)
+        if is_new:
+            self.gains.add(gained)
+        return Term(source, table)
+
+    @property
+    def _rate(self) -> float:
+        """Share of a Newton step that the next fern takes."""
+        larger = np.interp(len(self.terms) / self._n_ferns, self._LATE, (1.0, self._LARGER))
+        rate = self.objective.usual_rate if self.family.rate == "auto" else self.family.rate
+        return rate * float(larger)
+
+    def _begin(self) -> None:
+        """Set the scores to the best constant."""
+        self._intercept = self._rows.start()
+        self._rows.begin(self._intercept)
+        # The second time with units that fit.
+        self._largest = np.ones(2)
+        self._refresh(None)
+        self._refresh(None)
+
+    def _add(self, term: Term) -> None:
+        self.terms.append(term)
+        self._refresh(term.table)
+
+    def _refresh(self, table: Any) -> None:
+        """Add a table to the scores, where there is one; compute the residuals anew."""
+        # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
+        _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
+        self._units = np.ldexp(1.0, _RESIDUAL_BITS - exponents)
+        self._largest = self._rows.refresh(tuple(self._units.astype(np.float32)), table)
+
+    def _validation_loss(self) -> float:
+        if not self._n_held_out:
+            return np.nan
+        return self._rows.held_out_loss() / self._n_held_out
+
+
+def _some(n_all: int, count: int, generator) -> NDArray[np.intp]:
+    """Draw so many of all numbers, in order."""
+    if count >= n_all:
+        return np.arange(n_all)
+    return np.sort(generator.choice(n_all, count, replace=False))
+
+
+def averaged_maps(
+    paths: list[Path], fine: StumpMaps, n_levels: NDArray[np.int64], loops: Twins
+) -> GrownMaps:
+    """Return the mean of growths, with thresholds in place of codes; equal cells share a number."""
+    first = fine.edges.offsets
+    ferns = [stumps for path in paths for stumps, _ in path.ferns]
+    cells = [to_host(table) for path in paths for _, table in path.ferns]
+    features = [fine.features[fern.features] for fern in ferns]
+    thresholds = [
+        np.where(fern.cuts < 0, np.nan, fine.edges.thresholds[first[fern.features] + fern.cuts])
+        for fern in ferns
+    ]
+    sets = [members for fern in ferns for members in _level_sets(fern, fine, n_levels)]
+    for same in zip(*(path.levels for path in paths), strict=True):
+        wide = same[0]
+        wide.table = np.sum([each.table for each in same], axis=0)
+        if wide.table.any():
+            members, table = wide.fern()
+            features.append(np.full(len(members), wide.feature, dtype=np.intp))
+            thresholds.append(np.full(len(members), np.nan))
+            sets.extend(members)
+            cells.append(table.astype(np.float32))
+    merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
+    sizes = np.array([len(distinct) for distinct, _ in merged], dtype=np.int64)
+    dtype = smallest_code_dtype(int(sizes.max(initial=1)))
+    nothing, no_cells = np.empty(0), np.empty((0, paths[0].intercept.size))
+    joined = np.concatenate([nothing, *thresholds])
+    scores, y = zip(*(path.held_out for path in paths), strict=True)
+    return GrownMaps(
+        np.concatenate([nothing.astype(np.intp), *features]),
+        joined,
+        offsets_of(np.array([own.size for own in features], dtype=np.int64)),
+        np.ones(len(cells), dtype=np.uint64),
+        np.array([number.size for _, number in merged], dtype=np.int64),
+        np.concatenate([nothing, *(number for _, number in merged)]).astype(dtype),
+        offsets_of(sizes),
+        np.concatenate([no_cells, *(distinct for distinct, _ in merged)]) / len(paths),
+        np.mean([path.intercept for path in paths], axis=0),
+        sum(path.n_rounds for path in paths),
+        np.mean(scores, axis=0),
+        y[0],
+        sets=_joined(sets, joined, n_levels),
+    )
+
+
+def _level_sets(fern: Chosen, stumps: StumpMaps, n_levels) -> Iterator[NDArray[np.bool_]]:
+    """Yield what stumps on codes of categories ask about the cells of the column."""
+    for stump in np.flatnonzero(fern.cuts < 0):
+        group, members, usual = fern.features[stump], fern.members[stump], fern.usual[stump]
+        edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
+        n_own = int(n_levels[stumps.features[group]])
+        cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
+        # Missing values and new levels, where there were none.
+        cells[0] = members[0] if np.isneginf(edges[0]) else usual
+        yield np.append(cells, usual)
+
+
+def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | None:
+    """Return the sets of the stumps that have no threshold."""
+    if not sets:
+        return None
+    has_set = np.isnan(thresholds)
+    numbers = np.where(has_set, np.cumsum(has_set) - 1, -1)
+    offsets = offsets_of(np.array([own.size for own in sets]))
+    return LevelSets(numbers, np.concatenate(sets), offsets, n_levels)
+
+
+def _distinct_rows(table: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return the different rows of a table, and which of them each row is."""
+    # Sorting one number a row is many times faster than sorting rows.
+    factors = np.sqrt(2.0 + np.arange(table.shape[1]))
+    sums = (table * factors).sum(axis=1)
+    _, first, number = np.unique(sums, return_index=True, return_inverse=True)
+    if (table[first][number] == table).all():
+        return table[first], number
+    distinct, number = np.unique(table, axis=0, return_inverse=True)
+    return distinct, number.ravel()

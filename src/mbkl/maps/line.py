@@ -32,20 +32,11 @@ _MOST_LEFT = 0.5
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line but for its height, in steps.
-
-    Parameters
-    ----------
-    maps : StumpMaps
-    jumps : ndarray of shape (n_maps, n_columns)
-        Weights of the stumps.
-    left : ndarray of shape (n_columns,)
-        Share of the variance that it leaves.
-    """
+    """A straight line but for its height, in steps."""
 
     maps: StumpMaps
-    jumps: NDArray[np.float64]
-    left: NDArray[np.float64]
+    jumps: NDArray[np.float64]  # (n_maps, n_columns): weights of the stumps
+    left: NDArray[np.float64]  # (n_columns,): share of the variance that it leaves
 
     @property
     def tables(self) -> NDArray[np.float64]:
@@ -97,33 +88,23 @@ def plan_of_line(shape: tuple[int, int]) -> Plan:
 def line_of(
     rows: Rows, weights: Any, slopes: Slopes, seed: int, n_levels=None
 ) -> tuple[Line, Codes]:
-    """Return the line as stumps on these rows, and the codes of the rows.
+    """Return the line as stumps on these rows, and the codes of the rows; see `Stumps.fit_codes`.
 
-    Parameters
-    ----------
-    rows : Rows
-    weights : ndarray of shape (n_rows,)
-    slopes : Slopes
-    seed : int
-    n_levels : ndarray of shape (n_features,) or None
-        Levels of each column, 0 for numbers: categories have no slope.
+    Categories have no slope.
     """
     n_maps = plan_of_line(rows.shape).n_maps
     maps, codes = _FAMILY.fit_codes(rows, weights, n_maps, seed, n_levels)
     X, mass = rows_of_quantiles(rows, weights, n_maps, seed)
     columns = without_duplicates(sparse.csc_array(X)) if sparse.issparse(X) else X
     steps = [np.empty(0)]
-    for feature, start, stop in zip(maps.features, *_bounds(maps), strict=True):
+    thresholds = np.split(maps.edges.thresholds, maps.edges.offsets[1:-1])
+    for feature, own in zip(maps.features, thresholds, strict=False):
         values, _ = values_of(columns, feature, mass)
-        steps.append(_steps(maps.edges.thresholds[start:stop], values, slopes.centre[feature]))
+        steps.append(_steps(own, values, slopes.centre[feature]))
     # A table has its jump on the right side of a stump and takes it on the left.
     halves = np.concatenate(steps) / 2.0
     jumps = halves[:, None] * slopes.values[maps.stump_features]
     return Line(maps, jumps, np.ones(jumps.shape[1])), codes
-
-
-def _bounds(maps: StumpMaps) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return maps.edges.offsets[:-1], maps.edges.offsets[1:]
 
 
 def _steps(thresholds, values, centre: float) -> NDArray[np.float64]:

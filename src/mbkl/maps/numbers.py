@@ -53,22 +53,18 @@ class Numbers:
 
         Levels are all different, and in order.
         """
-        numbers = cls(levels, loss, quantile, np.zeros(levels.shape[1]), np.ones(levels.shape[1]))
-        return numbers._standardised(y, weights)
-
-    def _standardised(self, y: Values, weights: Values) -> Numbers:
         # Powers of two keep numbers of any size within range, and their bits.
-        _, exponent = np.frexp(np.abs(self.values).max(axis=0))
-        levels = np.ldexp(self.values, -exponent)
+        _, exponent = np.frexp(np.abs(levels).max(axis=0))
+        levels = np.ldexp(levels, -exponent)
         # By level: a weight of two is the same as two rows, to the bit.
         integers, _ = to_fixed_point(weights[:, None])
         mass = group_totals(integers[:, 0], y, len(levels)).astype(np.float64)
         share = (mass / mass.sum())[:, None]
         is_constant = levels.min(axis=0) == levels.max(axis=0)
-        if self.loss == "poisson":
+        if loss == "poisson":
             mean = (share * levels).sum(axis=0)
             shift, unit = np.zeros_like(mean), np.where(mean > 0, mean, 1.0)
-        elif self.loss == "squared_error":
+        elif loss == "squared_error":
             shift = np.where(is_constant, levels[0], (share * levels).sum(axis=0))
             unit = np.sqrt((share * (levels - shift) ** 2).sum(axis=0))
         else:
@@ -82,7 +78,7 @@ class Numbers:
         values = (levels - shift) / unit
         with np.errstate(under="ignore"):
             shift, unit = np.ldexp(shift, exponent), np.ldexp(unit, exponent)
-        return Numbers(values, self.loss, self.quantile, shift, unit)
+        return cls(values, loss, quantile, shift, unit)
 
     def without(self, scores: Values, y: Values, weights: Values) -> tuple[Numbers, Values]:
         """Return what scores leave of the numbers, with the level of each row.

@@ -66,11 +66,9 @@ class ProjectionMaps(Maps):
         return chi2_map(np.maximum(scaled, 0.0), self.chi2_steps)
 
     def codes(self, rows: Any) -> Codes:
-        """Return the cell of each projection that each row falls in."""
         return self.stumps.codes(rows.with_columns(self.project(rows.X)))
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
         return self.stumps.score(rows.with_columns(self.project(rows.X)), tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -133,7 +131,7 @@ class Projections(Family):
         return int(self.n_projections or max(1, n_maps // _STUMPS_PER_PROJECTION))
 
     def fit_codes(
-        self, rows: Any, weights: NDArray[np.float64], n_maps: int, seed: int, n_levels=None
+        self, rows: Any, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[ProjectionMaps, Codes]:
         """Draw directions, and stumps along them; see `Stumps.fit_codes`."""
         if n_levels is not None:

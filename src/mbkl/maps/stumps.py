@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import qmc
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
@@ -53,22 +54,16 @@ class Maps:
 
     @property
     def stump_features(self) -> NDArray[np.intp]:
-        """Input feature of each stump."""
         return np.empty(0, np.intp)
 
     @property
     def stump_thresholds(self) -> NDArray[np.float64]:
-        """Threshold of each stump."""
         return np.empty(0)
 
     @property
     def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
         """Features and thresholds of the stumps of each fern."""
         return []
-
-    def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
-        return n_rows * self.n_groups
 
 
 class Family(BaseEstimator):
@@ -85,12 +80,8 @@ class Family(BaseEstimator):
         return n_features
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
-        """Return the number of maps that `n_maps="auto"` draws: fine steps.
+        """Return the number of maps that `n_maps="auto"` draws: time hardly grows with it.
 
-        Time hardly grows with the number of stumps.
-
-        Examples
-        --------
         >>> Stumps().default_n_maps((100, 4)), Stumps().default_n_maps((100, 558))
         (2000, 35712)
         """
@@ -101,7 +92,7 @@ class BinnedMaps(Maps):
     """Maps of single features, whose cells are places between thresholds."""
 
     features: NDArray[np.intp]  # (n_groups,): input feature of each group
-    edges: Any
+    edges: Any  # thresholds of each group
 
     @property
     def n_groups(self) -> int:
@@ -112,22 +103,10 @@ class BinnedMaps(Maps):
         return self.features
 
     def codes(self, rows: Rows) -> Codes:
-        """Return the cell of each group that each row falls in."""
         return rows.bin(self.features, self.edges)
 
     def score(self, rows: Any, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of the table entries of each row."""
         return rows.score(self.features, self.edges, tables)
-
-
-@dataclass(frozen=True)
-class Guide:
-    """How many thresholds lie before each of the equal parts of a group's range."""
-
-    low: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    counts: NDArray[np.int32]
-    offsets: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -148,41 +127,13 @@ class BinEdges:
     def code_dtype(self) -> np.dtype:
         return smallest_code_dtype(int(np.diff(self.offsets).max(initial=0)) + 1)
 
-    @cached_property
-    def guide(self) -> Guide:
-        """Short cut for the compiled search, see the loop `bin_dense`."""
-        n_groups = self.offsets.size - 1
-        sizes = np.diff(self.offsets)
-        group = np.repeat(np.arange(n_groups), sizes)
-        finite = np.isfinite(self.thresholds)
-        low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
-        np.minimum.at(low, group[finite], self.thresholds[finite])
-        np.maximum.at(high, group[finite], self.thresholds[finite])
-        low = np.where(np.isfinite(low), low, 0.0)
-        # Four parts per threshold leave one comparison or none for most values;
-        # more only cost cache.
-        n_parts = np.maximum(4 * sizes, 1)
-        with np.errstate(divide="ignore", over="ignore"):
-            scale = np.where(high > low, n_parts / (high - low), 0.0)
-        scale = np.where(np.isfinite(scale), scale, 0.0)
-        position = (self.thresholds[finite] - low[group[finite]]) * scale[group[finite]]
-        part = np.minimum(position, n_parts[group[finite]] - 1).astype(np.int64)
-        offsets = offsets_of(n_parts + 1)
-        counts = np.zeros(int(offsets[-1]), dtype=np.int32)
-        np.add.at(counts, offsets[group[finite]] + part + 1, 1)
-        np.add.at(counts, offsets[group[~finite]], 1)
-        for g in range(n_groups):
-            block = counts[offsets[g] : offsets[g + 1]]
-            np.cumsum(block, out=block)
-        return Guide(low, scale, counts, offsets)
-
 
 @dataclass(frozen=True)
 class StumpMaps(BinnedMaps):
     """Stumps sorted by feature and threshold, identical ones merged."""
 
-    features: NDArray[np.intp]  # (n_groups,): input feature of each group
-    edges: BinEdges  # thresholds of each group
+    features: NDArray[np.intp]
+    edges: BinEdges
     multiplicity: NDArray[np.int64]  # (n_maps,): how many of the drawn stumps each one stands for
 
     @property
@@ -272,42 +223,23 @@ class Stumps(Family):
     draw: str = parameter(StrOptions({"random", "stratified"}), default="random")
 
     def fit_codes(
-        self,
-        rows: Rows,
-        weights: NDArray[np.float64],
-        n_maps: int,
-        seed: int,
-        n_levels: NDArray[np.int64] | None = None,
+        self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[StumpMaps, Codes]:
         """Draw stumps, code the rows, and merge stumps that split the rows identically.
 
-        Parameters
-        ----------
-        rows : Rows
-        weights : ndarray of shape (n_rows,)
-            Positive; used by quantile thresholds alone.
-        n_maps : int
-            Number of stumps drawn. The first of a larger draw are the same.
-        seed : int
-        n_levels : ndarray of shape (n_features,) or None
-            Levels of each column, 0 for numbers: no stump asks about a category.
-
-        Returns
-        -------
-        maps : StumpMaps
-        codes : Codes
+        Weights, of shape (n_rows,), are positive, and used by quantile thresholds alone. The first
+        of a larger number of stumps are the same. `n_levels`, of shape (n_features,), are 0 for
+        numbers, or None: no stump asks about a category.
         """
         self._validate_params()
         n_features = rows.shape[1]
         low, high, has_missing = column_ranges(rows)
         features, shares = self._draw(n_maps, n_features, seed)
-        if self.thresholds == "uniform":
-            thresholds = low[features] * (1.0 - shares) + high[features] * shares
-        else:
+        thresholds = uniform = low[features] * (1.0 - shares) + high[features] * shares
+        if self.thresholds != "uniform":
             values = rows_of_quantiles(rows, weights, n_maps, seed)
             thresholds = quantiles(*values, features, shares)
         if self.thresholds == "mixed":
-            uniform = low[features] * (1.0 - shares) + high[features] * shares
             # Stratified draws take all features in turn: every other round is uniform.
             turn = np.arange(n_maps) // (n_features if self.draw == "stratified" else 1)
             thresholds = np.where(turn % 2 == 0, uniform, thresholds)
@@ -334,7 +266,9 @@ class Stumps(Family):
         rounds = [generator.permutation(n_features) for _ in range(n_rounds)]
         features = np.concatenate(rounds)[:n_maps]
         turn = np.arange(n_maps) // n_features
-        visit = _radical_inverse(turn // 2 if self.thresholds == "mixed" else turn)
+        # Turns 1, 2, 3, ... visit 1/2, 1/4, 3/4, ...
+        visits = qmc.Halton(1, scramble=False).random(n_rounds)[:, 0]
+        visit = visits[turn // 2 if self.thresholds == "mixed" else turn]
         return features, (visit + shift[features]) % 1.0
 
 
@@ -342,11 +276,6 @@ def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
     """Return smallest and largest value of each column as float32, and which ones have NaN."""
     low, high, missing = rows.column_ranges()
     low, high = low.astype(np.float64), high.astype(np.float64)
-    _check_float32_range(low, high)
-    return as_float32(low), as_float32(high), missing
-
-
-def _check_float32_range(low: NDArray, high: NDArray) -> None:
     with np.errstate(invalid="ignore"):
         huge = np.flatnonzero((low < -_FLOAT32_MAX) | (high > _FLOAT32_MAX))
     if huge.size:
@@ -361,15 +290,7 @@ def _check_float32_range(low: NDArray, high: NDArray) -> None:
             UserWarning,
             stacklevel=2,
         )
-
-
-def _radical_inverse(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Mirror binary digits at the point: 1, 2, 3, ... become 1/2, 1/4, 3/4, ..."""
-    result, digit = np.zeros(numbers.size), 0.5
-    while numbers.any():
-        result += digit * (numbers & 1)
-        numbers, digit = numbers >> 1, digit / 2
-    return result
+    return as_float32(low), as_float32(high), missing
 
 
 def rows_of_quantiles(rows: Rows, weights, n_maps: int, seed: int) -> tuple[Any, NDArray]:
@@ -437,14 +358,13 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     """Merge stumps with no row between them; drop those with all rows on one side."""
     maps = _assemble(features, thresholds, multiplicity)
     codes = maps.codes(rows)
-    count = codes.counts()
-    offsets = codes.offsets
+    count, offsets = codes.counts(), codes.offsets
     is_first = np.zeros(codes.n_cells, dtype=bool)
     is_first[offsets[:-1]] = True
     # A stump is the left edge of its cell. It is the last of a run of identical
     # ones if its own cell has rows; the run is useful if rows lie left of it too.
-    running = np.cumsum(count)
-    left = running - count - np.repeat((running - count)[offsets[:-1]], np.diff(offsets))
+    before = np.cumsum(count) - count
+    left = before - np.repeat(before[offsets[:-1]], np.diff(offsets))
     ends_run = (count > 0)[~is_first]
     useful = ends_run & (left > 0)[~is_first]
     run: NDArray[np.int64] = np.cumsum(ends_run) - ends_run
@@ -456,11 +376,10 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     middle = (first_of_run + keep) // 2
     total = np.concatenate([[0], np.cumsum(multiplicity)])
     merged = total[keep + 1] - total[first_of_run]
-    plan = coarsening(offsets, useful)
     if useful.all():
         return maps, codes
     kept = _assemble(maps.stump_features[keep], thresholds[middle], merged)
-    return kept, codes.coarsen(plan)
+    return kept, codes.coarsen(coarsening(offsets, useful))
 
 
 # ------------------------------------------------------------- as fine as a byte allows
@@ -508,14 +427,9 @@ def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
     >>> even_thresholds(values, np.ones(100), 5).tolist()
     [0.5, 2.5, 5.5, 7.5]
     """
-    values = values.astype(np.float32)  # as they are compared, and sorted in half the time
-    if (mass == mass[:1]).all():
-        # The values alone are sorted much faster than their order is found.
-        distinct, counts = np.unique(values, return_counts=True)
-        share = counts * mass[:1]
-    else:
-        distinct, place = np.unique(values, return_inverse=True)
-        share = np.bincount(place, mass)
+    # As they are compared, and sorted in half the time.
+    distinct, place = np.unique(values.astype(np.float32), return_inverse=True)
+    share = np.bincount(place, mass)
     if distinct.size < 2:
         return np.empty(0)
     last = np.arange(distinct.size - 1)

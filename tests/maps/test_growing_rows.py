@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from mbkl.maps.growing_rows import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.numbers import Numbers
-from mbkl.maps.objectives import OBJECTIVES, HingeLoss, LogLoss, objective_of
 
 EVERY_OBJECTIVE = pytest.mark.parametrize("kind", OBJECTIVES.values(), ids=OBJECTIVES)
 EVERY_CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -172,7 +172,7 @@ def of_numbers(loss):
     given = generator.gamma(2.0, size=(60, 2)).round(2)
     numbers, y = Numbers.of(given, np.ones(60), loss, 0.8)
     scores = (np.round(generator.normal(size=(60, 2)) * 64) / 64).astype(np.float32)
-    return objective_of("log_loss", 60, numbers), y, scores
+    return objective_of("log_loss", Targets(None, 60, None, numbers)), y, scores
 
 
 @NUMBERS
@@ -210,6 +210,6 @@ def test_starts_of_numbers_are_the_best_constants(loss):
 def test_one_far_number_does_not_blur_the_others():
     given = np.append(np.random.default_rng(0).normal(size=9999), 1e9)
     numbers, y = Numbers.of(given, np.ones(10_000), "squared_error")
-    objective = objective_of("log_loss", 2, numbers)
+    objective = objective_of("log_loss", Targets(None, 2, None, numbers))
     gradient, _ = objective.derivatives(np.zeros((10_000, 1), np.float32), y)
     assert np.abs(gradient).max() <= 30
