@@ -19,7 +19,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
     monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
-    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
 
 
 @pytest.fixture

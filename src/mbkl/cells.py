@@ -39,7 +39,6 @@ from mbkl.engine.arrays import (
     total_of,
 )
 from mbkl.engine.codes import Codes, DenseCodes, coarsening
-from mbkl.engine.limits import FEW_COLUMNS_BUNDLED
 
 Array = NDArray[np.float64]
 
@@ -50,15 +49,6 @@ class Block:
 
     codes: Codes
     cells: Ladder | FreeCells  # how the cells of a group hang together
-
-    @cached_property
-    def narrow_codes(self) -> Codes:
-        """The codes, bundled for passes of few columns."""
-        return self.codes.bundled()
-
-    def codes_for(self, n_columns: int) -> Codes:
-        """Return the codes for a pass of so many columns."""
-        return self.narrow_codes if n_columns <= FEW_COLUMNS_BUNDLED else self.codes
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> Block:
         """Return the block of some of the maps."""
@@ -162,17 +152,13 @@ class Operator:
 
     def gather(self, tables: Values) -> Values:
         """Return the sum over the groups of each row's table entries."""
-
-        def own_scores(block: Block, own: Values) -> Values:
-            return block.codes_for(own.shape[1]).gather(own)
-
-        return sum_in_order(self.of_columns(own_scores, tables))
+        return sum_in_order(self.of_columns(lambda block, own: block.codes.gather(own), tables))
 
     def forward(self, weights: Values) -> Values:
         """Return Z @ weights, of shape (n_rows, n_columns)."""
 
         def own_scores(block: Block, own: Values) -> Values:
-            return block.codes_for(own.shape[1]).gather(block.cells.tables(own))
+            return block.codes.gather(block.cells.tables(own))
 
         return sum_in_order(self.of_columns(own_scores, weights))
 
@@ -205,22 +191,13 @@ class Operator:
         return total, mean, diagonal, neighbour
 
     def _histograms(self, integers: Values) -> list[tuple[Block, Values]]:
-        n_columns = integers.shape[1]
-        return [(block, block.codes_for(n_columns).histogram(integers)) for block in self.blocks]
+        return [(block, block.codes.histogram(integers)) for block in self.blocks]
 
     # Rows -------------------------------------------------------------------------------------
 
     def take(self, rows: Values) -> Operator:
         """Return the operator on some of the rows."""
         return self._with_codes(lambda block: block.codes.take(rows))
-
-    def narrowed(self) -> Operator:
-        """Return the operator for passes of few columns only, in less memory."""
-        return self._with_codes(lambda block: block.narrow_codes)
-
-    def take_narrow(self, rows: NDArray[np.intp]) -> Operator:
-        """Return the operator on some of the rows, for passes of few columns only."""
-        return self._with_codes(lambda block: block.narrow_codes.take(rows))
 
     def collected(self) -> Operator:
         """Return the operator with codes in memory."""

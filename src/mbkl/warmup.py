@@ -48,11 +48,10 @@ def _warm_stumps(inputs, X, loops) -> None:
         for each in [*rows, SparseRows(sparse.csr_array(X), loops)]:
             codes = each.bin(features, edges)
             codes = codes.coarsen(coarsening(codes.offsets, np.ones(codes.n_cells - 2, bool)))
-            for form in (codes, codes.bundled()):
-                some = form.take(np.arange(20))
-                for n_columns in (1, 5):
-                    some.gather(np.zeros((some.n_cells, n_columns)))
-                    some.histogram(np.zeros((20, n_columns), dtype=np.int64))
+            some = codes.take(np.arange(20))
+            for n_columns in (1, 5):
+                some.gather(np.zeros((some.n_cells, n_columns)))
+                some.histogram(np.zeros((20, n_columns), dtype=np.int64))
 
 
 def _warm_ferns(inputs, loops) -> None:

@@ -16,12 +16,6 @@ EVERY_COST = pytest.mark.parametrize("cost", COSTS)
 SOLVERS = {
     "dense": {"FEW_ROWS_GRAM": 69, "FEW_ROWS_DENSE": 70, "FEW_ROWS_DENSE_HINGE": 70},
     "matrix-free": {"FEW_ROWS_GRAM": 69, "FEW_ROWS_DENSE": 0, "FEW_ROWS_DENSE_HINGE": 0},
-    "from a part": {
-        "FEW_ROWS_GRAM": 30,
-        "FEW_ROWS_DENSE": 0,
-        "FEW_ROWS_DENSE_HINGE": 0,
-        "ROWS_OF_A_PART": 30,
-    },
 }
 
 

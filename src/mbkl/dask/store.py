@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
-from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
+from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import ArrayRows, Rows, steps, to_float32, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows, smallest_of_kinds
 
@@ -167,12 +167,6 @@ def itself(values: Any) -> Any:
 
 def nothing(*values) -> None:
     """Let arrays be computed, and return none of them."""
-
-
-def bundle(codes: DenseCodes, plan: Bundling) -> BundledCodes:
-    """Return the codes of groups joined as planned for all rows."""
-    joined = replace(codes, values=plan.join(codes.values), offsets=plan.cell_offsets)
-    return BundledCodes(joined, plan)
 
 
 def pick_codes(codes: DenseCodes, rows: NDArray[np.intp]) -> NDArray:

@@ -4,20 +4,15 @@ Codes own where they are. Those of this file are in memory; `files`, `device` an
 have others, with the same methods. What is written above the engine asks for no more than
 
     gather(tables) -> scores, histogram(residuals) -> sums per cell,
-    take(rows), coarsen(plan), keep_groups(groups), bundled(), dense(), counts()
+    take(rows), coarsen(plan), keep_groups(groups), dense(), counts()
 
-A pass costs one look-up per group and row, whatever the number of cells, as long
-as tables and histograms stay in the first-level cache. So small groups are bundled: those
-of 19 cells each are looked up two at a time in a table of 361 cells, groups of two cells ten at
-a time. The tables of a bundle are sums of those of its members, and a member's
-histogram is a sum over the bundle's.
+A pass costs one look-up per group and row, whatever the number of cells.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
-from mbkl.engine.limits import FEWEST_ROWS_A_CELL, MOST_CELLS_OF_A_BUNDLE
 from mbkl.engine.twins import TWINS, Twins
 
 
@@ -111,10 +105,6 @@ class Codes:
     def keep_groups(self, groups: NDArray[np.intp]) -> Codes:
         """Return the codes of some groups."""
         raise NotImplementedError
-
-    def bundled(self) -> Codes:
-        """Return the codes for passes of few columns: small groups are joined."""
-        return self
 
     def dense(self) -> DenseCodes:
         """Return the codes in memory, with every entry stored."""
@@ -206,13 +196,6 @@ class DenseCodes(Codes):
     def write_group(self, group, cells) -> None:
         cells[:] = self.values[group]
 
-    def bundled(self) -> Codes:
-        plan = bundling(self.offsets, self.n_rows)
-        if plan is None:
-            return self
-        bundles = replace(self, values=plan.join(self.values), offsets=plan.cell_offsets)
-        return BundledCodes(bundles, plan)
-
     def dense(self) -> DenseCodes:
         return self
 
@@ -293,88 +276,3 @@ class SparseCodes(Codes):
         values[:] = self.zero_codes[:, None]
         values[self.groups, self.rows] = self.values
         return DenseCodes(values, self.offsets, self.loops)
-
-
-@dataclass(frozen=True)
-class BundledCodes(Codes):
-    """Codes of bundles of neighbouring groups, for passes of few columns."""
-
-    bundles: Any  # one code per bundle and row; the first member is the leading digit
-    plan: Bundling  # which groups are joined
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        return self.plan.offsets
-
-    @property
-    def loops(self) -> Twins:
-        return self.bundles.loops
-
-    @property
-    def n_rows(self) -> int:
-        return self.bundles.n_rows
-
-    def gather(self, tables):
-        return self.bundles.gather(self.loops.expand_tables(self.plan, tables))
-
-    def histogram(self, residuals):
-        return self.loops.fold_sums(self.plan, self.bundles.histogram(residuals))
-
-    def take(self, rows) -> BundledCodes:
-        return replace(self, bundles=self.bundles.take(rows))
-
-
-@dataclass(frozen=True)
-class Bundling:
-    """Which groups are joined."""
-
-    # (n_bundles + 1,): groups of bundle b are members[b] to members[b + 1] - 1
-    members: NDArray[np.int64]
-    offsets: NDArray[np.int64]  # (n_groups + 1,): first cell of each group
-
-    @cached_property
-    def cell_offsets(self) -> NDArray[np.int64]:
-        """First cell of each bundle."""
-        n_cells = np.multiply.reduceat(np.diff(self.offsets), self.members[:-1])
-        return offsets_of(n_cells)
-
-    @property
-    def n_bundles(self) -> int:
-        return self.members.size - 1
-
-    @property
-    def dtype(self) -> np.dtype:
-        return smallest_code_dtype(int(np.diff(self.cell_offsets).max()))
-
-    def join(self, values: NDArray) -> NDArray:
-        """Return the codes of the bundles for those of the groups."""
-        sizes = np.diff(self.offsets)
-        joined = np.empty((self.n_bundles, values.shape[1]), self.dtype)
-        for position, target in enumerate(joined):
-            target[:] = values[self.members[position]]
-            for group in range(self.members[position] + 1, self.members[position + 1]):
-                target *= joined.dtype.type(sizes[group])
-                target += values[group]
-        return joined
-
-
-def bundling(offsets: NDArray[np.int64], n_rows: int) -> Bundling | None:
-    """Plan which groups to join for so many rows; None where it would save little.
-
-    >>> bundling(2 * np.arange(21), 200).members
-    array([ 0,  4,  8, 12, 16, 20])
-    """
-    # Expanding and folding tables touches every cell of a bundle once a pass;
-    # with this many rows that is little beside the look-ups.
-    limit = min(MOST_CELLS_OF_A_BUNDLE, n_rows // FEWEST_ROWS_A_CELL)
-    sizes = np.diff(offsets)
-    members, product = [0], 1
-    for group, size in enumerate(sizes.tolist()):
-        if group > members[-1] and product * size > limit:
-            members.append(group)
-            product = 1
-        product *= size
-    members.append(sizes.size)
-    if len(members) - 1 > 0.75 * sizes.size:
-        return None
-    return Bundling(np.array(members, dtype=np.int64), offsets)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from mbkl.engine import growth_loops, loops
 from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
-
-if TYPE_CHECKING:
-    from mbkl.engine.codes import Bundling
 
 
 class Compiled(Twins):
@@ -65,19 +62,6 @@ class Compiled(Twins):
         n_codes = entries[1].size * n_columns
         self.share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
         return sums
-
-    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
-        expanded = np.empty((int(plan.cell_offsets[-1]), tables.shape[1]))
-        cells = (plan.members, plan.offsets, plan.cell_offsets)
-        arguments = (*cells, np.ascontiguousarray(tables), expanded)
-        self.share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
-        return expanded
-
-    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        folded = np.empty((int(plan.offsets[-1]), sums.shape[1]), dtype=np.int64)
-        arguments = (plan.members, plan.offsets, plan.cell_offsets, sums, folded)
-        self.share(plan.n_bundles, sums.size, loops.fold_sums, *arguments)
-        return folded
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         return self.take_some(values, np.arange(len(values)), rows)

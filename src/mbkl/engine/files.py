@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import BundledCodes, Codes, DenseCodes, bundling
+from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
 from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import Twins
@@ -156,13 +156,6 @@ class FileCodes(Codes):
     def keep_groups(self, groups) -> FileCodes:
         offsets = self.kept_offsets(groups)
         return self._changed(lambda block: block[groups], groups.size, self.array.dtype, offsets)
-
-    def bundled(self) -> Codes:
-        plan = bundling(self.offsets, self.n_rows)
-        if plan is None:
-            return self
-        bundles = self._changed(plan.join, plan.n_bundles, plan.dtype, plan.cell_offsets)
-        return BundledCodes(bundles, plan)
 
     def _changed(self, change: Callable, n_groups: int, dtype, offsets) -> FileCodes:
         """Return the codes with every block changed."""

@@ -22,11 +22,6 @@ FEW_COLUMNS_IN_TURN = 4
 FEW_ROWS_TO_BIN = 16
 # Rows up to which prediction by stumps needs no compiled loop (the same command).
 FEW_ROWS_TO_PREDICT = 4
-# Cells of joined groups: 8 KiB of table leave room for scores and codes in the first-level
-# cache; and rows for each of these cells, so that making the tables is little beside reading them.
-MOST_CELLS_OF_A_BUNDLE, FEWEST_ROWS_A_CELL = 1024, 8
-# Columns up to which passes are over joined groups: the tables of these are many times longer.
-FEW_COLUMNS_BUNDLED = 2
 
 # Where rows are -------------------------------------------------------------------------------
 
@@ -64,14 +59,11 @@ FEW_ROWS_DENSE, FEW_ROWS_DENSE_HINGE = 300, 2_000
 # `python -m benchmarks.speed.uci`
 DENSE_WORK = 1e10
 
-# Parts of the rows (Step 2 with many rows)
+# Some of the rows (Step 2 with many rows)
 
-# The solution on so many rows is a start that saves iterations on all of them, and their kernel
-# matrix preconditions the cells of ferns. `python -m benchmarks.speed.growth`
-ROWS_OF_A_PART = 3_000
-# A Newton system is preconditioned from this share of its curved rows: more cost more than they
-# save. Fewer rows than the second number tell nothing. `python -m benchmarks.speed.growth`
-SHARE_OF_A_PART, FEWEST_OF_A_PART = 0.25, 300
+# Where no kernel matrix of all rows tells how they are scored without them, that of so many does,
+# or with losses that it does not suit so many are solved for, some of them held out.
+ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 700, 3_000
 # Curved rows are copied for a Newton system where they are less than this share of all rows.
 # `python -m benchmarks.speed.growth`
 WORTH_COPYING = 0.8

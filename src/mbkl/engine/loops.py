@@ -133,50 +133,6 @@ def histogram_many(values, offsets, residuals, sums, start, stop):
 
 
 @jit
-def expand_tables(members, offsets, bundle_offsets, tables, expanded, start, stop):
-    """OUT expanded tables of bundles start to stop: sums over combinations of cells."""
-    for column in range(tables.shape[1]):
-        for bundle in range(start, stop):
-            block = expanded[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
-            first, last = members[bundle], members[bundle + 1]
-            filled = offsets[first + 1] - offsets[first]
-            block[:filled] = tables[offsets[first] : offsets[first + 1], column]
-            for group in range(first + 1, last):
-                table = tables[offsets[group] : offsets[group + 1], column]
-                size = table.shape[0]
-                # Backwards, so that no entry is overwritten before it is read.
-                for entry in range(filled - 1, -1, -1):
-                    base = block[entry]
-                    part = block[entry * size : (entry + 1) * size]
-                    for cell in range(size):
-                        part[cell] = base + table[cell]
-                filled *= size
-
-
-@jit
-def fold_sums(members, offsets, bundle_offsets, bundled, sums, start, stop):
-    """OUT sums of the members of bundles start to stop. Destroys `bundled`."""
-    for column in range(sums.shape[1]):
-        for bundle in range(start, stop):
-            block = bundled[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
-            filled = block.shape[0]
-            for group in range(members[bundle + 1] - 1, members[bundle], -1):
-                member = sums[offsets[group] : offsets[group + 1], column]
-                size = member.shape[0]
-                member[:] = 0
-                filled //= size
-                for entry in range(filled):
-                    part = block[entry * size : (entry + 1) * size]
-                    total = np.int64(0)
-                    for cell in range(size):
-                        member[cell] += part[cell]
-                        total += part[cell]
-                    block[entry] = total
-            first = members[bundle]
-            sums[offsets[first] : offsets[first + 1], column] = block[:filled]
-
-
-@jit
 def gather_sparse(indptr, rows, values, offsets, zero_cells, tables, scores, start, stop):
     """OUT scores[start:stop] += table entry minus the entry of zero, stored codes only."""
     n_columns = tables.shape[1]

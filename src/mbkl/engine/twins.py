@@ -6,16 +6,13 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
-
-if TYPE_CHECKING:
-    from mbkl.engine.codes import Bundling
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
@@ -75,28 +72,6 @@ class Twins:
         np.subtract.at(sums, zero_cells[groups], stored)
         np.add.at(sums, offsets[groups] + values, stored)
         return sums
-
-    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
-        """Return the tables of bundles: sums over all combinations of members' cells."""
-        own = np.split(tables, plan.offsets[1:-1])
-        expanded = []
-        for first, last in pairwise(plan.members):
-            table = own[first]
-            for member in own[first + 1 : last]:
-                table = (table[:, None] + member).reshape(-1, tables.shape[1])
-            expanded.append(table)
-        return np.concatenate(expanded)
-
-    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the histograms of the members of bundles; `sums` may be overwritten."""
-        folded, sizes = [], np.diff(plan.offsets)
-        of_bundles = np.split(sums, plan.cell_offsets[1:-1])
-        for block, (first, last) in zip(of_bundles, pairwise(plan.members), strict=True):
-            combinations = block.reshape(*sizes[first:last], -1)
-            for member in range(last - first):
-                others = tuple(axis for axis in range(last - first) if axis != member)
-                folded.append(combinations.sum(axis=others))
-        return np.concatenate(folded)
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows."""

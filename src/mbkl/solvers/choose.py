@@ -10,7 +10,6 @@ from mbkl.engine import limits
 from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual
 from mbkl.solvers.primal_dual import DenseMaps, RootMaps
 from mbkl.solvers.problem import (
-    FirstRows,
     Hinge,
     Problem,
     Progress,
@@ -21,9 +20,6 @@ from mbkl.solvers.problem import (
     joined,
     smoothing_path,
 )
-
-# How well, and in how many iterations, a part of the rows is solved to start all of them.
-_START_TOL, _START_ITER = 0.03, 20
 
 
 def solve(
@@ -55,26 +51,19 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
         return find(problem, start, tol, max_iter, progress)
     if _is_dense(problem):
         return _densely(problem, tol, max_iter, progress)
-    part = None
-    # Chains of stumps are preconditioned by themselves.
-    has_cells = bool(operator.is_cell.any())
-    is_large = suits_gram and problem.shape[0] > limits.FEW_ROWS_GRAM
-    if problem.first_rows is not None and is_large and (start is None or has_cells):
-        part = problem.first_rows(limits.ROWS_OF_A_PART)
-        start = start or _on_a_part(problem, part, progress)
     start = start or Solution.nothing(problem.shape)
-    part = part if has_cells else None
-    solution = _along_the_path(problem, start, tol, max_iter, progress, part=part)
-    return replace(solution, left_out=start.left_out)
+    return _along_the_path(problem, start, tol, max_iter, progress)
 
 
-def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
+def _along_the_path(
+    problem: Problem, solution, tol, max_iter, progress, at_once: bool = False
+) -> Solution:
     """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
     for loss in smoothing_path(problem.margins.loss):
         stage = replace(problem, margins=replace(problem.margins, loss=loss))
         left = max(max_iter - n_iter, 1)
-        solution = newton_cg.minimise(stage, solution, tol, left, progress, **options)
+        solution = newton_cg.minimise(stage, solution, tol, left, progress, at_once)
         n_iter += solution.n_iter
     return replace(solution, n_iter=n_iter)
 
@@ -118,14 +107,6 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     supports = maps.combinations(solution.weights)
     weights = problem.operator.adjoint(supports) / problem.penalty[:, None]
     return replace(solution, weights=weights, supports=supports)
-
-
-def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
-    """Solve for a part of the rows: a start for all of them."""
-    own = problem.margins.rows(part.numbers)
-    small = Problem(part.operator, own, problem.penalty, lambda: part.gram, copies=part.copies)
-    find = _with_root if own.loss.path else _with_gram
-    return find(small, None, _START_TOL, _START_ITER, progress)
 
 
 def _is_dense(problem: Problem) -> bool:

@@ -386,8 +386,6 @@ class Problem:
     penalty: Values = None
     # Returns Z diag(1 / penalty) Z', for a problem of few rows.
     gram: Callable[[], Array] | None = None
-    # Returns so many rows that are as good as random, for a problem of many.
-    first_rows: Callable[[int], FirstRows] | None = None
     # Returns how many samples each row stands for. Where it is given, solvers with a kernel
     # matrix tell how the first rows are scored by all others.
     copies: Callable[[], Array] | None = None
@@ -430,20 +428,6 @@ class Problem:
             dual = margins.dual_value(supports) - 0.5 * (pull**2 / penalty).sum(axis=0)
         objective = price + margins.exact_value(shifted)
         return objective, positive_part(objective - dual), slope - pull
-
-
-@dataclass(frozen=True)
-class FirstRows:
-    """Some rows of a problem that are as good as random."""
-
-    operator: Any  # all maps on these rows
-    numbers: Any  # which of all rows they are
-    gram: Values = None  # (n_rows, n_rows): Z diag(1 / penalty) Z' of these rows
-    copies: Callable[[], Array] | None = None  # returns how many samples each of them stands for
-
-    def with_gram(self, kernel_weights: Values) -> FirstRows:
-        """Return the same with their kernel matrix."""
-        return replace(self, gram=self.operator.gram(kernel_weights))
 
 
 @dataclass
