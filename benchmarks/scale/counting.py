@@ -56,8 +56,8 @@ def n_stored(codes) -> int:
     >>> n_stored(DenseCodes(np.zeros((2, 5), np.uint8), np.array([0, 3, 6])))
     10
     """
-    if isinstance(codes, DenseCodes | SparseCodes):
-        return codes.values.size
+    if isinstance(codes, SparseCodes):
+        return codes.indicators.nnz
     return codes.n_rows * codes.n_groups
 
 

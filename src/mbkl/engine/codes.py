@@ -204,15 +204,27 @@ class DenseCodes(Codes):
 class SparseCodes(Codes):
     """Codes of a sparse matrix: only entries outside the cell of zero are stored."""
 
-    # (n_groups + 1,): entries of group g are at indptr[g] to indptr[g + 1] - 1
-    indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]  # (n_entries,): row of each entry, increasing within a group
-    values: NDArray  # (n_entries,): code of each entry
+    # (n_rows, 1 + n_cells): one in the first column, and in that of each cell a row is in
+    indicators: sparse.csr_array
     # (n_groups,): code of the value zero in each group, that of every row not stored
     zero_codes: NDArray[np.int64]
     offsets: NDArray[np.int64]  # (n_groups + 1,)
-    n_rows: int
     loops: Twins = field(default=TWINS, repr=False)
+
+    @classmethod
+    def of(cls, rows, cells, n_rows: int, zero_codes, offsets, loops: Twins) -> SparseCodes:
+        """Return the codes of which row and cell of each entry are given."""
+        shape = (n_rows, 1 + int(offsets[-1]))
+        places = (
+            np.concatenate([np.arange(n_rows), rows]),
+            np.append(np.zeros(n_rows, int), cells + 1),
+        )
+        ones = np.ones(places[0].size, dtype=np.int8)
+        return cls(sparse.csr_array((ones, places), shape=shape), zero_codes, offsets, loops)
+
+    @property
+    def n_rows(self) -> int:
+        return self.indicators.shape[0]
 
     @property
     def zero_cells(self) -> NDArray[np.int64]:
@@ -220,59 +232,46 @@ class SparseCodes(Codes):
         return self.offsets[:-1] + self.zero_codes
 
     @property
-    def groups(self) -> NDArray[np.intp]:
-        """Group of each entry."""
-        return np.repeat(np.arange(self.n_groups), np.diff(self.indptr))
-
-    @property
-    def entries(self) -> tuple:
-        """What the loops need to look up entries."""
-        return (self.indptr, self.rows, self.values, self.offsets, self.zero_cells)
+    def entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Row, cell and group of each entry."""
+        rows, columns = self.indicators.nonzero()
+        rows, cells = rows[columns > 0], columns[columns > 0] - 1
+        return rows, cells, np.searchsorted(self.offsets, cells, side="right") - 1
 
     def gather(self, tables):
-        return self.loops.gather_sparse(self.entries, self.n_rows, tables)
+        zeros = tables[self.zero_cells]
+        # The score of zero comes first, then what each entry changes, in the order of the groups.
+        score_of_zero = np.cumsum(np.vstack([np.zeros(tables.shape[1]), zeros]), axis=0)[-1:]
+        changes = tables - np.repeat(zeros, np.diff(self.offsets), axis=0)
+        return self.indicators @ np.concatenate([score_of_zero, changes])
 
     def histogram(self, residuals):
-        return self.loops.histogram_sparse(self.entries, residuals)
+        totals, sums = np.split(self.indicators.T @ residuals, [1])
+        if self.n_groups:
+            sums[self.zero_cells] = totals - np.add.reduceat(sums, self.offsets[:-1], axis=0)
+        return sums
 
     def take(self, rows) -> SparseCodes:
-        # Codes are shifted by one, so that a stored code 0 is not taken for absence.
-        shifted = sparse.csc_array(
-            (self.values.astype(np.int64) + 1, self.rows, self.indptr),
-            shape=(self.n_rows, self.n_groups),
-        )
-        taken = sparse.csc_array(shifted.tocsr()[rows])
-        taken.sort_indices()
-        return replace(
-            self,
-            indptr=taken.indptr.astype(np.int64),
-            rows=taken.indices.astype(np.int32),
-            values=(taken.data - 1).astype(self.values.dtype),
-            n_rows=len(rows),
-        )
+        return replace(self, indicators=self.indicators[rows])
 
     def coarsen(self, plan: Coarsening) -> SparseCodes:
-        groups = self.groups
-        new_values = plan.new_codes[self.offsets[groups] + self.values]
-        new_zeros = plan.new_codes[self.zero_cells]
-        stays = np.zeros(self.n_groups, dtype=bool)
-        stays[plan.groups] = True
-        stored = stays[groups] & (new_values != new_zeros[groups])
-        counts = np.bincount(groups[stored], minlength=self.n_groups)[plan.groups]
-        return replace(
-            self,
-            indptr=offsets_of(counts),
-            rows=self.rows[stored],
-            values=new_values[stored].astype(plan.dtype),
-            zero_codes=new_zeros[plan.groups],
-            offsets=plan.offsets,
-        )
+        rows, cells, groups = self.entries
+        zeros = plan.new_codes[self.zero_cells]
+        first = np.full(self.n_groups, -1)
+        first[plan.groups] = plan.offsets[:-1]
+        codes = plan.new_codes[cells]
+        kept = (first[groups] >= 0) & (codes != zeros[groups])
+        cells = (first[groups] + codes)[kept]
+        own = (self.n_rows, zeros[plan.groups], plan.offsets, self.loops)
+        return SparseCodes.of(rows[kept], cells, *own)
 
     def keep_groups(self, groups) -> DenseCodes:
         return self.dense().keep_groups(groups)
 
     def dense(self) -> DenseCodes:
-        values = np.empty((self.n_groups, self.n_rows), dtype=self.values.dtype)
+        dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
+        values = np.empty((self.n_groups, self.n_rows), dtype=dtype)
         values[:] = self.zero_codes[:, None]
-        values[self.groups, self.rows] = self.values
+        rows, cells, groups = self.entries
+        values[groups, rows] = cells - self.offsets[groups]
         return DenseCodes(values, self.offsets, self.loops)

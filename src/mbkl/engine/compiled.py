@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine import growth_loops, loops
 from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
-from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
+from mbkl.engine.twins import Twins, has_one_weight
 
 
 class Compiled(Twins):
@@ -46,21 +46,6 @@ class Compiled(Twins):
         loop = loops.histogram_one if n_columns == 1 else loops.histogram_many
         arguments = (values, offsets, np.ascontiguousarray(residuals), sums)
         self.share(values.shape[0], values.size * n_columns, loop, *arguments)
-        return sums
-
-    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
-        zero_cells, n_columns = entries[-1], tables.shape[1]
-        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
-        arguments = (*entries, np.ascontiguousarray(tables), scores)
-        self.share(n_rows, entries[1].size * n_columns, loops.gather_sparse, *arguments)
-        return scores
-
-    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
-        offsets, zero_cells, n_columns = entries[-2], entries[-1], residuals.shape[1]
-        sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
-        arguments = (*entries, np.ascontiguousarray(residuals), residuals.sum(axis=0), sums)
-        n_codes = entries[1].size * n_columns
-        self.share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
         return sums
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
@@ -106,12 +91,6 @@ class Compiled(Twins):
         own = (*stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns))
         self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, X, own, values)
         return values
-
-    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = np.empty((X.shape[0], tables.shape[1]))
-        arguments = (X, _search(features, edges), np.ascontiguousarray(tables), scores)
-        self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
-        return scores
 
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
         n_others = min(self.n_threads, len(numbers)) - 1

@@ -52,27 +52,6 @@ class Twins:
                 np.add.at(block, codes, residuals[:, column])
         return sums
 
-    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum over groups of the table entries of `SparseCodes`."""
-        indptr, rows, values, offsets, zero_cells = entries
-        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
-        for group, zero_cell in enumerate(zero_cells):
-            stored = slice(indptr[group], indptr[group + 1])
-            cells = offsets[group] + values[stored]
-            scores[rows[stored]] += tables[cells] - tables[zero_cell]
-        return scores
-
-    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
-        """Return the sums of the residuals in each cell of `SparseCodes`."""
-        indptr, rows, values, offsets, zero_cells = entries
-        sums = np.zeros((int(offsets[-1]), residuals.shape[1]), dtype=np.int64)
-        groups = np.repeat(np.arange(zero_cells.size), np.diff(indptr))
-        stored = residuals[rows]
-        sums[zero_cells] = residuals.sum(axis=0)
-        np.subtract.at(sums, zero_cells[groups], stored)
-        np.add.at(sums, offsets[groups] + values, stored)
-        return sums
-
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows."""
         return np.take(values, rows, axis=1)
@@ -143,10 +122,6 @@ class Twins:
             outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
             values[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
         return values
-
-    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores of the rows of a dense X: `bin` and `gather` in one."""
-        return self.gather(self.bin(X, features, edges), edges.cell_offsets, tables)
 
     # Growing ferns ----------------------------------------------------------------------------
 
@@ -304,13 +279,6 @@ def _sums_by_level(sums: NDArray) -> list[NDArray]:
 def has_one_weight(weights: NDArray[np.float64]) -> bool:
     """Say whether all groups weigh the same, and are few enough to be counted in 16 bits."""
     return weights.size < 2**16 and bool((weights == weights[:1]).all())
-
-
-def score_of_zero(zero_cells: NDArray, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the score of an all-zero row, summed in group order."""
-    if not zero_cells.size:
-        return np.zeros(tables.shape[1])
-    return np.cumsum(tables[zero_cells], axis=0)[-1]
 
 
 def as_float32(values: NDArray) -> NDArray[np.float64]:

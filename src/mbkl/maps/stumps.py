@@ -165,12 +165,11 @@ class BinEdges:
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.where(high > low, n_parts / (high - low), 0.0)
         scale = np.where(np.isfinite(scale), scale, 0.0)
-        position = (self.thresholds[finite] - low[group[finite]]) * scale[group[finite]]
-        part = np.minimum(position, n_parts[group[finite]] - 1).astype(np.int64)
+        position = (np.where(finite, self.thresholds, low[group]) - low[group]) * scale[group]
+        part = np.minimum(position, n_parts[group] - 1).astype(np.int64)
         offsets = offsets_of(n_parts + 1)
         counts = np.zeros(int(offsets[-1]), dtype=np.int32)
-        np.add.at(counts, offsets[group[finite]] + part + 1, 1)
-        np.add.at(counts, offsets[group[~finite]], 1)
+        np.add.at(counts, offsets[group] + part + 1, 1)
         for g in range(n_groups):
             block = counts[offsets[g] : offsets[g + 1]]
             np.cumsum(block, out=block)

@@ -12,7 +12,7 @@ from benchmarks.scale import billion, constants, cost_model, dask_overhead, fits
 from benchmarks.scale.__main__ import main as command
 from benchmarks.scale.billion import Case, _exchange_tasks
 from benchmarks.scale.constants import Constants
-from benchmarks.scale.counting import Tally, counted
+from benchmarks.scale.counting import Tally, counted, n_stored
 from benchmarks.scale.fits import Fit
 from benchmarks.scale.model import pass_names, predict
 from benchmarks.scale.out_of_core import Problem
@@ -44,7 +44,7 @@ def test_a_pass_is_counted_once(loops, n_columns, kind, make_codes):
         codes.histogram(np.ones((codes.n_rows, n_columns), np.int64))
     kind = "many columns" if n_columns > 4 else "one column"
     for name in ("gather", "histogram"):
-        assert tally.here[f"{name}, {kind}"] == codes.values.size * n_columns
+        assert tally.here[f"{name}, {kind}"] == n_stored(codes) * n_columns
         assert tally.here[f"rows of {name}"] == codes.n_rows * n_columns
     assert not tally.on_workers
 
