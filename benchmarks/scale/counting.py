@@ -20,7 +20,6 @@ from mbkl.engine import arrays
 from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.compiled import Compiled
 from mbkl.engine.files import DiskArray, FileCodes, FileRows
-from mbkl.engine.limits import FEW_COLUMNS_IN_TURN
 from mbkl.engine.rows import ArrayRows, SparseRows
 from mbkl.engine.twins import Twins
 from mbkl.learn import labelled_rows
@@ -62,7 +61,7 @@ def n_stored(codes) -> int:
 
 
 def _kind(n_columns: int) -> str:
-    return "many columns" if n_columns > FEW_COLUMNS_IN_TURN else "one column"
+    return "many columns" if n_columns > 1 else "one column"
 
 
 def _is_remote(codes_or_rows) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import growth_loops, loops
-from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
+from mbkl.engine.limits import SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight
 
 
@@ -28,9 +28,6 @@ class Compiled(Twins):
 
     def gather(self, values: NDArray, offsets, tables: NDArray) -> NDArray[np.float64]:
         n_rows, n_columns = values.shape[1], tables.shape[1]
-        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
-            columns = [self.gather(values, offsets, tables[:, [c]]) for c in range(n_columns)]
-            return np.concatenate(columns, axis=1)
         scores = np.empty((n_rows, n_columns))
         loop = loops.gather_one if n_columns == 1 else loops.gather_many
         arguments = (values, offsets, np.ascontiguousarray(tables), scores)
@@ -39,9 +36,6 @@ class Compiled(Twins):
 
     def histogram(self, values: NDArray, offsets, residuals: NDArray) -> NDArray[np.int64]:
         n_columns = residuals.shape[1]
-        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
-            columns = [self.histogram(values, offsets, residuals[:, [c]]) for c in range(n_columns)]
-            return np.concatenate(columns, axis=1)
         sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
         loop = loops.histogram_one if n_columns == 1 else loops.histogram_many
         arguments = (values, offsets, np.ascontiguousarray(residuals), sums)
@@ -123,13 +117,11 @@ class Compiled(Twins):
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
-        is_one = packed.shape[1] == 1
-        loop = growth_loops.histogram_packed_one if is_one else growth_loops.histogram_packed
         found: list[NDArray[np.int64]] = []
 
         def add_up(start: int, stop: int) -> None:
             sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
-            loop(cells, packed, sums, start, stop)
+            growth_loops.histogram_packed(cells, packed, sums, start, stop)
             found.append(sums)
 
         self.share(cells.size, packed.size, add_up)

@@ -14,9 +14,6 @@ SMALL = 300_000
 # Codes below which a share of the work costs less than handing it to a thread, which takes up
 # to a hundred microseconds (python -m benchmarks.speed prediction).
 SMALLEST_SHARE = 300_000
-# Columns up to which loops of one column, called once for each, are faster
-# (python -m benchmarks.speed mnist).
-FEW_COLUMNS_IN_TURN = 4
 # Rows below which all comparisons with thresholds are made at once
 # (python -m benchmarks.speed prediction).
 FEW_ROWS_TO_BIN = 16

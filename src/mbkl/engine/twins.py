@@ -211,22 +211,10 @@ class Twins:
         """Return what the best cut of each feature asked would collect in all cells, and which.
 
         That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides; a
-        cut is the last code on its left side.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_features, n_rows)
-        asked : ndarray of shape (n_asked,)
-        order : ndarray of shape (n_rows,)
-            The rows, cell by cell.
-        residuals : ndarray of shape (n_rows, n_columns)
-            In that order; gradients above, curvatures below, in 64 bits.
-        starts : ndarray of shape (n_cells + 1,)
-            Where in that order each cell begins.
-        n_codes : ndarray of shape (n_features,)
-            Codes in use.
-        shifts, moves : ndarray of shape (n_asked,)
-            A code counts as (code + move) >> shift, and so does a cut.
+        cut is the last code on its left side. The order has the rows cell by cell, and the starts
+        where in it each cell begins; residuals, in that order, have gradients above and curvatures
+        below, in 64 bits. Each feature has so many codes in use, and each one asked a shift and a
+        move: a code counts as (code + move) >> shift, and so does a cut.
         """
         gains, cuts = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
         for place, (feature, shift, move) in enumerate(zip(asked, shifts, moves, strict=True)):

@@ -13,6 +13,7 @@ from mbkl.solvers.problem import (
     Hinge,
     Problem,
     Progress,
+    SharedProgress,
     Solution,
     SquaredError,
     SquaredHinge,
@@ -78,15 +79,10 @@ def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
 
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     """Solve through the kernel matrix; columns that rounding stops are solved densely."""
-    wishes = []
-
-    def tell(so_far: Solution) -> bool:
-        wishes.append(progress(so_far))
-        return wishes[-1]
-
+    tell = SharedProgress(progress)
     solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
     stuck = np.flatnonzero(~solution.is_within(tol))
-    is_told_to_end = solution.n_iter == max_iter or any(wishes)
+    is_told_to_end = solution.n_iter == max_iter or tell.is_told_to_stop
     if stuck.size and not is_told_to_end and _is_dense(problem):
         exact = _densely(problem.columns(stuck), tol, max_iter, progress)
         better = exact.gap < solution.gap[stuck]

@@ -156,10 +156,8 @@ class NewtonSystem:
 
     def solve(self, right: Values, accuracy: Values) -> Values:
         """Return the steps of the weights; those of the intercepts follow from their scores."""
-        step, _ = conjugate_gradient(
-            self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
-        )
-        return step
+        precondition = self._preconditioner.solve
+        return conjugate_gradient(self._product, precondition, right, accuracy, _MAX_CG_ITER)[0]
 
     def _product(self, direction: Values) -> Values:
         scores = self._operator.forward(direction)
@@ -291,8 +289,11 @@ class ChainPreconditioner:
         self._root = xp.sqrt(penalty)
         main = 1.0 + self._root**2 * self._main
         side = self._root[1:] * self._root[:-1] * self._side
-        factor = _Factor if is_numpy(main) else _CyclicReduction
-        self._factor = factor(main, side, longest or main.shape[0])
+        if is_numpy(main):
+            factor = dpttrf(main.ravel(), side.ravel())[:2]
+            self._solve = lambda right: dpttrs(*factor, right)[0]
+        else:
+            self._solve = _cyclic_reduction(main, side, longest or main.shape[0])
 
     def solve(self, right: Values) -> Values:
         """Return the solution for one right-hand side."""
@@ -300,51 +301,40 @@ class ChainPreconditioner:
         product[1:] += self._side * right[:-1]
         product[:-1] += self._side * right[1:]
         product *= self._root
-        return self._factor.solve(product) / self._root
+        return self._solve(product) / self._root
 
 
-class _Factor:
-    """A symmetric tridiagonal matrix, factored by LAPACK."""
-
-    def __init__(self, main, side, longest: int) -> None:
-        self._main, self._side, _ = dpttrf(main.ravel(), side.ravel())
-
-    def solve(self, right):
-        return dpttrs(self._main, self._side, right)[0]
-
-
-class _CyclicReduction:
-    """A symmetric tridiagonal matrix of short chains, solved in few parallel steps.
+def _cyclic_reduction(main: Values, side: Values, longest: int) -> Callable[[Values], Values]:
+    """Return what solves with a symmetric tridiagonal matrix of short chains, in parallel steps.
 
     Each step eliminates the neighbours at a distance and leaves those at twice that
     distance, until it exceeds the longest chain.
     """
+    xp = namespace(main)
+    left, right = xp.zeros_like(main), xp.zeros_like(main)
+    left[1:], right[:-1] = side, side
+    steps = []
+    distance = 1
+    while distance < min(longest, main.shape[0]):
+        up, down = xp.zeros_like(main), xp.zeros_like(main)
+        up[distance:] = -left[distance:] / main[:-distance]
+        down[:-distance] = -right[:-distance] / main[distance:]
+        steps.append((distance, up, down))
+        new_left, new_right = xp.zeros_like(main), xp.zeros_like(main)
+        main = 1.0 * main
+        main[distance:] += up[distance:] * right[:-distance]
+        main[:-distance] += down[:-distance] * left[distance:]
+        new_left[distance:] = up[distance:] * left[:-distance]
+        new_right[:-distance] = down[:-distance] * right[distance:]
+        left, right = new_left, new_right
+        distance *= 2
 
-    def __init__(self, main: Values, side: Values, longest: int) -> None:
-        xp = namespace(main)
-        left, right = xp.zeros_like(main), xp.zeros_like(main)
-        left[1:], right[:-1] = side, side
-        self._steps = []
-        distance = 1
-        while distance < min(longest, main.shape[0]):
-            up, down = xp.zeros_like(main), xp.zeros_like(main)
-            up[distance:] = -left[distance:] / main[:-distance]
-            down[:-distance] = -right[:-distance] / main[distance:]
-            self._steps.append((distance, up, down))
-            new_left, new_right = xp.zeros_like(main), xp.zeros_like(main)
-            main = 1.0 * main
-            main[distance:] += up[distance:] * right[:-distance]
-            main[:-distance] += down[:-distance] * left[distance:]
-            new_left[distance:] = up[distance:] * left[:-distance]
-            new_right[:-distance] = down[:-distance] * right[distance:]
-            left, right = new_left, new_right
-            distance *= 2
-        self._main = main
-
-    def solve(self, right: Values) -> Values:
-        for distance, up, down in self._steps:
+    def solve(right: Values) -> Values:
+        for distance, up, down in steps:
             moved = 1.0 * right
             moved[distance:] += up[distance:] * right[:-distance]
             moved[:-distance] += down[:-distance] * right[distance:]
             right = moved
-        return right / self._main
+        return right / main
+
+    return solve
