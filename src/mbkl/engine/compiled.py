@@ -153,20 +153,11 @@ class Compiled(Twins):
         Work that falls along the range, to nothing at its end, is divided accordingly.
         """
         n_shares = max(1, min(self.n_threads, length, n_codes // SMALLEST_SHARE))
-        if n_shares == 1:
-            loop(*arguments, 0, length)
-            return
-        bounds = [length * share // n_shares for share in range(n_shares + 1)]
+        parts = [share / n_shares for share in range(n_shares + 1)]
         if falling:
-            bounds = [round(length * (1.0 - (1.0 - bound / length) ** 0.5)) for bound in bounds]
-        pool = _pool(self.n_threads)
-        others = [
-            pool.submit(loop, *arguments, bounds[share], bounds[share + 1])
-            for share in range(1, n_shares)
-        ]
-        loop(*arguments, bounds[0], bounds[1])
-        for other in others:
-            other.result()
+            parts = [1.0 - (1.0 - part) ** 0.5 for part in parts]
+        bounds = [round(length * part) for part in parts]
+        self.each(lambda share: loop(*arguments, bounds[share], bounds[share + 1]), range(n_shares))
 
 
 def _search(features, edges) -> tuple:

@@ -43,35 +43,25 @@ class DiskArray:
 
     def write(self, rows: slice, values: NDArray) -> None:
         """Write one block."""
-        data = np.ascontiguousarray(values, dtype=self.dtype)
-        if data.size:
-            self._file.seek(self._place(rows))
-            left = data.data.cast("B")
-            while left:
-                left = left[self._file.write(left) :]
+        self._file.seek(self._place(rows))
+        np.ascontiguousarray(values, dtype=self.dtype).tofile(self._file)
 
     def read(self, rows: slice, groups: NDArray[np.intp] | None = None) -> NDArray:
         """Read one block, or some groups of it."""
         length = rows.stop - rows.start
         if groups is None:
-            values = np.empty((self.shape[0], length), dtype=self.dtype)
-            self._read_into(values, self._place(rows))
-            return values
+            return self._read(self._place(rows), self.shape[0] * length).reshape(-1, length)
         values = np.empty((len(groups), length), dtype=self.dtype)
         for group, own in zip(groups, values, strict=True):
-            self._read_into(own, self._place(rows) + int(group) * own.nbytes)
+            own[:] = self._read(self._place(rows) + int(group) * own.nbytes, length)
         return values
 
-    def _read_into(self, values: NDArray, place: int) -> None:
-        if not values.size:
-            return
+    def _read(self, place: int, n_codes: int) -> NDArray:
         self._file.seek(place)
-        left = values.data.cast("B")
-        while left:
-            done = self._file.readinto(left)
-            if not done:
-                raise OSError("A file of codes ends too early; was the disk full?")
-            left = left[done:]
+        codes = np.fromfile(self._file, self.dtype, n_codes)
+        if codes.size < n_codes:
+            raise OSError("A file of codes ends too early; was the disk full?")
+        return codes
 
     def blocks(self, groups: NDArray[np.intp] | None = None) -> Iterator[tuple[slice, NDArray]]:
         """Yield all blocks, or some groups of them, with their rows; the next is read ahead."""

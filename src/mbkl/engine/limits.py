@@ -48,13 +48,11 @@ ROWS_OF_A_COST = 800
 # A search over maps and costs looks at so many rows, and maps are drawn for so many rows with
 # numbers: each takes the kernel matrix several times.
 ROWS_OF_A_SEARCH = 4_000
-# Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
-# maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
-# that it pays for longer. `python -m benchmarks.speed.growth`
-FEW_ROWS_DENSE, FEW_ROWS_DENSE_HINGE = 300, 2_000
-# Beyond so many multiplications an iteration (rows squared times maps) that matrix is too large.
-# `python -m benchmarks.speed.uci`
-DENSE_WORK = 1e10
+# Step 2 with the hinge, up to so many rows: the interior-point method. Its kink other methods
+# approach through a path of smooth losses. `python -m benchmarks.speed.growth`
+FEW_ROWS_HINGE = 2_000
+# The same for what rounding has stopped elsewhere.
+FEW_ROWS_STUCK = 300
 
 # Some of the rows (Step 2 with many rows)
 
