@@ -453,7 +453,7 @@ class Ladder(Cells):
 
 @dataclass(frozen=True)
 class FreeCells(Cells):
-    """Groups of cells without order, a map of many values each."""
+    """Groups of cells without order, a map of many values each; see `Ladder` for the methods."""
 
     @property
     def n_slots(self) -> int:
@@ -472,7 +472,6 @@ class FreeCells(Cells):
         return np.zeros(self.n_cells, dtype=bool)
 
     def keep(self, codes: Codes, kept: NDArray[np.bool_]) -> tuple[Codes, FreeCells]:
-        """Return codes and cells of some of the maps."""
         groups = np.flatnonzero(kept)
         return codes.keep_groups(groups), FreeCells(codes.kept_offsets(groups))
 
@@ -481,7 +480,6 @@ class FreeCells(Cells):
         return weights
 
     def gradient(self, sums: Values) -> Values:
-        """Return the transpose of `tables`."""
         return sums
 
     def spread(self, kernel_weights: Values) -> Values:
@@ -497,11 +495,9 @@ class FreeCells(Cells):
         return group_sums(values, self.offsets)
 
     def mass(self, sums: Values) -> Values:
-        """Return the sum over the rows in each cell."""
         return sums
 
     def penalty(self, kernel_weights: Array) -> Array:
-        """Return the quadratic penalty of the weights of the cells."""
         return 1.0 / self.spread(kernel_weights)
 
     def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
@@ -510,7 +506,6 @@ class FreeCells(Cells):
         return mass, 1.0 * mass, 0.0 * mass
 
     def gram(self, codes: DenseCodes, kernel_weights: Array) -> Array:
-        """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         return codes.loops.agreement(codes.values, codes.values, kernel_weights)
 
     def distance(self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array) -> Array:
@@ -528,12 +523,10 @@ class FreeCells(Cells):
         return signs[self.offsets[:-1, None] + codes.values].T
 
     def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
-        """Return some ferns on pairs of rows and classes, see `Ladder.signed_lines`."""
         cells = values[index_for(slots, values)].long()
         return signs.float()[cells + index_for(self.offsets[slots], values)[:, None], classes]
 
     def keep_lines(self, lines: Values, kept: NDArray[np.bool_]) -> tuple[Values, FreeCells]:
-        """Return the lines of some ferns on pairs, and their cells."""
         groups = np.flatnonzero(kept)
         offsets = offsets_of(np.diff(self.offsets)[groups])
         return lines[index_for(groups, lines)], FreeCells(offsets)

@@ -210,9 +210,7 @@ def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
     of shrinking width, each solution starting the next.
     """
-    if not isinstance(loss, Hinge):
-        return (loss,)
-    return tuple(Hinge(width) for width in loss.path)
+    return tuple(Hinge(width) for width in loss.path) or (loss,)
 
 
 def exact_loss(loss: Loss) -> Loss:
