@@ -195,12 +195,9 @@ def make_codes():
 
 def sparse_codes(values, zero_codes, offsets) -> SparseCodes:
     """Store only the codes that differ from that of zero."""
-    stored = values != zero_codes[:, None]
-    indptr = np.concatenate([[0], np.cumsum(stored.sum(axis=1))]).astype(np.int64)
-    rows = np.concatenate([np.flatnonzero(line) for line in stored] or [np.empty(0)])
-    return SparseCodes(
-        indptr, rows.astype(np.int32), values[stored], zero_codes, offsets, values.shape[1]
-    )
+    groups, rows = np.nonzero(values != zero_codes[:, None])
+    cells = offsets[groups] + values[groups, rows]
+    return SparseCodes.of(rows, cells, values.shape[1], zero_codes, offsets, TWINS)
 
 
 @pytest.fixture

@@ -17,9 +17,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(files, "FEW_ROWS_OF_A_FILE", 100)
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
     monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
-    monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
-    monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
-    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
+    monkeypatch.setattr(limits, "FEW_ROWS_HINGE", 50)
 
 
 @pytest.fixture

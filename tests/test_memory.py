@@ -179,7 +179,7 @@ def test_too_little_memory_is_refused_with_the_number_needed(make_data):
         model.fit(X[:100], y[:100])
 
 
-@pytest.mark.parametrize(("maps", "n_rows"), [(["stumps", "ferns"], 5_000), ("auto", 50_000)])
+@pytest.mark.parametrize(("maps", "n_rows"), [(["stumps", "ferns"], 6_000), ("auto", 50_000)])
 def test_more_of_anything_takes_more(maps, n_rows):
     model = MBKLClassifier(maps=maps)
     base = estimate_memory(model, n_rows, 20, 3)

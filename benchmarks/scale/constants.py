@@ -27,8 +27,8 @@ from mbkl.maps import Ferns, Stumps
 from mbkl.solvers.gram_newton import factor_of
 from mbkl.solvers.problem import LOSSES, Margins
 
-# Cells of a stump's feature that is bundled with others, and of a fern.
-BUNDLED_CELLS, FERN_CELLS, COLUMNS = 10, 128, 10
+# Cells of a feature of stumps, and of a fern.
+STUMP_CELLS, FERN_CELLS, COLUMNS = 10, 128, 10
 
 
 @dataclass(frozen=True)
@@ -109,19 +109,17 @@ def _measure_passes(found: Constants, sizes: Sizes) -> None:
     generator = np.random.default_rng(0)
     few = replace(sizes, n_groups=max(sizes.n_groups // COLUMNS, 1))
     for kind, n_cells, n_columns, own in (
-        ("bundles", BUNDLED_CELLS, 1, sizes),
         ("one column", FERN_CELLS, 1, sizes),
-        ("many columns", BUNDLED_CELLS, COLUMNS, few),
+        ("many columns", STUMP_CELLS, COLUMNS, few),
     ):
         plain = _codes(n_cells, own)
         tables = generator.normal(size=(plain.n_cells, n_columns))
         residuals = generator.integers(-1000, 1000, size=(own.n_rows, n_columns))
         for n_threads, target in ((1, found.unit), (n_cores(), found.on_all_cores)):
             threaded = replace(plain, loops=Compiled(n_threads))
-            codes = threaded.bundled() if kind == "bundles" else threaded
-            work = n_stored(codes) * n_columns
-            gather = _median(lambda: codes.gather(tables), own)  # noqa: B023
-            histogram = _median(lambda: codes.histogram(residuals), own)  # noqa: B023
+            work = n_stored(threaded) * n_columns
+            gather = _median(lambda: threaded.gather(tables), own)  # noqa: B023
+            histogram = _median(lambda: threaded.histogram(residuals), own)  # noqa: B023
             target[f"gather, {kind}"] = gather / work
             target[f"histogram, {kind}"] = histogram / work
 
@@ -158,7 +156,7 @@ def _measure_rows(found: Constants, sizes: Sizes) -> None:
         merge_equal_rows(hashes, y, integers)
 
     found.unit["order"] = _median(order, sizes) / n_rows
-    codes, rows = _codes(BUNDLED_CELLS, sizes), generator.permutation(n_rows)
+    codes, rows = _codes(STUMP_CELLS, sizes), generator.permutation(n_rows)
     found.unit["take"] = _median(lambda: codes.take(rows), sizes) / n_stored(codes)
     source = np.ones(sizes.file_bytes // 8)
     target = np.empty_like(source)

@@ -139,8 +139,8 @@ def constants_table(found: Constants) -> str:
     threads = f"a second, {n_cores()} threads"
     lines = []
     for name in pass_names():
-        # Codes of bundles have two bytes, and the columns of many share one byte.
-        n_bytes = {"bundles": 2.0, "one column": 1.0}.get(name.split(", ")[1], 0.1)
+        # The columns of many share one byte.
+        n_bytes = 1.0 if name.endswith("one column") else 0.1
         line = _constant(f"{name}: code looked up", found.unit[name])
         line[threads] = f"{1 / found.on_all_cores[name]:.2e}"
         line["codes read, GB/s"] = n_bytes / found.unit[name] / 1e9
@@ -201,9 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         constants_table(found),
         [
             "Medians, one core. 'One column' are codes of ferns with "
-            f"{constants.FERN_CELLS} cells, 'bundles' join stumps of features with "
-            f"{constants.BUNDLED_CELLS} cells each, 'many columns' are {constants.COLUMNS} of "
-            "them, each counted as a look-up.",
+            f"{constants.FERN_CELLS} cells, 'many columns' are {constants.COLUMNS} of stumps with "
+            f"{constants.STUMP_CELLS} cells, each counted as a look-up.",
             f"One core copies memory at {found.bandwidth / 1e9:.1f} GB/s, read and written.",
             "Calls go by way of the scheduler; all workers are on this machine.",
         ],

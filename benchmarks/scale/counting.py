@@ -17,14 +17,13 @@ from unittest import mock
 import numpy as np
 
 from mbkl.engine import arrays
-from mbkl.engine.codes import BundledCodes, DenseCodes, SparseCodes, bundling
+from mbkl.engine.codes import DenseCodes, SparseCodes
 from mbkl.engine.compiled import Compiled
 from mbkl.engine.files import DiskArray, FileCodes, FileRows
-from mbkl.engine.limits import FEW_COLUMNS_IN_TURN
 from mbkl.engine.rows import ArrayRows, SparseRows
 from mbkl.engine.twins import Twins
 from mbkl.learn import labelled_rows
-from mbkl.solvers import gram_newton, newton_cg
+from mbkl.solvers import gram_newton
 
 
 @dataclass
@@ -56,23 +55,13 @@ def n_stored(codes) -> int:
     >>> n_stored(DenseCodes(np.zeros((2, 5), np.uint8), np.array([0, 3, 6])))
     10
     """
-    if isinstance(codes, BundledCodes):
-        return n_stored(codes.bundles)
-    if isinstance(codes, DenseCodes | SparseCodes):
-        return codes.values.size
-    # Of bundles on workers only the groups are known here; many rows are all joined alike.
-    plan = bundling(codes.offsets, codes.n_rows) if _is_bundled(codes) else None
-    return codes.n_rows * (codes.n_groups if plan is None else plan.n_bundles)
+    if isinstance(codes, SparseCodes):
+        return codes.indicators.nnz
+    return codes.n_rows * codes.n_groups
 
 
-def _is_bundled(codes) -> bool:
-    return isinstance(codes, BundledCodes) or getattr(codes, "is_bundled", False)
-
-
-def _kind(codes, n_columns: int) -> str:
-    if n_columns > FEW_COLUMNS_IN_TURN:
-        return "many columns"
-    return "bundles" if _is_bundled(codes) else "one column"
+def _kind(n_columns: int) -> str:
+    return "many columns" if n_columns > 1 else "one column"
 
 
 def _is_remote(codes_or_rows) -> bool:
@@ -82,7 +71,7 @@ def _is_remote(codes_or_rows) -> bool:
 def _pass_over(name: str) -> Callable:
     def count(tally: Tally, codes, columns) -> None:
         n_columns, remote = columns.shape[1], _is_remote(codes)
-        tally.add(f"{name}, {_kind(codes, n_columns)}", n_stored(codes) * n_columns, remote)
+        tally.add(f"{name}, {_kind(n_columns)}", n_stored(codes) * n_columns, remote)
         tally.add(f"rows of {name}", codes.n_rows * n_columns, remote)
 
     return count
@@ -186,13 +175,12 @@ def _methods(owners: Iterable[object], counts: dict[str, Callable]) -> list[tupl
 
 
 _PLACES: list[tuple[object, str, Callable]] = [
-    *_methods((DenseCodes, SparseCodes, BundledCodes, FileCodes), _OF_CODES),
+    *_methods((DenseCodes, SparseCodes, FileCodes), _OF_CODES),
     *_methods((ArrayRows, SparseRows, FileRows), _OF_ROWS),
     *_methods((Twins, Compiled), _OF_LOOPS),
     (arrays, "magnitude", _row_state),
     (labelled_rows, "merge_equal_rows", _order),
     (gram_newton, "factor_of", _factor),
-    (newton_cg, "factor_of", _factor),
 ]
 # Read ahead by a thread of its own, within a pass: never hidden by it.
 _ALWAYS: list[tuple[object, str, Callable]] = [

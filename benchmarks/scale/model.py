@@ -6,7 +6,7 @@ from benchmarks.scale.constants import Constants
 from benchmarks.scale.counting import Tally
 
 PASSES = ("gather", "histogram")
-KINDS = ("bundles", "one column", "many columns")
+KINDS = ("one column", "many columns")
 OF_FEW_ROWS = ("agreement", "city block", "centre", "factor")
 
 

@@ -39,7 +39,6 @@ from mbkl.engine.arrays import (
     total_of,
 )
 from mbkl.engine.codes import Codes, DenseCodes, coarsening
-from mbkl.engine.limits import FEW_COLUMNS_BUNDLED
 
 Array = NDArray[np.float64]
 
@@ -50,15 +49,6 @@ class Block:
 
     codes: Codes
     cells: Ladder | FreeCells  # how the cells of a group hang together
-
-    @cached_property
-    def narrow_codes(self) -> Codes:
-        """The codes, bundled for passes of few columns."""
-        return self.codes.bundled()
-
-    def codes_for(self, n_columns: int) -> Codes:
-        """Return the codes for a pass of so many columns."""
-        return self.narrow_codes if n_columns <= FEW_COLUMNS_BUNDLED else self.codes
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> Block:
         """Return the block of some of the maps."""
@@ -162,17 +152,13 @@ class Operator:
 
     def gather(self, tables: Values) -> Values:
         """Return the sum over the groups of each row's table entries."""
-
-        def own_scores(block: Block, own: Values) -> Values:
-            return block.codes_for(own.shape[1]).gather(own)
-
-        return sum_in_order(self.of_columns(own_scores, tables))
+        return sum_in_order(self.of_columns(lambda block, own: block.codes.gather(own), tables))
 
     def forward(self, weights: Values) -> Values:
         """Return Z @ weights, of shape (n_rows, n_columns)."""
 
         def own_scores(block: Block, own: Values) -> Values:
-            return block.codes_for(own.shape[1]).gather(block.cells.tables(own))
+            return block.codes.gather(block.cells.tables(own))
 
         return sum_in_order(self.of_columns(own_scores, weights))
 
@@ -205,22 +191,13 @@ class Operator:
         return total, mean, diagonal, neighbour
 
     def _histograms(self, integers: Values) -> list[tuple[Block, Values]]:
-        n_columns = integers.shape[1]
-        return [(block, block.codes_for(n_columns).histogram(integers)) for block in self.blocks]
+        return [(block, block.codes.histogram(integers)) for block in self.blocks]
 
     # Rows -------------------------------------------------------------------------------------
 
     def take(self, rows: Values) -> Operator:
         """Return the operator on some of the rows."""
         return self._with_codes(lambda block: block.codes.take(rows))
-
-    def narrowed(self) -> Operator:
-        """Return the operator for passes of few columns only, in less memory."""
-        return self._with_codes(lambda block: block.narrow_codes)
-
-    def take_narrow(self, rows: NDArray[np.intp]) -> Operator:
-        """Return the operator on some of the rows, for passes of few columns only."""
-        return self._with_codes(lambda block: block.narrow_codes.take(rows))
 
     def collected(self) -> Operator:
         """Return the operator with codes in memory."""
@@ -476,7 +453,7 @@ class Ladder(Cells):
 
 @dataclass(frozen=True)
 class FreeCells(Cells):
-    """Groups of cells without order, a map of many values each."""
+    """Groups of cells without order, a map of many values each; see `Ladder` for the methods."""
 
     @property
     def n_slots(self) -> int:
@@ -495,7 +472,6 @@ class FreeCells(Cells):
         return np.zeros(self.n_cells, dtype=bool)
 
     def keep(self, codes: Codes, kept: NDArray[np.bool_]) -> tuple[Codes, FreeCells]:
-        """Return codes and cells of some of the maps."""
         groups = np.flatnonzero(kept)
         return codes.keep_groups(groups), FreeCells(codes.kept_offsets(groups))
 
@@ -504,7 +480,6 @@ class FreeCells(Cells):
         return weights
 
     def gradient(self, sums: Values) -> Values:
-        """Return the transpose of `tables`."""
         return sums
 
     def spread(self, kernel_weights: Values) -> Values:
@@ -520,11 +495,9 @@ class FreeCells(Cells):
         return group_sums(values, self.offsets)
 
     def mass(self, sums: Values) -> Values:
-        """Return the sum over the rows in each cell."""
         return sums
 
     def penalty(self, kernel_weights: Array) -> Array:
-        """Return the quadratic penalty of the weights of the cells."""
         return 1.0 / self.spread(kernel_weights)
 
     def products(self, sums: Values, unit: Values, total: Values) -> tuple[Values, Values, Values]:
@@ -533,7 +506,6 @@ class FreeCells(Cells):
         return mass, 1.0 * mass, 0.0 * mass
 
     def gram(self, codes: DenseCodes, kernel_weights: Array) -> Array:
-        """Return Z diag(1 / penalty) Z', of shape (n_rows, n_rows)."""
         return codes.loops.agreement(codes.values, codes.values, kernel_weights)
 
     def distance(self, codes: DenseCodes, others: DenseCodes, kernel_weights: Array) -> Array:
@@ -551,12 +523,10 @@ class FreeCells(Cells):
         return signs[self.offsets[:-1, None] + codes.values].T
 
     def signed_lines(self, values: Values, classes: Values, signs: Values, slots) -> Values:
-        """Return some ferns on pairs of rows and classes, see `Ladder.signed_lines`."""
         cells = values[index_for(slots, values)].long()
         return signs.float()[cells + index_for(self.offsets[slots], values)[:, None], classes]
 
     def keep_lines(self, lines: Values, kept: NDArray[np.bool_]) -> tuple[Values, FreeCells]:
-        """Return the lines of some ferns on pairs, and their cells."""
         groups = np.flatnonzero(kept)
         offsets = offsets_of(np.diff(self.offsets)[groups])
         return lines[index_for(groups, lines)], FreeCells(offsets)

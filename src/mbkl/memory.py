@@ -17,6 +17,7 @@ from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps.families import Plan
 from mbkl.maps.stumps import rows_of_thresholds
+from mbkl.solvers.choose import may_use_gram
 from mbkl.solvers.problem import LOSSES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _ROW_BYTES, _ROW_BYTES_A_PROBLEM = 60, 70
 # Vectors of the solver, with a number for each cell and problem.
 _CELL_BYTES = 80
-# Kernel matrices of a part of the rows, beside one for each problem that is being solved.
+# Kernel matrices of the rows, beside one for each problem that is being solved.
 _MATRICES = 1.5
 # A pass over a file holds two blocks of it, what they are made of, and what is made of them.
 _BLOCK_BYTES, _BLOCKS = 4_000_000, 10
@@ -98,9 +99,10 @@ def _estimate_problems(
         cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
         rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
         rest += cells * _CELL_BYTES * n_problems
-        if model.loss not in ("hinge", "logistic") and cells > limits.FEW_ROWS_GRAM:
-            n_matrices = _MATRICES + min(n_threads, n_problems)
-            rest += n_matrices * 8 * min(n_rows, limits.ROWS_OF_A_PART) ** 2
+        if model.loss not in ("hinge", "logistic"):
+            has_all_rows = may_use_gram(n_rows, cells)
+            n_compared = n_rows if has_all_rows else min(n_rows, limits.ROWS_TO_CALIBRATE)
+            rest += (_MATRICES + min(n_threads, n_problems)) * 8 * n_compared**2
     return MemoryEstimate(
         in_memory=int(_SAFETY * (codes + rest)),
         streamed=int(_SAFETY * (min(_BLOCKS * _BLOCK_BYTES, codes) + rest)),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from scipy import sparse
 
 from mbkl.engine.codes import coarsening
-from mbkl.engine.rows import ArrayRows, SparseRows
+from mbkl.engine.rows import ArrayRows
 from mbkl.maps.ferns import Ferns
 from mbkl.maps.growing_rows import Targets
 from mbkl.maps.grown_ferns import GrownFerns
@@ -28,30 +27,25 @@ def warmup() -> float:
         for dtype in ("f4", "f8")
         for make in (np.ascontiguousarray, np.asfortranarray)
     ]
-    _warm_stumps(inputs, X, loops)
+    _warm_stumps(inputs, loops)
     _warm_ferns(inputs, loops)
     _warm_growth(X, loops)
     loops.city_block(X.T.copy(), X.T.copy())
     return time.perf_counter() - began
 
 
-def _warm_stumps(inputs, X, loops) -> None:
+def _warm_stumps(inputs, loops) -> None:
     features = np.arange(2)
     for n_thresholds in (2, 300):  # codes of one and of two bytes
         thresholds = np.tile(np.linspace(0.0, 1.0, n_thresholds), 2)
         edges = BinEdges(thresholds, np.arange(3, dtype=np.int64) * n_thresholds)
-        rows: list = [ArrayRows(variant, loops) for variant in inputs]
-        for each in rows:
+        for variant in inputs:
+            codes = ArrayRows(variant, loops).bin(features, edges)
+            plan = coarsening(codes.offsets, np.ones(codes.n_cells - 2, bool))
+            some = codes.coarsen(plan).take(np.arange(20))
             for n_columns in (1, 5):
-                each.score(features, edges, np.zeros((edges.cell_offsets[-1], n_columns)))
-        for each in [*rows, SparseRows(sparse.csr_array(X), loops)]:
-            codes = each.bin(features, edges)
-            codes = codes.coarsen(coarsening(codes.offsets, np.ones(codes.n_cells - 2, bool)))
-            for form in (codes, codes.bundled()):
-                some = form.take(np.arange(20))
-                for n_columns in (1, 5):
-                    some.gather(np.zeros((some.n_cells, n_columns)))
-                    some.histogram(np.zeros((20, n_columns), dtype=np.int64))
+                some.gather(np.zeros((some.n_cells, n_columns)))
+                some.histogram(np.zeros((20, n_columns), dtype=np.int64))
 
 
 def _warm_ferns(inputs, loops) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mbkl.cells import Block, FreeCells, Ladder, Operator, operator_of, stacked, sum_in_order
 from mbkl.engine.arrays import offsets_of
-from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.codes import DenseCodes
 from mbkl.engine.files import FileRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import TWINS
@@ -212,19 +212,12 @@ def test_active_columns_are_those_of_the_matrix(operator):
 
 @pytest.mark.parametrize("rows", [np.array([5, 0, 59, 5]), np.array([], dtype=np.intp)])
 def test_take_is_indexing(operator, rows):
-    taken, narrow = operator.take(rows), operator.take_narrow(rows)
-    assert taken.n_rows == narrow.n_rows == rows.size
+    taken = operator.take(rows)
+    assert taken.n_rows == rows.size
     np.testing.assert_array_equal(taken.dense(), operator.dense()[rows])
     weights = columns_for(operator, 2)
     expected = operator.dense()[rows] @ weights
     np.testing.assert_allclose(taken.forward(weights), expected, atol=1e-10)
-    np.testing.assert_allclose(narrow.forward(weights), expected, atol=1e-10)
-
-
-def test_a_narrow_operator_gives_the_same(operator):
-    weights, narrowed = columns_for(operator, 1), operator.narrowed()
-    expected = operator.forward(weights)
-    np.testing.assert_array_equal(narrowed.forward(weights), expected)
 
 
 @pytest.mark.parametrize("share_kept", [0.0, 0.2, 0.8, 1.0])
@@ -306,13 +299,9 @@ def test_codes_in_files_give_the_same_bits(tmp_path, loops, kind):
     residuals = np.random.default_rng(1).normal(size=(200, 2))
     weights, kernel_weights = columns_for(in_memory, 3), kernel_weights_for(in_memory)
     kept = np.random.default_rng(3).random(in_memory.n_slots) < 0.5
-    for left, right in (
-        (in_memory, in_files),
-        (in_memory, in_files.collected()),
-        (in_memory.narrowed(), in_files.narrowed()),
-    ):
-        assert left.forward(weights).tobytes() == right.forward(weights).tobytes()
-        assert left.adjoint(residuals).tobytes() == right.adjoint(residuals).tobytes()
+    for stored in (in_files, in_files.collected()):
+        assert stored.forward(weights).tobytes() == in_memory.forward(weights).tobytes()
+        assert stored.adjoint(residuals).tobytes() == in_memory.adjoint(residuals).tobytes()
     assert in_memory.gram(kernel_weights).tobytes() == in_files.gram(kernel_weights).tobytes()
     np.testing.assert_array_equal(
         in_files.keep_maps(kept).dense(), in_memory.keep_maps(kept).dense()
@@ -359,17 +348,6 @@ def test_two_blocks_are_two_matrices_side_by_side(loops):
     theta = generator.random(operator.n_slots) + 0.1
     scale = np.concatenate([theta[:12] / 2, np.repeat(theta[12:], (4, 3, 5))])
     np.testing.assert_allclose(operator.gram(theta), (Z * scale) @ Z.T, atol=1e-10)
-
-
-# --- Narrow passes ---
-
-
-def test_codes_are_bundled_for_few_columns_alone(make_codes):
-    codes = make_codes(2000, (2,) * 9)
-    block = Block(codes, FreeCells(codes.offsets))
-    assert isinstance(block.codes_for(2), BundledCodes)
-    assert block.codes_for(2) is block.codes_for(1)
-    assert block.codes_for(3) is codes
 
 
 def test_a_block_of_which_all_maps_are_kept_is_the_same(operator):

@@ -158,9 +158,7 @@ def few_rows_are_many(monkeypatch):
     """Let the solvers for many rows have their turn."""
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
     monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
-    monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 50)
-    monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 50)
-    monkeypatch.setattr(limits, "FEWEST_OF_A_PART", 10)
+    monkeypatch.setattr(limits, "FEW_ROWS_HINGE", 50)
 
 
 @pytest.fixture

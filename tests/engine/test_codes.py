@@ -172,21 +172,16 @@ def test_dense_codes_store_every_value(make_codes):
 def test_sparse_codes_store_what_differs_from_zero(make_codes):
     codes = make_codes(n_rows=20, n_cells=(3, 4), kind="sparse")
     different = codes.dense().values != codes.zero_codes[:, None]
-    assert codes.values.size == different.sum()
-    np.testing.assert_array_equal(codes.groups, np.nonzero(different)[0])
-    np.testing.assert_array_equal(codes.rows, np.nonzero(different)[1])
+    rows, cells, groups = codes.entries
+    np.testing.assert_array_equal(rows, np.nonzero(different.T)[0])
+    np.testing.assert_array_equal(groups, np.nonzero(different.T)[1])
+    np.testing.assert_array_equal(cells - codes.offsets[groups], codes.dense().values[groups, rows])
     np.testing.assert_array_equal(codes.zero_cells, codes.offsets[:-1] + codes.zero_codes)
 
 
 def test_the_dense_form_fills_in_the_code_of_zero():
-    codes = SparseCodes(
-        indptr=np.array([0, 1, 2]),
-        rows=np.array([2, 0], dtype=np.int32),
-        values=np.array([0, 3], dtype=np.uint8),
-        zero_codes=np.array([1, 2]),
-        offsets=np.array([0, 2, 6]),
-        n_rows=3,
-    )
+    rows, cells, zero_codes = np.array([[2, 0], [0, 5], [1, 2]])
+    codes = SparseCodes.of(rows, cells, 3, zero_codes, np.array([0, 2, 6]), TWINS)
     np.testing.assert_array_equal(codes.dense().values, [[1, 1, 0], [3, 2, 2]])
 
 

@@ -134,10 +134,8 @@ def test_the_dense_form_is_that_in_memory(device, make_codes, n_cells):
     np.testing.assert_array_equal(dense.offsets, codes.offsets)
 
 
-def test_codes_on_a_device_are_not_bundled(device, make_codes):
-    _, on_device = pair_of_codes(make_codes, device, 2000, (2,) * 9)
-    assert on_device.bundled() is on_device
-    assert on_device.many_at_once
+def test_many_columns_at_once_suit_a_device(device, make_codes):
+    assert pair_of_codes(make_codes, device, 2000, (2,) * 9)[1].many_at_once
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])

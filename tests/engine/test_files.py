@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mbkl.engine import files
-from mbkl.engine.codes import BundledCodes, DenseCodes, coarsening
+from mbkl.engine.codes import DenseCodes, coarsening
 from mbkl.engine.files import DiskArray, FileCodes, FileRows
 from mbkl.engine.rows import ArrayRows, BlockRows, SomeRows
 from mbkl.maps import Ferns, Stumps
@@ -80,29 +80,20 @@ def codes(rows):
     return both
 
 
-FORMS = pytest.mark.parametrize("form", [lambda own: own, lambda own: own.bundled()])
-
-
-def stored(codes):
-    """Return the codes that are stored, which may be those of bundles."""
-    return codes.bundles if isinstance(codes, BundledCodes) else codes
-
-
 def assert_same_codes(in_memory, in_file):
-    expected, found = stored(in_memory), stored(in_file).dense()
+    expected, found = in_memory, in_file.dense()
     assert found.values.dtype == expected.values.dtype
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(in_file.offsets, in_memory.offsets)
     assert in_file.n_rows == in_memory.n_rows
 
 
-@FORMS
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_the_two_hot_operations(codes, form, n_columns):
+def test_the_two_hot_operations(codes, n_columns):
     generator = np.random.default_rng(0)
     tables = generator.normal(size=(codes[0].n_cells, n_columns))
     residuals = generator.integers(-100, 100, size=(N_ROWS, n_columns))
-    in_memory, in_file = map(form, codes)
+    in_memory, in_file = codes
     assert in_file.gather(tables).tobytes() == in_memory.gather(tables).tobytes()
     np.testing.assert_array_equal(in_file.histogram(residuals), in_memory.histogram(residuals))
     np.testing.assert_array_equal(in_file.counts(), in_memory.counts())
@@ -115,28 +106,14 @@ def test_the_dense_form_is_that_in_memory(codes):
     assert_same_codes(in_memory, in_file)
 
 
-def test_bundles_are_in_a_file_too(codes):
-    in_memory, in_file = (own.bundled() for own in codes)
-    assert in_file.bundles.n_groups < in_file.n_groups
-    assert isinstance(in_file.bundles, FileCodes)
-    assert in_file.bundled() is in_file
-    assert_same_codes(in_memory, in_file)
-
-
-def test_codes_stay_as_they_are_where_bundles_do_not_pay(codes):
-    one_group = codes[1].keep_groups(np.array([0]))
-    assert one_group.bundled() is one_group
-
-
-@FORMS
 @pytest.mark.parametrize("taken", [[3, 1], [99, 0, 550] * 20, np.arange(0, N_ROWS, 2)])
-def test_many_rows_are_taken_into_a_file_and_few_into_memory(codes, form, taken):
+def test_many_rows_are_taken_into_a_file_and_few_into_memory(codes, taken):
     numbers = np.asarray(taken)
-    taken = [form(own).take(numbers) for own in codes]
-    assert isinstance(stored(taken[1]), FileCodes if numbers.size > 16 else DenseCodes)
+    taken = [own.take(numbers) for own in codes]
+    assert isinstance(taken[1], FileCodes if numbers.size > 16 else DenseCodes)
     assert_same_codes(*taken)
     again = [own.take(np.array([1, 0])) for own in taken]
-    assert isinstance(stored(again[1]), DenseCodes)
+    assert isinstance(again[1], DenseCodes)
     assert_same_codes(*again)
 
 
@@ -188,5 +165,5 @@ def test_rows_are_read_from_their_source(rows):
 
 
 def test_the_folder_stays_empty(tmp_path, codes):
-    codes[1].bundled()
+    codes[1].take(np.arange(N_ROWS))
     assert os.listdir(tmp_path) == []

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mbkl.engine.codes import SparseCodes, coarsening
+from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED, TWINS
 from mbkl.maps.ferns import Ferns
 from mbkl.maps.stumps import BinEdges
 
-KINDS = ["dense", "sparse"]
 THREADS = [1, 2, 3, 7]
 EVERY_THREADS = pytest.mark.parametrize("n_threads", THREADS)
 # Around the blocks of the loops: 8 rows by 512 others, 256 rows of ferns.
@@ -46,11 +45,8 @@ def assert_same_bits(left, right):
 
 def assert_same_codes(left, right):
     assert type(left) is type(right)
-    parts = ("values", "offsets")
-    if isinstance(left, SparseCodes):
-        parts += ("indptr", "rows", "zero_codes")
-    for part in parts:
-        assert_same_bits(getattr(left, part), getattr(right, part))
+    assert_same_bits(left.values, right.values)
+    assert_same_bits(left.offsets, right.offsets)
 
 
 def tables_for(codes, n_columns, seed=1):
@@ -66,10 +62,9 @@ def residuals_for(codes, n_columns, seed=2):
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
 @pytest.mark.parametrize("n_columns", [1, 5])
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("dtype", "n_cells"), CELLS_BY_TYPE)
-def test_operations_of_codes(make_codes, make_compiled, dtype, n_cells, kind, n_columns, n_threads):
-    twin = make_codes(300, n_cells, dtype, kind)
+def test_operations_of_codes(make_codes, make_compiled, dtype, n_cells, n_columns, n_threads):
+    twin = make_codes(300, n_cells, dtype)
     codes = replace(twin, loops=make_compiled(n_threads))
     tables, residuals = tables_for(codes, n_columns), residuals_for(codes, n_columns)
     rows = np.random.default_rng(4).integers(codes.n_rows, size=77)
@@ -82,13 +77,10 @@ def test_operations_of_codes(make_codes, make_compiled, dtype, n_cells, kind, n_
     assert_same_codes(codes.coarsen(plan), twin.coarsen(plan))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n_rows", "n_cells"), SHAPES)
 @pytest.mark.parametrize("n_columns", [1, 3, 6])
-def test_passes_over_codes_of_any_shape(
-    make_codes, make_compiled, kind, n_rows, n_cells, n_columns
-):
-    twin = make_codes(n_rows, n_cells, kind=kind)
+def test_passes_over_codes_of_any_shape(make_codes, make_compiled, n_rows, n_cells, n_columns):
+    twin = make_codes(n_rows, n_cells)
     tables, residuals = tables_for(twin, n_columns), residuals_for(twin, n_columns)
     scores, sums = twin.gather(tables), twin.histogram(residuals)
     for n_threads in THREADS:
@@ -181,8 +173,7 @@ def test_score(make_compiled, n_threads, n_columns, n_rows):
     edges = BinEdges(np.concatenate(groups), offsets)
     tables = generator.normal(size=(edges.cell_offsets[-1], n_columns))
     expected = ArrayRows(X).bin(features, edges).gather(tables)
-    assert_same_bits(TWINS.score(X, features, edges, tables), expected)
-    assert_same_bits(make_compiled(n_threads).score(X, features, edges, tables), expected)
+    assert_same_bits(ArrayRows(X).score(features, edges, tables), expected)
     rows = ArrayRows(X, make_compiled(n_threads))
     assert_same_bits(rows.score(features, edges, tables), expected)
 

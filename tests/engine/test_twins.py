@@ -1,6 +1,6 @@
 """What the loops over arrays mean: twins and compiled ones against the definitions.
 
-Passes over codes are in test_codes and test_bundles, cells of rows in tests/maps.
+Passes over codes are in test_codes, cells of rows in tests/maps.
 """
 
 from itertools import pairwise

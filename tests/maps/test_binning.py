@@ -166,7 +166,7 @@ def test_sparse_codes_equal_dense_codes(loops, make):
 def test_zeros_are_not_stored():
     X, edges = sparse_values(), edges_of(*SPARSE_GROUPS)
     codes = bin_columns(sparse.csr_array(X), SPARSE_FEATURES, edges)
-    assert codes.values.size <= np.count_nonzero(X[:, SPARSE_FEATURES])
+    assert codes.entries[0].size <= np.count_nonzero(X[:, SPARSE_FEATURES])
 
 
 def test_full_matrices_get_dense_codes():

@@ -64,14 +64,12 @@ def make_problem(make_data, make_operator):
     return make
 
 
-@pytest.fixture(params=["kernel matrix", "all maps", "conjugate gradients"])
+@pytest.fixture(params=["kernel matrix", "conjugate gradients"])
 def each_solver(request, monkeypatch):
     """Let one solver of Step 2 after the other be the chosen one."""
     if request.param != "kernel matrix":
         monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 0)
-    if request.param != "all maps":
-        monkeypatch.setattr(limits, "FEW_ROWS_DENSE", 0)
-        monkeypatch.setattr(limits, "FEW_ROWS_DENSE_HINGE", 0)
+        monkeypatch.setattr(limits, "FEW_ROWS_HINGE", 0)
 
 
 @EVERY_LOSS

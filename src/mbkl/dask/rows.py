@@ -21,7 +21,7 @@ from mbkl.dask.crew import Crew, Node
 from mbkl.dask.store import ask
 from mbkl.engine import limits
 from mbkl.engine.arrays import magnitude, to_fixed_point
-from mbkl.engine.codes import Codes, DenseCodes, bundling
+from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.rows import Rows, Sample
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.learn.labelled_rows import (
@@ -161,11 +161,10 @@ class RemoteCodes(Codes):
     """Codes of which every store has those of its own rows."""
 
     crew: Crew
-    node: Node  # names what each store has, codes or bundles of them
+    node: Node  # names the codes that each store has
     n_rows: int
     offsets: NDArray[np.int64]  # (n_groups + 1,)
     loops: Twins  # for codes that are collected here: those of few rows
-    is_bundled: bool = False
 
     def gather(self, tables: NDArray[np.float64]) -> RemoteRows:
         scores = Node(self.crew, ask, self, "gather", tables)
@@ -191,13 +190,6 @@ class RemoteCodes(Codes):
     def keep_groups(self, groups: NDArray[np.intp]) -> RemoteCodes:
         node = Node(self.crew, ask, self, "keep_groups", groups)
         return replace(self, node=node, offsets=self.kept_offsets(groups))
-
-    def bundled(self) -> RemoteCodes:
-        plan = None if self.is_bundled else bundling(self.offsets, self.n_rows)
-        if plan is None:
-            return self
-        # The tables of bundles are long: they are made where the codes are.
-        return replace(self, node=Node(self.crew, store.bundle, self, plan), is_bundled=True)
 
 
 class RemoteGrowingRows(GrowingRows):

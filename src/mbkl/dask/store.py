@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mbkl.engine import choose_loops
 from mbkl.engine.arrays import group_totals
-from mbkl.engine.codes import BundledCodes, Bundling, DenseCodes
+from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import ArrayRows, Rows, steps, to_float32, told_apart
 from mbkl.learn.labelled_rows import hashes_of, merge_equal_rows, smallest_of_kinds
 
@@ -116,12 +116,6 @@ def rows_of_keys(rows: Rows, keys, chosen: NDArray, y: NDArray | None, integers:
     labels = np.zeros(first.size, np.intp) if y is None else y[first]
     # As float32, which is how they are compared.
     return found, to_float32(rows.take(first)), labels, mass
-
-
-def bundle(codes: DenseCodes, plan: Bundling) -> BundledCodes:
-    """Return the codes of groups joined as planned for all rows."""
-    joined = replace(codes, values=plan.join(codes.values), offsets=plan.cell_offsets)
-    return BundledCodes(joined, plan)
 
 
 def totals_of_groups(integers: NDArray, group: NDArray) -> tuple[NDArray, NDArray[np.int64]]:

@@ -4,20 +4,15 @@ Codes own where they are. Those of this file are in memory; `files`, `device` an
 have others, with the same methods. What is written above the engine asks for no more than
 
     gather(tables) -> scores, histogram(residuals) -> sums per cell,
-    take(rows), coarsen(plan), keep_groups(groups), bundled(), dense(), counts()
+    take(rows), coarsen(plan), keep_groups(groups), dense(), counts()
 
-A pass costs one look-up per group and row, whatever the number of cells, as long
-as tables and histograms stay in the first-level cache. So small groups are bundled: those
-of 19 cells each are looked up two at a time in a table of 361 cells, groups of two cells ten at
-a time. The tables of a bundle are sums of those of its members, and a member's
-histogram is a sum over the bundle's.
+A pass costs one look-up per group and row, whatever the number of cells.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
-from mbkl.engine.limits import FEWEST_ROWS_A_CELL, MOST_CELLS_OF_A_BUNDLE
 from mbkl.engine.twins import TWINS, Twins
 
 
@@ -111,10 +105,6 @@ class Codes:
     def keep_groups(self, groups: NDArray[np.intp]) -> Codes:
         """Return the codes of some groups."""
         raise NotImplementedError
-
-    def bundled(self) -> Codes:
-        """Return the codes for passes of few columns: small groups are joined."""
-        return self
 
     def dense(self) -> DenseCodes:
         """Return the codes in memory, with every entry stored."""
@@ -206,13 +196,6 @@ class DenseCodes(Codes):
     def write_group(self, group, cells) -> None:
         cells[:] = self.values[group]
 
-    def bundled(self) -> Codes:
-        plan = bundling(self.offsets, self.n_rows)
-        if plan is None:
-            return self
-        bundles = replace(self, values=plan.join(self.values), offsets=plan.cell_offsets)
-        return BundledCodes(bundles, plan)
-
     def dense(self) -> DenseCodes:
         return self
 
@@ -221,15 +204,27 @@ class DenseCodes(Codes):
 class SparseCodes(Codes):
     """Codes of a sparse matrix: only entries outside the cell of zero are stored."""
 
-    # (n_groups + 1,): entries of group g are at indptr[g] to indptr[g + 1] - 1
-    indptr: NDArray[np.int64]
-    rows: NDArray[np.int32]  # (n_entries,): row of each entry, increasing within a group
-    values: NDArray  # (n_entries,): code of each entry
+    # (n_rows, 1 + n_cells): one in the first column, and in that of each cell a row is in
+    indicators: sparse.csr_array
     # (n_groups,): code of the value zero in each group, that of every row not stored
     zero_codes: NDArray[np.int64]
     offsets: NDArray[np.int64]  # (n_groups + 1,)
-    n_rows: int
     loops: Twins = field(default=TWINS, repr=False)
+
+    @classmethod
+    def of(cls, rows, cells, n_rows: int, zero_codes, offsets, loops: Twins) -> SparseCodes:
+        """Return the codes of which row and cell of each entry are given."""
+        shape = (n_rows, 1 + int(offsets[-1]))
+        places = (
+            np.concatenate([np.arange(n_rows), rows]),
+            np.append(np.zeros(n_rows, int), cells + 1),
+        )
+        ones = np.ones(places[0].size, dtype=np.int8)
+        return cls(sparse.csr_array((ones, places), shape=shape), zero_codes, offsets, loops)
+
+    @property
+    def n_rows(self) -> int:
+        return self.indicators.shape[0]
 
     @property
     def zero_cells(self) -> NDArray[np.int64]:
@@ -237,144 +232,46 @@ class SparseCodes(Codes):
         return self.offsets[:-1] + self.zero_codes
 
     @property
-    def groups(self) -> NDArray[np.intp]:
-        """Group of each entry."""
-        return np.repeat(np.arange(self.n_groups), np.diff(self.indptr))
-
-    @property
-    def entries(self) -> tuple:
-        """What the loops need to look up entries."""
-        return (self.indptr, self.rows, self.values, self.offsets, self.zero_cells)
+    def entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Row, cell and group of each entry."""
+        rows, columns = self.indicators.nonzero()
+        rows, cells = rows[columns > 0], columns[columns > 0] - 1
+        return rows, cells, np.searchsorted(self.offsets, cells, side="right") - 1
 
     def gather(self, tables):
-        return self.loops.gather_sparse(self.entries, self.n_rows, tables)
+        zeros = tables[self.zero_cells]
+        # The score of zero comes first, then what each entry changes, in the order of the groups.
+        score_of_zero = np.cumsum(np.vstack([np.zeros(tables.shape[1]), zeros]), axis=0)[-1:]
+        changes = tables - np.repeat(zeros, np.diff(self.offsets), axis=0)
+        return self.indicators @ np.concatenate([score_of_zero, changes])
 
     def histogram(self, residuals):
-        return self.loops.histogram_sparse(self.entries, residuals)
+        totals, sums = np.split(self.indicators.T @ residuals, [1])
+        if self.n_groups:
+            sums[self.zero_cells] = totals - np.add.reduceat(sums, self.offsets[:-1], axis=0)
+        return sums
 
     def take(self, rows) -> SparseCodes:
-        # Codes are shifted by one, so that a stored code 0 is not taken for absence.
-        shifted = sparse.csc_array(
-            (self.values.astype(np.int64) + 1, self.rows, self.indptr),
-            shape=(self.n_rows, self.n_groups),
-        )
-        taken = sparse.csc_array(shifted.tocsr()[rows])
-        taken.sort_indices()
-        return replace(
-            self,
-            indptr=taken.indptr.astype(np.int64),
-            rows=taken.indices.astype(np.int32),
-            values=(taken.data - 1).astype(self.values.dtype),
-            n_rows=len(rows),
-        )
+        return replace(self, indicators=self.indicators[rows])
 
     def coarsen(self, plan: Coarsening) -> SparseCodes:
-        groups = self.groups
-        new_values = plan.new_codes[self.offsets[groups] + self.values]
-        new_zeros = plan.new_codes[self.zero_cells]
-        stays = np.zeros(self.n_groups, dtype=bool)
-        stays[plan.groups] = True
-        stored = stays[groups] & (new_values != new_zeros[groups])
-        counts = np.bincount(groups[stored], minlength=self.n_groups)[plan.groups]
-        return replace(
-            self,
-            indptr=offsets_of(counts),
-            rows=self.rows[stored],
-            values=new_values[stored].astype(plan.dtype),
-            zero_codes=new_zeros[plan.groups],
-            offsets=plan.offsets,
-        )
+        rows, cells, groups = self.entries
+        zeros = plan.new_codes[self.zero_cells]
+        first = np.full(self.n_groups, -1)
+        first[plan.groups] = plan.offsets[:-1]
+        codes = plan.new_codes[cells]
+        kept = (first[groups] >= 0) & (codes != zeros[groups])
+        cells = (first[groups] + codes)[kept]
+        own = (self.n_rows, zeros[plan.groups], plan.offsets, self.loops)
+        return SparseCodes.of(rows[kept], cells, *own)
 
     def keep_groups(self, groups) -> DenseCodes:
         return self.dense().keep_groups(groups)
 
     def dense(self) -> DenseCodes:
-        values = np.empty((self.n_groups, self.n_rows), dtype=self.values.dtype)
+        dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
+        values = np.empty((self.n_groups, self.n_rows), dtype=dtype)
         values[:] = self.zero_codes[:, None]
-        values[self.groups, self.rows] = self.values
+        rows, cells, groups = self.entries
+        values[groups, rows] = cells - self.offsets[groups]
         return DenseCodes(values, self.offsets, self.loops)
-
-
-@dataclass(frozen=True)
-class BundledCodes(Codes):
-    """Codes of bundles of neighbouring groups, for passes of few columns."""
-
-    bundles: Any  # one code per bundle and row; the first member is the leading digit
-    plan: Bundling  # which groups are joined
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        return self.plan.offsets
-
-    @property
-    def loops(self) -> Twins:
-        return self.bundles.loops
-
-    @property
-    def n_rows(self) -> int:
-        return self.bundles.n_rows
-
-    def gather(self, tables):
-        return self.bundles.gather(self.loops.expand_tables(self.plan, tables))
-
-    def histogram(self, residuals):
-        return self.loops.fold_sums(self.plan, self.bundles.histogram(residuals))
-
-    def take(self, rows) -> BundledCodes:
-        return replace(self, bundles=self.bundles.take(rows))
-
-
-@dataclass(frozen=True)
-class Bundling:
-    """Which groups are joined."""
-
-    # (n_bundles + 1,): groups of bundle b are members[b] to members[b + 1] - 1
-    members: NDArray[np.int64]
-    offsets: NDArray[np.int64]  # (n_groups + 1,): first cell of each group
-
-    @cached_property
-    def cell_offsets(self) -> NDArray[np.int64]:
-        """First cell of each bundle."""
-        n_cells = np.multiply.reduceat(np.diff(self.offsets), self.members[:-1])
-        return offsets_of(n_cells)
-
-    @property
-    def n_bundles(self) -> int:
-        return self.members.size - 1
-
-    @property
-    def dtype(self) -> np.dtype:
-        return smallest_code_dtype(int(np.diff(self.cell_offsets).max()))
-
-    def join(self, values: NDArray) -> NDArray:
-        """Return the codes of the bundles for those of the groups."""
-        sizes = np.diff(self.offsets)
-        joined = np.empty((self.n_bundles, values.shape[1]), self.dtype)
-        for position, target in enumerate(joined):
-            target[:] = values[self.members[position]]
-            for group in range(self.members[position] + 1, self.members[position + 1]):
-                target *= joined.dtype.type(sizes[group])
-                target += values[group]
-        return joined
-
-
-def bundling(offsets: NDArray[np.int64], n_rows: int) -> Bundling | None:
-    """Plan which groups to join for so many rows; None where it would save little.
-
-    >>> bundling(2 * np.arange(21), 200).members
-    array([ 0,  4,  8, 12, 16, 20])
-    """
-    # Expanding and folding tables touches every cell of a bundle once a pass;
-    # with this many rows that is little beside the look-ups.
-    limit = min(MOST_CELLS_OF_A_BUNDLE, n_rows // FEWEST_ROWS_A_CELL)
-    sizes = np.diff(offsets)
-    members, product = [0], 1
-    for group, size in enumerate(sizes.tolist()):
-        if group > members[-1] and product * size > limit:
-            members.append(group)
-            product = 1
-        product *= size
-    members.append(sizes.size)
-    if len(members) - 1 > 0.75 * sizes.size:
-        return None
-    return Bundling(np.array(members, dtype=np.int64), offsets)

@@ -7,17 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import growth_loops, loops
-from mbkl.engine.limits import FEW_COLUMNS_IN_TURN, SMALLEST_SHARE
-from mbkl.engine.twins import Twins, has_one_weight, score_of_zero
-
-if TYPE_CHECKING:
-    from mbkl.engine.codes import Bundling
+from mbkl.engine.limits import SMALLEST_SHARE
+from mbkl.engine.twins import Twins, has_one_weight
 
 
 class Compiled(Twins):
@@ -31,9 +28,6 @@ class Compiled(Twins):
 
     def gather(self, values: NDArray, offsets, tables: NDArray) -> NDArray[np.float64]:
         n_rows, n_columns = values.shape[1], tables.shape[1]
-        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
-            columns = [self.gather(values, offsets, tables[:, [c]]) for c in range(n_columns)]
-            return np.concatenate(columns, axis=1)
         scores = np.empty((n_rows, n_columns))
         loop = loops.gather_one if n_columns == 1 else loops.gather_many
         arguments = (values, offsets, np.ascontiguousarray(tables), scores)
@@ -42,42 +36,11 @@ class Compiled(Twins):
 
     def histogram(self, values: NDArray, offsets, residuals: NDArray) -> NDArray[np.int64]:
         n_columns = residuals.shape[1]
-        if 1 < n_columns <= FEW_COLUMNS_IN_TURN:
-            columns = [self.histogram(values, offsets, residuals[:, [c]]) for c in range(n_columns)]
-            return np.concatenate(columns, axis=1)
         sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
         loop = loops.histogram_one if n_columns == 1 else loops.histogram_many
         arguments = (values, offsets, np.ascontiguousarray(residuals), sums)
         self.share(values.shape[0], values.size * n_columns, loop, *arguments)
         return sums
-
-    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
-        zero_cells, n_columns = entries[-1], tables.shape[1]
-        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
-        arguments = (*entries, np.ascontiguousarray(tables), scores)
-        self.share(n_rows, entries[1].size * n_columns, loops.gather_sparse, *arguments)
-        return scores
-
-    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
-        offsets, zero_cells, n_columns = entries[-2], entries[-1], residuals.shape[1]
-        sums = np.empty((int(offsets[-1]), n_columns), dtype=np.int64)
-        arguments = (*entries, np.ascontiguousarray(residuals), residuals.sum(axis=0), sums)
-        n_codes = entries[1].size * n_columns
-        self.share(zero_cells.size, n_codes, loops.histogram_sparse, *arguments)
-        return sums
-
-    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
-        expanded = np.empty((int(plan.cell_offsets[-1]), tables.shape[1]))
-        cells = (plan.members, plan.offsets, plan.cell_offsets)
-        arguments = (*cells, np.ascontiguousarray(tables), expanded)
-        self.share(plan.n_bundles, expanded.size, loops.expand_tables, *arguments)
-        return expanded
-
-    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        folded = np.empty((int(plan.offsets[-1]), sums.shape[1]), dtype=np.int64)
-        arguments = (plan.members, plan.offsets, plan.cell_offsets, sums, folded)
-        self.share(plan.n_bundles, sums.size, loops.fold_sums, *arguments)
-        return folded
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         return self.take_some(values, np.arange(len(values)), rows)
@@ -124,13 +87,6 @@ class Compiled(Twins):
         self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, X, own, values)
         return values
 
-    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = np.empty((X.shape[0], tables.shape[1]))
-        search = (features, edges.thresholds, edges.offsets)
-        arguments = (X, search, np.ascontiguousarray(tables), scores)
-        self.share(X.shape[0], X.shape[0] * features.size, loops.score_dense, *arguments)
-        return scores
-
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
         n_others = min(self.n_threads, len(numbers)) - 1
         if n_others < 1:
@@ -162,13 +118,11 @@ class Compiled(Twins):
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
-        is_one = packed.shape[1] == 1
-        loop = growth_loops.histogram_packed_one if is_one else growth_loops.histogram_packed
         found: list[NDArray[np.int64]] = []
 
         def add_up(start: int, stop: int) -> None:
             sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
-            loop(cells, packed, sums, start, stop)
+            growth_loops.histogram_packed(cells, packed, sums, start, stop)
             found.append(sums)
 
         self.share(cells.size, packed.size, add_up)
@@ -200,20 +154,11 @@ class Compiled(Twins):
         Work that falls along the range, to nothing at its end, is divided accordingly.
         """
         n_shares = max(1, min(self.n_threads, length, n_codes // SMALLEST_SHARE))
-        if n_shares == 1:
-            loop(*arguments, 0, length)
-            return
-        bounds = [length * share // n_shares for share in range(n_shares + 1)]
+        parts = [share / n_shares for share in range(n_shares + 1)]
         if falling:
-            bounds = [round(length * (1.0 - (1.0 - bound / length) ** 0.5)) for bound in bounds]
-        pool = _pool(self.n_threads)
-        others = [
-            pool.submit(loop, *arguments, bounds[share], bounds[share + 1])
-            for share in range(1, n_shares)
-        ]
-        loop(*arguments, bounds[0], bounds[1])
-        for other in others:
-            other.result()
+            parts = [1.0 - (1.0 - part) ** 0.5 for part in parts]
+        bounds = [round(length * part) for part in parts]
+        self.each(lambda share: loop(*arguments, bounds[share], bounds[share + 1]), range(n_shares))
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

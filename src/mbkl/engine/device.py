@@ -55,18 +55,6 @@ _NO_MEMBERS = np.zeros(1, dtype=bool)
 _SCORED_CODES = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class CellColumns:
-    """Columns of the indicator matrix: all cells but the first of each group.
-
-    A row is in one cell of each group, so the first is what the others leave.
-    """
-
-    cells: Tensor
-    groups: Tensor
-    numbers: Tensor
-
-
 class Device:
     """A device of Torch: where numbers go, and how finely products are computed."""
 
@@ -323,8 +311,8 @@ class DeviceCodes(Codes):
         """Return indicators times tables."""
         first = self.place(self.offsets[:-1])
         base = tables[first].sum(dim=0)
-        others = tables - self._of_first_cell(tables)
-        pieces = self._pieces(others)
+        first_of_own = self.place(np.repeat(self.offsets[:-1], np.diff(self.offsets)))
+        pieces = self._pieces(tables - tables[first_of_own])
         scores = self.device.torch.empty((self.n_rows, tables.shape[1]), device=self.device.device)
         for rows in steps(self.n_rows, self.device.block_rows):
             total = None
@@ -369,14 +357,20 @@ class DeviceCodes(Codes):
         return self.device.torch.addmm(total, left, right, out_dtype=self.device.torch.float32)
 
     def _indicators(self, rows: slice):
-        """Yield for blocks of cells their numbers and indicators on some rows."""
-        columns = self._columns()
+        """Yield for blocks of cells their numbers and indicators on some rows.
+
+        The first cell of each group is left out: a row is in one of them, so it is what the others
+        leave.
+        """
+        sizes = np.diff(self.offsets)
+        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes)
+        others = np.flatnonzero(number)
+        cells = self.place(others)
+        groups = self.place(np.repeat(np.arange(self.n_groups), sizes)[others])
+        numbers = self.place(number[others]).to(self.values.dtype)
         block = self.values[:, rows]
-        for part in steps(columns.cells.numel(), _BLOCK_CELLS):
-            yield (
-                columns.cells[part],
-                self._equal(block, columns.groups[part], columns.numbers[part]),
-            )
+        for part in steps(others.size, _BLOCK_CELLS):
+            yield cells[part], self._equal(block, groups[part], numbers[part])
 
     def _equal(self, codes: Tensor, groups: Tensor, numbers: Tensor) -> Tensor:
         """Return for each column whether the rows are in its cell, as 0 and 1 in bfloat16."""
@@ -385,18 +379,6 @@ class DeviceCodes(Codes):
 
             return indicators(codes, groups, numbers)
         return (codes[groups] == numbers[:, None]).bfloat16()
-
-    def _columns(self) -> CellColumns:
-        sizes = np.diff(self.offsets)
-        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes)
-        cells = np.flatnonzero(number)
-        group = np.repeat(np.arange(self.n_groups), sizes)[cells]
-        numbers = self.place(number[cells]).to(self.values.dtype)
-        return CellColumns(self.place(cells), self.place(group), numbers)
-
-    def _of_first_cell(self, tables: Tensor) -> Tensor:
-        first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return tables[self.place(first)]
 
     # Moves ------------------------------------------------------------------------------------
 

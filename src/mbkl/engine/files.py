@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine.codes import BundledCodes, Codes, DenseCodes, bundling
+from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
 from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import Twins
@@ -43,35 +43,25 @@ class DiskArray:
 
     def write(self, rows: slice, values: NDArray) -> None:
         """Write one block."""
-        data = np.ascontiguousarray(values, dtype=self.dtype)
-        if data.size:
-            self._file.seek(self._place(rows))
-            left = data.data.cast("B")
-            while left:
-                left = left[self._file.write(left) :]
+        self._file.seek(self._place(rows))
+        np.ascontiguousarray(values, dtype=self.dtype).tofile(self._file)
 
     def read(self, rows: slice, groups: NDArray[np.intp] | None = None) -> NDArray:
         """Read one block, or some groups of it."""
         length = rows.stop - rows.start
         if groups is None:
-            values = np.empty((self.shape[0], length), dtype=self.dtype)
-            self._read_into(values, self._place(rows))
-            return values
+            return self._read(self._place(rows), self.shape[0] * length).reshape(-1, length)
         values = np.empty((len(groups), length), dtype=self.dtype)
         for group, own in zip(groups, values, strict=True):
-            self._read_into(own, self._place(rows) + int(group) * own.nbytes)
+            own[:] = self._read(self._place(rows) + int(group) * own.nbytes, length)
         return values
 
-    def _read_into(self, values: NDArray, place: int) -> None:
-        if not values.size:
-            return
+    def _read(self, place: int, n_codes: int) -> NDArray:
         self._file.seek(place)
-        left = values.data.cast("B")
-        while left:
-            done = self._file.readinto(left)
-            if not done:
-                raise OSError("A file of codes ends too early; was the disk full?")
-            left = left[done:]
+        codes = np.fromfile(self._file, self.dtype, n_codes)
+        if codes.size < n_codes:
+            raise OSError("A file of codes ends too early; was the disk full?")
+        return codes
 
     def blocks(self, groups: NDArray[np.intp] | None = None) -> Iterator[tuple[slice, NDArray]]:
         """Yield all blocks, or some groups of them, with their rows; the next is read ahead."""
@@ -156,13 +146,6 @@ class FileCodes(Codes):
     def keep_groups(self, groups) -> FileCodes:
         offsets = self.kept_offsets(groups)
         return self._changed(lambda block: block[groups], groups.size, self.array.dtype, offsets)
-
-    def bundled(self) -> Codes:
-        plan = bundling(self.offsets, self.n_rows)
-        if plan is None:
-            return self
-        bundles = self._changed(plan.join, plan.n_bundles, plan.dtype, plan.cell_offsets)
-        return BundledCodes(bundles, plan)
 
     def _changed(self, change: Callable, n_groups: int, dtype, offsets) -> FileCodes:
         """Return the codes with every block changed."""

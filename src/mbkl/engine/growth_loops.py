@@ -64,20 +64,6 @@ def histogram_packed(cells, packed, sums, start, stop):
 
 
 @jit
-def histogram_packed_one(cells, packed, sums, start, stop):
-    """OUT sums as `histogram_packed`, of one column."""
-    both = np.zeros(sums.shape[0], dtype=np.int64)
-    for first in range(start, stop, ROWS_PACKED):
-        for row in range(first, min(first + ROWS_PACKED, stop)):
-            value = np.int64(packed[row, 0])
-            both[cells[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
-        for cell in range(sums.shape[0]):
-            sums[cell, 0, 0] += both[cell] >> 32
-            sums[cell, 0, 1] += both[cell] & 0xFFFFFFFF
-        both[:] = 0
-
-
-@jit
 def sizes_of_residuals(packed, rows, columns):
     """Return the sizes of the residuals of some rows in some columns; at least one."""
     sizes = np.empty(rows.shape[0], dtype=np.int64)

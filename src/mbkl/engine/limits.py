@@ -14,19 +14,11 @@ SMALL = 300_000
 # Codes below which a share of the work costs less than handing it to a thread, which takes up
 # to a hundred microseconds (python -m benchmarks.speed prediction).
 SMALLEST_SHARE = 300_000
-# Columns up to which loops of one column, called once for each, are faster
-# (python -m benchmarks.speed mnist).
-FEW_COLUMNS_IN_TURN = 4
 # Rows below which all comparisons with thresholds are made at once
 # (python -m benchmarks.speed prediction).
 FEW_ROWS_TO_BIN = 16
 # Rows up to which prediction by stumps needs no compiled loop (the same command).
 FEW_ROWS_TO_PREDICT = 4
-# Cells of joined groups: 8 KiB of table leave room for scores and codes in the first-level
-# cache; and rows for each of these cells, so that making the tables is little beside reading them.
-MOST_CELLS_OF_A_BUNDLE, FEWEST_ROWS_A_CELL = 1024, 8
-# Columns up to which passes are over joined groups: the tables of these are many times longer.
-FEW_COLUMNS_BUNDLED = 2
 
 # Where rows are -------------------------------------------------------------------------------
 
@@ -59,22 +51,17 @@ ROWS_OF_A_COST = 800
 ROWS_OF_A_SEARCH = 2_000
 # Maps are drawn for so many rows with numbers, where grown ferns see all of them.
 ROWS_DRAWN_FOR_NUMBERS = 4_000
-# Step 2 with other losses, up to so many rows: the interior-point method with the matrix of all
-# maps. The hinge has a kink, which other methods approach through a path of smooth losses, so
-# that it pays for longer. `python -m benchmarks.speed.growth`
-FEW_ROWS_DENSE, FEW_ROWS_DENSE_HINGE = 300, 2_000
-# Beyond so many multiplications an iteration (rows squared times maps) that matrix is too large.
-# `python -m benchmarks.speed.uci`
-DENSE_WORK = 1e10
+# Step 2 with the hinge, up to so many rows: the interior-point method. Its kink other methods
+# approach through a path of smooth losses. `python -m benchmarks.speed.growth`
+FEW_ROWS_HINGE = 2_000
+# The same for what rounding has stopped elsewhere.
+FEW_ROWS_STUCK = 300
 
-# Parts of the rows (Step 2 with many rows)
+# Some of the rows (Step 2 with many rows)
 
-# The solution on so many rows is a start that saves iterations on all of them, and their kernel
-# matrix preconditions the cells of ferns. `python -m benchmarks.speed.growth`
-ROWS_OF_A_PART = 3_000
-# A Newton system is preconditioned from this share of its curved rows: more cost more than they
-# save. Fewer rows than the second number tell nothing. `python -m benchmarks.speed.growth`
-SHARE_OF_A_PART, FEWEST_OF_A_PART = 0.25, 300
+# Where no kernel matrix of all rows tells how they are scored without them, that of so many does,
+# or with losses that it does not suit so many are solved for, some of them held out.
+ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 1_000, 3_000
 # Curved rows are copied for a Newton system where they are less than this share of all rows.
 # `python -m benchmarks.speed.growth`
 WORTH_COPYING = 0.8

@@ -17,10 +17,8 @@ import numpy as np
 # Scores of one block of rows (16 KiB) stay in the first-level cache while all
 # groups pass over them.
 _BLOCK = 2048
-# Rows binned at a time, and the number of thresholds up to which comparing with all
-# of them, eight or sixteen values at once, beats a search (both measured).
+# Rows binned at a time.
 _ROWS_BINNED = 256
-_FEW_THRESHOLDS = 64
 # Rows of either side that are compared at a time: 32 KiB of sums.
 _ROWS_COMPARED, _OTHERS_COMPARED = 8, 512
 
@@ -133,113 +131,34 @@ def histogram_many(values, offsets, residuals, sums, start, stop):
 
 
 @jit
-def expand_tables(members, offsets, bundle_offsets, tables, expanded, start, stop):
-    """OUT expanded tables of bundles start to stop: sums over combinations of cells."""
-    for column in range(tables.shape[1]):
-        for bundle in range(start, stop):
-            block = expanded[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
-            first, last = members[bundle], members[bundle + 1]
-            filled = offsets[first + 1] - offsets[first]
-            block[:filled] = tables[offsets[first] : offsets[first + 1], column]
-            for group in range(first + 1, last):
-                table = tables[offsets[group] : offsets[group + 1], column]
-                size = table.shape[0]
-                # Backwards, so that no entry is overwritten before it is read.
-                for entry in range(filled - 1, -1, -1):
-                    base = block[entry]
-                    part = block[entry * size : (entry + 1) * size]
-                    for cell in range(size):
-                        part[cell] = base + table[cell]
-                filled *= size
+def bin_dense(X, search, codes, start, stop):
+    """OUT codes[:, start:stop]: how many thresholds of its group lie below each value.
 
-
-@jit
-def fold_sums(members, offsets, bundle_offsets, bundled, sums, start, stop):
-    """OUT sums of the members of bundles start to stop. Destroys `bundled`."""
-    for column in range(sums.shape[1]):
-        for bundle in range(start, stop):
-            block = bundled[bundle_offsets[bundle] : bundle_offsets[bundle + 1], column]
-            filled = block.shape[0]
-            for group in range(members[bundle + 1] - 1, members[bundle], -1):
-                member = sums[offsets[group] : offsets[group + 1], column]
-                size = member.shape[0]
-                member[:] = 0
-                filled //= size
-                for entry in range(filled):
-                    part = block[entry * size : (entry + 1) * size]
-                    total = np.int64(0)
-                    for cell in range(size):
-                        member[cell] += part[cell]
-                        total += part[cell]
-                    block[entry] = total
-            first = members[bundle]
-            sums[offsets[first] : offsets[first + 1], column] = block[:filled]
-
-
-@jit
-def gather_sparse(indptr, rows, values, offsets, zero_cells, tables, scores, start, stop):
-    """OUT scores[start:stop] += table entry minus the entry of zero, stored codes only."""
-    n_columns = tables.shape[1]
-    for group in range(zero_cells.shape[0]):
-        end = indptr[group + 1]
-        entry = indptr[group] + np.searchsorted(rows[indptr[group] : end], start)
-        zero = tables[zero_cells[group]]
-        while entry < end and rows[entry] < stop:
-            table = tables[offsets[group] + values[entry]]
-            score = scores[rows[entry]]
-            for column in range(n_columns):
-                score[column] += table[column] - zero[column]
-            entry += 1
-
-
-@jit
-def histogram_sparse(
-    indptr, rows, values, offsets, zero_cells, residuals, totals, sums, start, stop
-):
-    """OUT sums of groups start to stop; the cell of zero gets what is left of the totals."""
-    n_columns = residuals.shape[1]
-    for group in range(start, stop):
-        block = sums[offsets[group] : offsets[group + 1]]
-        block[:] = 0
-        zero = sums[zero_cells[group]]
-        zero[:] = totals
-        for entry in range(indptr[group], indptr[group + 1]):
-            cell = block[values[entry]]
-            residual = residuals[rows[entry]]
-            for column in range(n_columns):
-                cell[column] += residual[column]
-                zero[column] -= residual[column]
-
-
-@jit
-def _bin_block(X, search, group, first, values, codes):
-    """OUT codes of rows first, first + 1, ... of one group: thresholds below each value.
-
-    NaN is below all thresholds. OUT values is room for those of the rows.
+    NaN is below all thresholds.
     """
     features, thresholds, offsets = search
-    for row in range(codes.shape[0]):
-        values[row] = X[first + row, features[group]]
-    own = thresholds[offsets[group] : offsets[group + 1]]
-    if own.shape[0] <= _FEW_THRESHOLDS:
-        _count_below(own, values, codes)
-    else:
-        _search_below(own, values, codes)
+    # A block of rows of a row-major X is read once from memory and then, feature
+    # by feature, from the cache.
+    values = np.empty(_ROWS_BINNED, np.float32)
+    found = np.empty(_ROWS_BINNED, np.int32)
+    for first in range(start, stop, _ROWS_BINNED):
+        n_rows = min(_ROWS_BINNED, stop - first)
+        for group in range(features.shape[0]):
+            for row in range(n_rows):
+                values[row] = X[first + row, features[group]]
+            own = thresholds[offsets[group] : offsets[group + 1]]
+            _count_below(own, values[:n_rows], found[:n_rows])
+            target = codes[group, first : first + n_rows]
+            for row in range(n_rows):
+                target[row] = found[row]
 
 
 @jit
 def _count_below(thresholds, values, codes):
-    """OUT codes: compare each value with all thresholds, many values at a time."""
-    codes[:] = 0
-    for position in range(thresholds.shape[0]):
-        threshold = np.float32(thresholds[position])  # exact
-        for row in range(codes.shape[0]):
-            codes[row] += values[row] > threshold
-
-
-@jit
-def _search_below(thresholds, values, codes):
-    """OUT codes: find the place of each value among many thresholds, by halving their number."""
+    """OUT codes: the place of each value among the thresholds, by halving their number."""
+    if not thresholds.shape[0]:
+        codes[:] = 0
+        return
     for row in range(codes.shape[0]):
         value = np.float64(values[row])
         below, left = 0, thresholds.shape[0]
@@ -248,48 +167,6 @@ def _search_below(thresholds, values, codes):
             below += half * (thresholds[below + half - 1] < value)  # faster than a branch
             left -= half
         codes[row] = below + (thresholds[below] < value)
-
-
-@jit
-def bin_dense(X, search, codes, start, stop):
-    """OUT codes[:, start:stop]: how many thresholds of its group lie below each value."""
-    # A block of rows of a row-major X is read once from memory and then, feature
-    # by feature, from the cache.
-    values = np.empty(_ROWS_BINNED, np.float32)
-    block = np.empty(_ROWS_BINNED, dtype=np.int32)
-    for first in range(start, stop, _ROWS_BINNED):
-        n_rows = min(_ROWS_BINNED, stop - first)
-        for group in range(search[0].shape[0]):
-            _bin_block(X, search, group, first, values[:n_rows], block[:n_rows])
-            target = codes[group, first : first + n_rows]
-            for row in range(n_rows):
-                target[row] = block[row]
-
-
-@jit
-def score_dense(X, search, tables, scores, start, stop):
-    """OUT scores[start:stop]: bin_dense and gather in one, without storing codes."""
-    n_columns, offsets = tables.shape[1], search[2]
-    values = np.empty(_ROWS_BINNED, np.float32)
-    block = np.empty(_ROWS_BINNED, dtype=np.int32)
-    for first in range(start, stop, _ROWS_BINNED):
-        n_rows = min(_ROWS_BINNED, stop - first)
-        scores[first : first + n_rows] = 0.0
-        for group in range(search[0].shape[0]):
-            _bin_block(X, search, group, first, values[:n_rows], block[:n_rows])
-            # A group has one cell more than thresholds.
-            table = tables[offsets[group] + group : offsets[group + 1] + group + 1]
-            if n_columns == 1:
-                column = scores[first : first + n_rows, 0]
-                single = table[:, 0]
-                for row in range(n_rows):
-                    column[row] += single[block[row]]
-            else:
-                for row in range(n_rows):
-                    entry = table[block[row]]
-                    score = scores[first + row]
-                    for position in range(n_columns):
-                        score[position] += entry[position]
 
 
 @jit

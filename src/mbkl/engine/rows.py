@@ -7,7 +7,7 @@ Rows of this file are in memory, or read block by block, and their codes are in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import group_totals, offsets_of, to_fixed_point
+from mbkl.engine.arrays import group_totals, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
 from mbkl.engine.twins import TWINS, Twins, as_float32
 
@@ -145,11 +145,18 @@ class Rows:
         """Return some rows next to each other."""
         raise NotImplementedError
 
+    def score(self, features: NDArray[np.intp], edges: Any, tables: NDArray) -> NDArray[np.float64]:
+        """Return the sum of the table entries of the cells of each row, see `bin`."""
+        return self._scored(lambda rows: rows.bin(features, edges), features.size, tables)
+
     def score_ferns(self, ferns: Any, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum of the table entries of the cells of each row."""
+        """Return the sum of the table entries of the cells of each row, see `bin_ferns`."""
+        return self._scored(lambda rows: rows.bin_ferns(ferns), ferns.n_maps, tables)
+
+    def _scored(self, code: Callable[[Rows], Codes], n_groups: int, tables: NDArray) -> NDArray:
         scores = np.empty((self.shape[0], tables.shape[1]))
-        for block in steps(self.shape[0], _CODES_AT_ONCE // max(ferns.n_maps, 1)):
-            scores[block] = self.block(block).bin_ferns(ferns).gather(tables)
+        for block in steps(self.shape[0], _CODES_AT_ONCE // max(n_groups, 1)):
+            scores[block] = code(self.block(block)).gather(tables)
         return scores
 
     def release(self) -> None:
@@ -207,10 +214,6 @@ class ArrayRows(MatrixRows):
     def bin_ferns(self, ferns) -> DenseCodes:
         return DenseCodes(self.loops.bin_ferns(self.X, ferns), ferns.cell_offsets, self.loops)
 
-    def score(self, features, edges, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum of table entries of each row: `bin` and `gather` in one."""
-        return self.loops.score(self.X, features, edges, tables)
-
 
 class SparseRows(MatrixRows):
     """The rows of a sparse matrix, CSR or CSC; the zeros between its entries are never formed."""
@@ -239,8 +242,8 @@ class SparseRows(MatrixRows):
 
     def bin(self, features, edges) -> Codes:
         columns = without_duplicates(sparse.csc_array(self.X))
-        zeros, counts = np.empty((2, features.size), dtype=np.int64)
-        rows, values = [np.empty(0, np.int32)], [np.empty(0, edges.code_dtype)]
+        zeros = np.empty(features.size, dtype=np.int64)
+        rows, cells = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for group, feature in enumerate(features):
             thresholds = edges.thresholds[edges.offsets[group] : edges.offsets[group + 1]]
             entries = slice(columns.indptr[feature], columns.indptr[feature + 1])
@@ -249,20 +252,12 @@ class SparseRows(MatrixRows):
             entry_codes[np.isnan(data)] = 0
             zeros[group] = np.searchsorted(thresholds, 0.0, side="left")
             stored = entry_codes != zeros[group]
-            rows.append(columns.indices[entries][stored].astype(np.int32))
-            values.append(entry_codes[stored].astype(edges.code_dtype))
-            counts[group] = stored.sum()
-        codes = SparseCodes(
-            offsets_of(counts),
-            np.concatenate(rows),
-            np.concatenate(values),
-            zeros,
-            edges.cell_offsets,
-            self.shape[0],
-            self.loops,
-        )
-        bytes_dense = codes.n_groups * codes.n_rows * edges.code_dtype.itemsize
-        bytes_sparse = codes.rows.nbytes + codes.values.nbytes
+            rows.append(columns.indices[entries][stored])
+            cells.append(edges.cell_offsets[group] + entry_codes[stored])
+        own = (self.shape[0], zeros, edges.cell_offsets, self.loops)
+        codes = SparseCodes.of(np.concatenate(rows), np.concatenate(cells), *own)
+        bytes_dense = features.size * self.shape[0] * edges.code_dtype.itemsize
+        bytes_sparse = sum(map(len, rows)) * (4 + edges.code_dtype.itemsize)
         return codes if bytes_sparse < bytes_dense else codes.dense()
 
     def bin_ferns(self, ferns) -> DenseCodes:
@@ -276,9 +271,8 @@ class SparseRows(MatrixRows):
             values[:, block] = self.loops.bin_ferns(dense, narrow)
         return DenseCodes(values, ferns.cell_offsets, self.loops)
 
-    def score(self, features, edges, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum of table entries of each row."""
-        return self.bin(features, edges).gather(tables)
+    def score(self, features, edges, tables) -> NDArray[np.float64]:
+        return self.bin(features, edges).gather(tables)  # all at once: blocks would be small
 
 
 class SomeRows(Rows):

@@ -22,74 +22,39 @@ _AT_ONCE = 32_000_000
 
 
 class Bins(NamedTuple):
-    """How the codes of some features are put in fewer bins, (code + move) >> shift.
+    """How the codes of some features are put in fewer bins, (code + move) >> shift."""
 
-    Parameters
-    ----------
-    numbers : tensor of shape (5, n_asked)
-        Features, their codes in use, bins in use, shifts and moves.
-    width : int
-        The most bins that a feature has.
-    """
-
-    numbers: Tensor
-    width: int
+    numbers: Tensor  # (5, n_asked): features, their codes in use, bins in use, shifts and moves
+    width: int  # the most bins that a feature has
 
 
 class PlacedFerns(NamedTuple):
-    """Ferns on a device, see `FernMaps`.
+    """Ferns on a device, see `FernMaps`; sets of levels, see `LevelSets`."""
 
-    Parameters
-    ----------
-    features, thresholds : tensor of shape (n_stumps,)
-    offsets, raw_offsets, cell_offsets : tensor of shape (n_ferns + 1,)
-    factors, shifts, masks : tensor of shape (n_ferns,)
-        An outcome counts as ((outcome * factor) >> shift) & mask.
-    numbers : tensor
-    set_starts : tensor of shape (n_stumps,)
-        Where in the members the set of a stump begins; -1 for one with a threshold.
-    members : tensor
-        See `LevelSets`.
-    n_levels : tensor of shape (n_features,) or None
-        None where no stump has a set.
-    depths : ndarray of shape (n_ferns,)
-        Here.
-    """
-
+    # (n_stumps,)
     features: Tensor
     thresholds: Tensor
-    offsets: Tensor
+    offsets: Tensor  # (n_ferns + 1,)
+    # (n_ferns,): an outcome counts as ((outcome * factor) >> shift) & mask
     factors: Tensor
     shifts: Tensor
     masks: Tensor
-    raw_offsets: Tensor
+    raw_offsets: Tensor  # (n_ferns + 1,)
     numbers: Tensor
-    set_starts: Tensor
+    set_starts: Tensor  # (n_stumps,): where in the members a set begins; -1 for a threshold
     members: Tensor
-    cell_offsets: Tensor
-    n_levels: Tensor | None
-    depths: NDArray[np.int64]
+    cell_offsets: Tensor  # (n_ferns + 1,)
+    n_levels: Tensor | None  # (n_features,): None where no stump has a set
+    depths: NDArray[np.int64]  # (n_ferns,): here
 
 
 def fern_sums(values, stumps, members, leading, packed, cells) -> Tensor:
     """Write the cell of each row in a fern; return the sums of residuals in the cells.
 
-    Parameters
-    ----------
-    values : tensor of shape (n_groups, n_rows)
-    stumps : tensor of shape (2, depth)
-        Groups, and the last codes on their left sides; -1 for those that ask about a set.
-    members : tensor of shape (depth, 256) or None
-        Which codes are in the set of each stump that has one.
-    leading : tensor of shape (n_rows,)
-        First digit of the cell.
-    packed : tensor of shape (n_rows, n_columns)
-        Gradients above, curvatures below, in 32 bits.
-    cells : tensor of shape (n_rows,)
-
-    Returns
-    -------
-    sums : tensor of shape (2^(depth + 1), n_columns, 2)
+    The values are codes, (n_groups, n_rows). Stumps, (2, depth), are groups and the last codes on
+    their left sides, or -1 where the members, (depth, 256) or None, say which codes are in a set.
+    The leading digit of each cell is given. Packed residuals, (n_rows, n_columns), have gradients
+    above and curvatures below, in 32 bits; sums are of shape (2^(depth + 1), n_columns, 2).
     """
     cells.copy_(leading)
     for level, (group, cut) in enumerate(zip(*stumps.tolist(), strict=True)):
@@ -105,20 +70,10 @@ def cell_sums(cells, packed, n_cells: int) -> Tensor:
 
 
 def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
-    """Return the sums of residuals by feature, cell and bin.
+    """Return the sums of residuals by feature, cell and bin, (n_asked, n_cells, width, n_columns).
 
-    Parameters
-    ----------
-    codes : tensor of shape (n_features, n_rows)
-    cells : tensor of shape (n_rows,)
-    n_cells : int
-    residuals : tensor of shape (n_rows, n_columns)
-        Gradients above, curvatures below, in 64 bits.
-    bins : Bins
-
-    Returns
-    -------
-    sums : tensor of shape (n_asked, n_cells, width, n_columns)
+    Codes are of shape (n_features, n_rows), residuals, (n_rows, n_columns), have gradients above
+    and curvatures below, in 64 bits.
     """
     torch = require("torch", "gpu")
     n_columns = residuals.shape[1]
@@ -135,18 +90,8 @@ def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
 def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float) -> Tensor:
     """Return what a cut above each bin of each feature would collect in all cells.
 
-    Parameters
-    ----------
-    codes, cells, n_cells, residuals, bins
-        See `level_sums`.
-    ridge : float
-        Added to the curvature of each side.
-
-    Returns
-    -------
-    gains : tensor of shape (n_asked, width)
-        Sum over cells and columns of gradient^2 / curvature on both sides; -1 where there is
-        no such bin.
+    That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides, of
+    shape (n_asked, width); -1 where there is no such bin.
     """
     torch = require("torch", "gpu")
     n_rows, n_columns = residuals.shape
@@ -170,13 +115,7 @@ def _collected(sums, ridge: float) -> Tensor:
 def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
     """Divide all cells by the best cut, in place; return its feature and the cut.
 
-    Parameters
-    ----------
-    codes : tensor of shape (n_features, n_rows)
-    best : tensor of shape ()
-        Place of the largest gain: feature times width plus bin.
-    bins : Bins
-    cells : tensor of shape (n_rows,)
+    The best is the place of the largest gain: feature times width plus bin.
     """
     torch = require("torch", "gpu")
     place = best % bins.width
@@ -188,21 +127,9 @@ def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
 
 
 def newton_steps(sums, units, ridge: float) -> tuple[Tensor, Tensor]:
-    """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+    """Return steps and gains, see `Twins.newton_steps`.
 
-    Parameters
-    ----------
-    sums : tensor of shape (2 * n_cells, n_columns, 2)
-        Gradients and curvatures of rows that take part, then of those that do not.
-    units : (float, float)
-        Steps of one, of gradients and curvatures.
-    ridge : float
-
-    Returns
-    -------
-    steps : tensor of shape (n_cells, n_columns)
-    gains : tensor of shape (depth + 1,)
-        What each level gains on rows that take no part.
+    The units are steps of one, of gradients and curvatures.
     """
     torch = require("torch", "gpu")
     running = running_sums(sums)
@@ -228,28 +155,13 @@ def running_sums(sums) -> Tensor:
 
 
 def fern_codes(X, ferns: PlacedFerns, values) -> None:
-    """Write the cell of each row in each fern.
-
-    Parameters
-    ----------
-    X : tensor of shape (n_rows, n_features)
-    ferns : PlacedFerns
-    values : tensor of shape (n_ferns, n_rows)
-    """
+    """Write the cell of each row in each fern, (n_ferns, n_rows)."""
     for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
         values[:, rows] = _numbers(X[rows], ferns).t().to(values.dtype)
 
 
 def fern_scores(X, ferns: PlacedFerns, tables, scores) -> None:
-    """Add the table entries of the cells of each row to its scores, which are float64.
-
-    Parameters
-    ----------
-    X : tensor of shape (n_rows, n_features)
-    ferns : PlacedFerns
-    tables : tensor of shape (n_cells, n_columns)
-    scores : tensor of shape (n_rows, n_columns)
-    """
+    """Add the table entries of the cells of each row to its scores, which are float64."""
     first = ferns.cell_offsets[:-1]
     for rows in steps(len(X), _AT_ONCE // max(len(ferns.depths), 1)):
         cells = _numbers(X[rows], ferns).long() + first

@@ -56,12 +56,8 @@ def _indicators(codes, groups, numbers, out, n_rows, stride, BLOCK: tl.constexpr
 def indicators(codes, groups, numbers):
     """Return for each column whether the rows are in its cell, as 0 and 1 in bfloat16.
 
-    Parameters
-    ----------
-    codes : tensor of shape (n_groups, n_rows)
-        Rows next to each other in memory.
-    groups, numbers : tensor of shape (n_columns,)
-        Group and, within it, cell of each column.
+    A column has the number of a group and, within it, that of a cell. Rows of the codes are next to
+    each other in memory.
     """
     n_rows = codes.shape[1]
     out = torch.empty((groups.numel(), n_rows), dtype=torch.bfloat16, device=codes.device)

@@ -6,16 +6,13 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
-
-if TYPE_CHECKING:
-    from mbkl.engine.codes import Bundling
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
@@ -54,49 +51,6 @@ class Twins:
                 block = sums[offsets[group] : offsets[group + 1], column]
                 np.add.at(block, codes, residuals[:, column])
         return sums
-
-    def gather_sparse(self, entries: tuple, n_rows: int, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum over groups of the table entries of `SparseCodes`."""
-        indptr, rows, values, offsets, zero_cells = entries
-        scores = np.tile(score_of_zero(zero_cells, tables), (n_rows, 1))
-        for group, zero_cell in enumerate(zero_cells):
-            stored = slice(indptr[group], indptr[group + 1])
-            cells = offsets[group] + values[stored]
-            scores[rows[stored]] += tables[cells] - tables[zero_cell]
-        return scores
-
-    def histogram_sparse(self, entries: tuple, residuals: NDArray) -> NDArray[np.int64]:
-        """Return the sums of the residuals in each cell of `SparseCodes`."""
-        indptr, rows, values, offsets, zero_cells = entries
-        sums = np.zeros((int(offsets[-1]), residuals.shape[1]), dtype=np.int64)
-        groups = np.repeat(np.arange(zero_cells.size), np.diff(indptr))
-        stored = residuals[rows]
-        sums[zero_cells] = residuals.sum(axis=0)
-        np.subtract.at(sums, zero_cells[groups], stored)
-        np.add.at(sums, offsets[groups] + values, stored)
-        return sums
-
-    def expand_tables(self, plan: Bundling, tables: NDArray) -> NDArray[np.float64]:
-        """Return the tables of bundles: sums over all combinations of members' cells."""
-        own = np.split(tables, plan.offsets[1:-1])
-        expanded = []
-        for first, last in pairwise(plan.members):
-            table = own[first]
-            for member in own[first + 1 : last]:
-                table = (table[:, None] + member).reshape(-1, tables.shape[1])
-            expanded.append(table)
-        return np.concatenate(expanded)
-
-    def fold_sums(self, plan: Bundling, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the histograms of the members of bundles; `sums` may be overwritten."""
-        folded, sizes = [], np.diff(plan.offsets)
-        of_bundles = np.split(sums, plan.cell_offsets[1:-1])
-        for block, (first, last) in zip(of_bundles, pairwise(plan.members), strict=True):
-            combinations = block.reshape(*sizes[first:last], -1)
-            for member in range(last - first):
-                others = tuple(axis for axis in range(last - first) if axis != member)
-                folded.append(combinations.sum(axis=others))
-        return np.concatenate(folded)
 
     def take(self, values: NDArray, rows: NDArray[np.intp]) -> NDArray:
         """Return the codes of some rows."""
@@ -168,10 +122,6 @@ class Twins:
             outcome = np.add.reduceat(yes * digits, ferns.offsets[:-1], axis=1)
             values[:, block] = ferns.numbers[first + ((outcome * factors) >> shift)].T
         return values
-
-    def score(self, X, features, edges, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores of the rows of a dense X: `bin` and `gather` in one."""
-        return self.gather(self.bin(X, features, edges), edges.cell_offsets, tables)
 
     # Growing ferns ----------------------------------------------------------------------------
 
@@ -261,22 +211,10 @@ class Twins:
         """Return what the best cut of each feature asked would collect in all cells, and which.
 
         That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides; a
-        cut is the last code on its left side.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_features, n_rows)
-        asked : ndarray of shape (n_asked,)
-        order : ndarray of shape (n_rows,)
-            The rows, cell by cell.
-        residuals : ndarray of shape (n_rows, n_columns)
-            In that order; gradients above, curvatures below, in 64 bits.
-        starts : ndarray of shape (n_cells + 1,)
-            Where in that order each cell begins.
-        n_codes : ndarray of shape (n_features,)
-            Codes in use.
-        shifts, moves : ndarray of shape (n_asked,)
-            A code counts as (code + move) >> shift, and so does a cut.
+        cut is the last code on its left side. The order has the rows cell by cell, and the starts
+        where in it each cell begins; residuals, in that order, have gradients above and curvatures
+        below, in 64 bits. Each feature has so many codes in use, and each one asked a shift and a
+        move: a code counts as (code + move) >> shift, and so does a cut.
         """
         gains, cuts = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
         for place, (feature, shift, move) in enumerate(zip(asked, shifts, moves, strict=True)):
@@ -329,13 +267,6 @@ def _sums_by_level(sums: NDArray) -> list[NDArray]:
 def has_one_weight(weights: NDArray[np.float64]) -> bool:
     """Say whether all groups weigh the same, and are few enough to be counted in 16 bits."""
     return weights.size < 2**16 and bool((weights == weights[:1]).all())
-
-
-def score_of_zero(zero_cells: NDArray, tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the score of an all-zero row, summed in group order."""
-    if not zero_cells.size:
-        return np.zeros(tables.shape[1])
-    return np.cumsum(tables[zero_cells], axis=0)[-1]
 
 
 def as_float32(values: NDArray) -> NDArray[np.float64]:

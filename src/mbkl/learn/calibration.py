@@ -24,8 +24,6 @@ Array = NDArray[np.float64]
 N_FOLDS = 3
 # Where no kernel matrix tells how rows are scored without them, a fifth is held out.
 _SHARES_HELD_OUT = 5
-# A kernel matrix that is formed for this alone has so many rows.
-_ROWS_TO_SOLVE = 500
 _MANY_COPIES = 3
 _LOOSELY, _CLOSELY = 0.03, 0.003
 # Offsets in units of the margin. -3 is the softmax to all digits that matter, and 1 is where the
@@ -95,8 +93,8 @@ def left_out_scores(
 ) -> HeldOut:
     """Return scores of some rows by models that have not seen them.
 
-    The solver has them at no cost where it solved all rows, or some to start from, through their
-    kernel matrix. Otherwise some of the rows are solved for once more. To be mixed with what
+    The solver has them at no cost where it solved all rows through their kernel matrix. Otherwise
+    some of the rows are solved for once more. To be mixed with what
     other models of all rows say, they have to be by a model of all others.
     """
     rows, scores = learner.rows, solution.left_out
@@ -123,7 +121,7 @@ def _solved_without_first(
 def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     """Return scores of rows that a model of some rows has not seen."""
     is_squared = learner.settings.loss == "squared_hinge"
-    rows = learner.rows.some_here(_ROWS_TO_SOLVE if is_squared else limits.ROWS_OF_A_PART)
+    rows = learner.rows.some_here(limits.ROWS_TO_CALIBRATE if is_squared else limits.ROWS_OF_A_PART)
     part = replace(learner, rows=rows)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)

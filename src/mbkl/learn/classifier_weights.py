@@ -14,7 +14,6 @@ from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.problem import (
     LOSSES,
-    FirstRows,
     Margins,
     Problem,
     Progress,
@@ -113,25 +112,19 @@ def _problem(
     loss: str,
     leave_out: bool | str,
 ) -> Problem:
-    """Return what to minimise, with the ways that few and many rows allow."""
+    """Return what to minimise, with the way that few rows allow."""
     n_columns = n_problems_of(rows)
     costs = operator.to_device(costs, operator.row_dtype(n_columns))
 
     def gram() -> Array:
         return operator.gram(kernel_weights) if rows.gram is None else rows.gram.matrix()
 
-    def first_rows(n_rows: int) -> FirstRows:
-        numbers = rows.first(n_rows)
-        part = operator.take(numbers)
-        copies = partial(copies_of_rows, part, rows.weights[numbers], rows.seed)
-        return FirstRows(part, numbers, part.gram(kernel_weights), copies if leave_out else None)
-
     copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = margins_of(rows, costs[:, None], loss, operator.to_device)
     left_out = copies if leave_out else None
     always = leave_out == "always"
-    return Problem(operator, margins, penalty, gram, first_rows, left_out, always)
+    return Problem(operator, margins, penalty, gram, left_out, always)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:

@@ -136,14 +136,12 @@ class SignedMaps:
         """Which maps tell some class from the others."""
         return self.by_class[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
-    def keep_maps(self, kept: NDArray[np.bool_], narrow: bool = True) -> SignedMaps:
-        """Return the operator of some of the maps, for passes unless it is not to be `narrow`."""
+    def keep_maps(self, kept: NDArray[np.bool_]) -> SignedMaps:
+        """Return the operator of some of the maps."""
         by_class = tuple(own.keep_maps(kept) for own in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))
         signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]
-        if narrow:
-            by_class = tuple(own.narrowed() for own in by_class)
         return SignedMaps(by_class, signs)
 
     def forward(self, theta: Array) -> Array:
@@ -182,12 +180,11 @@ class SignedMaps:
         """Return S itself, of shape (n_pairs, n_columns)."""
         return np.concatenate([own.signed(self.signs[:, c]) for c, own in enumerate(self.by_class)])
 
-    def take_narrow(self, rows: NDArray[np.intp]) -> SignedMaps:
+    def take(self, rows: NDArray[np.intp]) -> SignedMaps:
         bounds = self._bounds()
         cuts = np.searchsorted(rows, bounds)
         by_class = tuple(
-            own.take_narrow(rows[cuts[c] : cuts[c + 1]] - bounds[c])
-            for c, own in enumerate(self.by_class)
+            own.take(rows[cuts[c] : cuts[c + 1]] - bounds[c]) for c, own in enumerate(self.by_class)
         )
         return SignedMaps(by_class, self.signs)
 

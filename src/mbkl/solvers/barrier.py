@@ -129,7 +129,7 @@ def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, pr
 
 def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
     """Solve for some of the maps exactly, with their matrix."""
-    part = problem.operator.keep_maps(kept, narrow=False)
+    part = problem.operator.keep_maps(kept)
     matrix = part.dense()[:, part.is_map]
     small = primal_dual.minimise(
         replace(problem, operator=DenseMaps(matrix)), near, goal, max_iter, progress

@@ -8,12 +8,11 @@ import numpy as np
 
 from mbkl.engine import limits
 from mbkl.solvers import barrier, gram_newton, newton_cg, primal_dual
-from mbkl.solvers.primal_dual import DenseMaps, RootMaps
+from mbkl.solvers.primal_dual import RootMaps
 from mbkl.solvers.problem import (
-    FirstRows,
-    Hinge,
     Problem,
     Progress,
+    SharedProgress,
     Solution,
     SquaredError,
     SquaredHinge,
@@ -21,9 +20,6 @@ from mbkl.solvers.problem import (
     joined,
     smoothing_path,
 )
-
-# How well, and in how many iterations, a part of the rows is solved to start all of them.
-_START_TOL, _START_ITER = 0.03, 20
 
 
 def solve(
@@ -49,32 +45,24 @@ def _classifier_weights(problem: Problem, start, tol, max_iter, progress) -> Sol
     if operator.many_at_once:
         return _all_at_once(problem, start, tol, max_iter, progress)
     suits_gram = isinstance(loss, SquaredHinge) or problem.margins.is_numeric
-    has_gram = problem.gram is not None and suits_gram
-    if has_gram and (problem.needs_left_out or may_use_gram(problem.n_rows, problem.shape[0])):
+    is_small = problem.needs_left_out or may_use_gram(problem.n_rows, problem.shape[0])
+    has_few_kinks = bool(loss.path) and problem.n_rows <= limits.FEW_ROWS_HINGE
+    if problem.gram is not None and ((suits_gram and is_small) or has_few_kinks):
         find = _with_root if loss.path else _with_gram
         return find(problem, start, tol, max_iter, progress)
-    if _is_dense(problem):
-        return _densely(problem, tol, max_iter, progress)
-    part = None
-    # Chains of stumps are preconditioned by themselves.
-    has_cells = bool(operator.is_cell.any())
-    is_large = suits_gram and problem.shape[0] > limits.FEW_ROWS_GRAM
-    if problem.first_rows is not None and is_large and (start is None or has_cells):
-        part = problem.first_rows(limits.ROWS_OF_A_PART)
-        start = start or _on_a_part(problem, part, progress)
     start = start or Solution.nothing(problem.shape)
-    part = part if has_cells else None
-    solution = _along_the_path(problem, start, tol, max_iter, progress, part=part)
-    return replace(solution, left_out=start.left_out)
+    return _along_the_path(problem, start, tol, max_iter, progress)
 
 
-def _along_the_path(problem: Problem, solution, tol, max_iter, progress, **options) -> Solution:
+def _along_the_path(
+    problem: Problem, solution, tol, max_iter, progress, at_once: bool = False
+) -> Solution:
     """Minimise each loss of the smoothing path, from the solution of the one before."""
     n_iter = 0
     for loss in smoothing_path(problem.margins.loss):
         stage = replace(problem, margins=replace(problem.margins, loss=loss))
         left = max(max_iter - n_iter, 1)
-        solution = newton_cg.minimise(stage, solution, tol, left, progress, **options)
+        solution = newton_cg.minimise(stage, solution, tol, left, progress, at_once)
         n_iter += solution.n_iter
     return replace(solution, n_iter=n_iter)
 
@@ -88,18 +76,16 @@ def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
 
 
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve through the kernel matrix; columns that rounding stops are solved densely."""
-    wishes = []
-
-    def tell(so_far: Solution) -> bool:
-        wishes.append(progress(so_far))
-        return wishes[-1]
-
+    """Solve through the kernel matrix; columns that rounding stops, of few rows, by its root."""
+    tell = SharedProgress(progress)
     solution = gram_newton.minimise(problem, start, tol, max_iter, tell)
     stuck = np.flatnonzero(~solution.is_within(tol))
-    is_told_to_end = solution.n_iter == max_iter or any(wishes)
-    if stuck.size and not is_told_to_end and _is_dense(problem):
-        exact = _densely(problem.columns(stuck), tol, max_iter, progress)
+    is_told_to_end = solution.n_iter == max_iter or tell.is_told_to_stop
+    # What rounding leaves of a squared error is all there is.
+    may_help = problem.n_rows <= limits.FEW_ROWS_STUCK
+    may_help &= not isinstance(problem.margins.loss, SquaredError)
+    if stuck.size and not is_told_to_end and may_help:
+        exact = _with_root(problem.columns(stuck), None, tol, max_iter, progress)
         better = exact.gap < solution.gap[stuck]
         stuck, better = stuck[better], np.flatnonzero(better)
         solution.weights[:, stuck] = exact.weights[:, better]
@@ -117,31 +103,9 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     solution = _column_by_column(alike, tol, max_iter, progress)
     supports = maps.combinations(solution.weights)
     weights = problem.operator.adjoint(supports) / problem.penalty[:, None]
-    return replace(solution, weights=weights, supports=supports)
-
-
-def _on_a_part(problem: Problem, part: FirstRows, progress) -> Solution:
-    """Solve for a part of the rows: a start for all of them."""
-    own = problem.margins.rows(part.numbers)
-    small = Problem(part.operator, own, problem.penalty, lambda: part.gram, copies=part.copies)
-    find = _with_root if own.loss.path else _with_gram
-    return find(small, None, _START_TOL, _START_ITER, progress)
-
-
-def _is_dense(problem: Problem) -> bool:
-    """Say whether the matrix of all maps is small enough to be formed."""
-    loss = problem.margins.loss
-    if isinstance(loss, SquaredError):  # what rounding leaves of it is all there is
-        return False
-    most_rows = limits.FEW_ROWS_DENSE_HINGE if isinstance(loss, Hinge) else limits.FEW_ROWS_DENSE
-    work = float(problem.n_rows) ** 2 * problem.shape[0]
-    return problem.n_rows <= most_rows and work <= limits.DENSE_WORK
-
-
-def _densely(problem: Problem, tol, max_iter, progress) -> Solution:
-    """Solve each column exactly, with the matrix of all maps."""
-    maps = DenseMaps(problem.operator.dense(), problem.penalty)
-    return _column_by_column(replace(problem, operator=maps), tol, max_iter, progress)
+    scores = problem.operator.forward(weights)
+    objective, gap, _ = problem.assess(weights, scores, solution.intercept, solution.supports)
+    return Solution(weights, solution.intercept, objective, gap, solution.n_iter, supports)
 
 
 def _column_by_column(problem: Problem, tol, max_iter, progress) -> Solution:

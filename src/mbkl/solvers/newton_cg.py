@@ -19,7 +19,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
-from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpttrf, dpttrs
 
 from mbkl.engine import limits
@@ -27,15 +26,12 @@ from mbkl.engine.arrays import (
     Values,
     cast,
     exact_sum,
-    exact_total,
     index_for,
     is_numpy,
     namespace,
-    one_blas_thread,
     to_host,
 )
-from mbkl.solvers.gram_newton import factor_of
-from mbkl.solvers.problem import FirstRows, Problem, Progress, Solution, go_on, positive_part
+from mbkl.solvers.problem import Problem, Progress, Solution, go_on, positive_part
 
 # Relative to the objective: below this a smoothed loss, whose duality gap never
 # closes, is solved as well as rounding allows.
@@ -55,13 +51,11 @@ def minimise(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
-    part: FirstRows | None = None,
     at_once: bool = False,
 ) -> Solution:
     """Minimise all columns side by side; see `mbkl.solvers.problem`.
 
-    From `part` the Newton systems of many more rows are preconditioned; those of all columns are
-    solved `at_once`, each on all rows, or one after the other.
+    The Newton systems of all columns are solved `at_once`, each on all rows, or one by one.
     """
     operator, margins = problem.operator, problem.margins
     assert problem.penalty is not None
@@ -95,7 +89,7 @@ def minimise(
         directions, sizes = xp.empty_like(gradient), xp.empty_like(gradient[0])
         with coarse():
             for own in groups:
-                system = NewtonSystem(operator, curvature[:, own], penalty, part)
+                system = NewtonSystem(operator, curvature[:, own], penalty)
                 sizes[own] = system.size(gradient[:, own])
                 accuracy = _accuracy(sizes[own], first_size[columns[own]])
                 directions[:, own] = system.solve(-gradient[:, own], accuracy)
@@ -143,22 +137,18 @@ class NewtonSystem:
     """The Hessian Z' diag(curvature) Z + diag(penalty), with the intercept eliminated.
 
     Several columns are systems of their own that share the passes: for a device, where that is
-    hardly slower than one. Elsewhere there is one column. A system of many more rows is
-    preconditioned from those of `part`.
+    hardly slower than one. Elsewhere there is one column.
     """
 
-    def __init__(self, operator, curvature: Values, penalty: Values, part=None) -> None:
-        preconditioner = None
+    def __init__(self, operator, curvature: Values, penalty: Values) -> None:
         if is_numpy(curvature):
             rows = np.flatnonzero(curvature[:, 0])
-            preconditioner = part and _of_a_part(part, curvature[:, 0], rows.size, penalty)
             if rows.size < limits.WORTH_COPYING * curvature.shape[0]:
-                operator, curvature = operator.take_narrow(rows), curvature[rows]
+                operator, curvature = operator.take(rows), curvature[rows]
         self._operator, self._curvature, self._penalty = operator, curvature, penalty
         self._share, diagonal, neighbour = _centred(operator, curvature)
-        self._preconditioner = preconditioner or ChainPreconditioner(
-            diagonal, neighbour, penalty, operator.longest_chain
-        )
+        longest = operator.longest_chain
+        self._preconditioner = ChainPreconditioner(diagonal, neighbour, penalty, longest)
 
     def size(self, gradient: Values) -> Values:
         """Return the norms of the gradients that the preconditioner induces."""
@@ -166,61 +156,13 @@ class NewtonSystem:
 
     def solve(self, right: Values, accuracy: Values) -> Values:
         """Return the steps of the weights; those of the intercepts follow from their scores."""
-        step, _ = conjugate_gradient(
-            self._product, self._preconditioner.solve, right, accuracy, _MAX_CG_ITER
-        )
-        return step
+        precondition = self._preconditioner.solve
+        return conjugate_gradient(self._product, precondition, right, accuracy, _MAX_CG_ITER)[0]
 
     def _product(self, direction: Values) -> Values:
         scores = self._operator.forward(direction)
         pull, total = self._operator.adjoint_and_total(self._curvature * scores)
         return self._penalty * direction + pull - self._share * total
-
-
-def _of_a_part(
-    part: FirstRows, curvature: Values, n_curved: int, penalty: Values
-) -> PartPreconditioner | None:
-    """Return what a part of the rows tells of the Hessian, if it has enough curved ones."""
-    own = curvature[part.numbers]
-    rows = np.flatnonzero(own)[: int(limits.SHARE_OF_A_PART * n_curved)]
-    if rows.size < limits.FEWEST_OF_A_PART:
-        return None
-    weights = own[rows] * (exact_total(curvature) / own[rows].sum())
-    return PartPreconditioner(part, rows, weights, penalty)
-
-
-class PartPreconditioner:
-    """The inverse of the Hessian as the first rows tell it, in closed form.
-
-    The Hessian is the penalty plus what the rows add. Of many rows a part shows nearly the same;
-    its rank is that of the part, so that the inverse takes a matrix of the size of the part alone
-    (Woodbury's formula). The weights are the curvature of its rows, as large together as that of
-    all rows.
-    """
-
-    def __init__(self, part: FirstRows, rows, weights, penalty: Values) -> None:
-        self._operator, self._penalty = part.operator.take_narrow(rows), penalty
-        self._share = weights / weights.sum()
-        # Eliminating the intercept centres the columns.
-        centred = part.gram[np.ix_(rows, rows)]
-        with one_blas_thread():
-            mean = centred @ self._share
-            level = self._share @ mean
-            # In place: of thousands of rows the matrix is large.
-            centred -= mean
-            centred -= mean[:, None]
-            centred += level
-            self._factor = factor_of(centred, weights)
-
-    def solve(self, right: Values) -> Values:
-        """Return the solution for one right-hand side."""
-        scaled = right / self._penalty
-        scores = self._operator.forward(scaled)[:, 0]
-        scores -= dot(self._share, scores)
-        with one_blas_thread():
-            alpha = cho_solve(self._factor, scores, check_finite=False)
-        alpha -= self._share * alpha.sum()
-        return scaled - self._operator.adjoint(alpha[:, None]) / self._penalty
 
 
 def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
@@ -347,8 +289,11 @@ class ChainPreconditioner:
         self._root = xp.sqrt(penalty)
         main = 1.0 + self._root**2 * self._main
         side = self._root[1:] * self._root[:-1] * self._side
-        factor = _Factor if is_numpy(main) else _CyclicReduction
-        self._factor = factor(main, side, longest or main.shape[0])
+        if is_numpy(main):
+            factor = dpttrf(main.ravel(), side.ravel())[:2]
+            self._solve = lambda right: dpttrs(*factor, right)[0]
+        else:
+            self._solve = _cyclic_reduction(main, side, longest or main.shape[0])
 
     def solve(self, right: Values) -> Values:
         """Return the solution for one right-hand side."""
@@ -356,51 +301,40 @@ class ChainPreconditioner:
         product[1:] += self._side * right[:-1]
         product[:-1] += self._side * right[1:]
         product *= self._root
-        return self._factor.solve(product) / self._root
+        return self._solve(product) / self._root
 
 
-class _Factor:
-    """A symmetric tridiagonal matrix, factored by LAPACK."""
-
-    def __init__(self, main, side, longest: int) -> None:
-        self._main, self._side, _ = dpttrf(main.ravel(), side.ravel())
-
-    def solve(self, right):
-        return dpttrs(self._main, self._side, right)[0]
-
-
-class _CyclicReduction:
-    """A symmetric tridiagonal matrix of short chains, solved in few parallel steps.
+def _cyclic_reduction(main: Values, side: Values, longest: int) -> Callable[[Values], Values]:
+    """Return what solves with a symmetric tridiagonal matrix of short chains, in parallel steps.
 
     Each step eliminates the neighbours at a distance and leaves those at twice that
     distance, until it exceeds the longest chain.
     """
+    xp = namespace(main)
+    left, right = xp.zeros_like(main), xp.zeros_like(main)
+    left[1:], right[:-1] = side, side
+    steps = []
+    distance = 1
+    while distance < min(longest, main.shape[0]):
+        up, down = xp.zeros_like(main), xp.zeros_like(main)
+        up[distance:] = -left[distance:] / main[:-distance]
+        down[:-distance] = -right[:-distance] / main[distance:]
+        steps.append((distance, up, down))
+        new_left, new_right = xp.zeros_like(main), xp.zeros_like(main)
+        main = 1.0 * main
+        main[distance:] += up[distance:] * right[:-distance]
+        main[:-distance] += down[:-distance] * left[distance:]
+        new_left[distance:] = up[distance:] * left[:-distance]
+        new_right[:-distance] = down[:-distance] * right[distance:]
+        left, right = new_left, new_right
+        distance *= 2
 
-    def __init__(self, main: Values, side: Values, longest: int) -> None:
-        xp = namespace(main)
-        left, right = xp.zeros_like(main), xp.zeros_like(main)
-        left[1:], right[:-1] = side, side
-        self._steps = []
-        distance = 1
-        while distance < min(longest, main.shape[0]):
-            up, down = xp.zeros_like(main), xp.zeros_like(main)
-            up[distance:] = -left[distance:] / main[:-distance]
-            down[:-distance] = -right[:-distance] / main[distance:]
-            self._steps.append((distance, up, down))
-            new_left, new_right = xp.zeros_like(main), xp.zeros_like(main)
-            main = 1.0 * main
-            main[distance:] += up[distance:] * right[:-distance]
-            main[:-distance] += down[:-distance] * left[distance:]
-            new_left[distance:] = up[distance:] * left[:-distance]
-            new_right[:-distance] = down[:-distance] * right[distance:]
-            left, right = new_left, new_right
-            distance *= 2
-        self._main = main
-
-    def solve(self, right: Values) -> Values:
-        for distance, up, down in self._steps:
+    def solve(right: Values) -> Values:
+        for distance, up, down in steps:
             moved = 1.0 * right
             moved[distance:] += up[distance:] * right[:-distance]
             moved[:-distance] += down[:-distance] * right[distance:]
             right = moved
-        return right / self._main
+        return right / main
+
+    return solve

@@ -210,9 +210,7 @@ def smoothing_path(loss: Loss) -> tuple[Loss, ...]:
     The hinge has a kink, where Newton's method does not apply; it is approached through parabolas
     of shrinking width, each solution starting the next.
     """
-    if not isinstance(loss, Hinge):
-        return (loss,)
-    return tuple(Hinge(width) for width in loss.path)
+    return tuple(Hinge(width) for width in loss.path) or (loss,)
 
 
 def exact_loss(loss: Loss) -> Loss:
@@ -386,8 +384,6 @@ class Problem:
     penalty: Values = None
     # Returns Z diag(1 / penalty) Z', for a problem of few rows.
     gram: Callable[[], Array] | None = None
-    # Returns so many rows that are as good as random, for a problem of many.
-    first_rows: Callable[[int], FirstRows] | None = None
     # Returns how many samples each row stands for. Where it is given, solvers with a kernel
     # matrix tell how the first rows are scored by all others.
     copies: Callable[[], Array] | None = None
@@ -430,20 +426,6 @@ class Problem:
             dual = margins.dual_value(supports) - 0.5 * (pull**2 / penalty).sum(axis=0)
         objective = price + margins.exact_value(shifted)
         return objective, positive_part(objective - dual), slope - pull
-
-
-@dataclass(frozen=True)
-class FirstRows:
-    """Some rows of a problem that are as good as random."""
-
-    operator: Any  # all maps on these rows
-    numbers: Any  # which of all rows they are
-    gram: Values = None  # (n_rows, n_rows): Z diag(1 / penalty) Z' of these rows
-    copies: Callable[[], Array] | None = None  # returns how many samples each of them stands for
-
-    def with_gram(self, kernel_weights: Values) -> FirstRows:
-        """Return the same with their kernel matrix."""
-        return replace(self, gram=self.operator.gram(kernel_weights))
 
 
 @dataclass

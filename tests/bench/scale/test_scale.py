@@ -12,14 +12,14 @@ from benchmarks.scale import billion, constants, cost_model, dask_overhead, fits
 from benchmarks.scale.__main__ import main as command
 from benchmarks.scale.billion import Case, _exchange_tasks
 from benchmarks.scale.constants import Constants
-from benchmarks.scale.counting import Tally, counted
+from benchmarks.scale.counting import Tally, counted, n_stored
 from benchmarks.scale.fits import Fit
 from benchmarks.scale.model import pass_names, predict
 from benchmarks.scale.out_of_core import Problem
 from benchmarks.scale.problems import Shape, digest, rows_of, write_rows
 
 from mbkl import MBKLClassifier
-from mbkl.engine.codes import BundledCodes, DenseCodes
+from mbkl.engine.codes import DenseCodes
 from mbkl.engine.files import DiskArray
 
 
@@ -42,19 +42,11 @@ def test_a_pass_is_counted_once(loops, n_columns, kind, make_codes):
     with counted() as tally:
         codes.gather(np.ones((codes.n_cells, n_columns)))
         codes.histogram(np.ones((codes.n_rows, n_columns), np.int64))
-    kind = "many columns" if n_columns > 4 else "one column"
+    kind = "many columns" if n_columns > 1 else "one column"
     for name in ("gather", "histogram"):
-        assert tally.here[f"{name}, {kind}"] == codes.values.size * n_columns
+        assert tally.here[f"{name}, {kind}"] == n_stored(codes) * n_columns
         assert tally.here[f"rows of {name}"] == codes.n_rows * n_columns
     assert not tally.on_workers
-
-
-def test_bundles_are_counted_as_what_is_looked_up(make_codes):
-    codes = make_codes(n_rows=4_000, n_cells=(2,) * 20).bundled()
-    assert isinstance(codes, BundledCodes)
-    with counted() as tally:
-        codes.gather(np.ones((codes.n_cells, 1)))
-    assert tally.here["gather, bundles"] == codes.bundles.values.size < 20 * 4_000
 
 
 def test_counting_changes_nothing_and_ends():
@@ -99,7 +91,7 @@ def units():
 
 def test_prediction_adds_up(units):
     tally = Tally(
-        here=Counter({"gather, bundles": 2, "factor": 3, "round trips": 4, "bytes out": 5}),
+        here=Counter({"gather, one column": 2, "factor": 3, "round trips": 4, "bytes out": 5}),
         on_workers=Counter({"histogram, one column": 10, "row state": 20, "take": 30}),
     )
     parts = predict(tally, units, n_workers=5)
@@ -114,7 +106,7 @@ def test_prediction_adds_up(units):
 
 @pytest.mark.parametrize(("codes", "waiting"), [(10, 0), (4, 3)])
 def test_only_reading_that_takes_longer_than_the_pass_counts(units, codes, waiting):
-    tally = Tally(here=Counter({"gather, bundles": codes, "read": 7}))
+    tally = Tally(here=Counter({"gather, one column": codes, "read": 7}))
     assert predict(tally, units)["files"] == waiting
 
 
@@ -147,7 +139,7 @@ def test_tables_of_the_cluster_add_up(units, monkeypatch):
 
 def test_tables_and_pictures_are_made(units):
     fit = Fit("in memory", Shape(1_000, 10), {"maps": "stumps", "n_maps": 20})
-    tally = Tally(here=Counter({"gather, bundles": 2, "rows of gather": 2_000}))
+    tally = Tally(here=Counter({"gather, one column": 2, "rows of gather": 2_000}))
     checked = cost_model.Checked(fit, tally, 4.0)
     line = checked.line(units)
     assert line["passes"] == 1.0
@@ -155,7 +147,7 @@ def test_tables_and_pictures_are_made(units):
     assert "1,000 x 10, stumps (20)" in cost_model.check_tables([checked], units)
     cost_model._plot([checked], units).draw_without_rendering()
     table = cost_model.constants_table(units)
-    assert "| gather, bundles: code looked up | 1,000 ms | 1.00e+00 | 2.00e+00 |" in table
+    assert "| gather, one column: code looked up | 1,000 ms | 1.00e+00 | 2.00e+00 |" in table
 
 
 def test_all_constants_are_positive(monkeypatch):
