@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 from mbkl.classifier import KernelClassifier, MBKLClassifier, best_class
 from mbkl.engine import limits
 from mbkl.engine.rows import first_by_hash
-from mbkl.estimator import USUAL_SHRINKAGE, Placed, TrainingRows, estimator, parameter
+from mbkl.estimator import Placed, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import KernelPredictor, cost_of_choice
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
@@ -34,8 +34,6 @@ _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _FACTORS = (0.3, 1.0, 3.0)
 _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
-# The usual one comes first: of equally good ones it is chosen.
-_SHRINKAGES = (USUAL_SHRINKAGE, 1.0, 0.7, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
 # Folds after which a candidate that is not ahead of what is suggested is given up.
@@ -54,7 +52,7 @@ class FoldPath:
 
 
 class Candidate(NamedTuple):
-    """What a search chooses: the costs of Steps 1 and 2, and how far theta is shrunk."""
+    """What a search chooses: the costs of Steps 1 and 2; and how far theta is shrunk."""
 
     C_kernel: float
     shrinkage: float
@@ -163,16 +161,12 @@ class Search:
         return Search(folds, self.weights[rows], self.scorer, self.cautious)
 
     def best(self, depth: float | None = None) -> Entry:
-        """Return the best candidate, of one depth or of any: usually shrunk, or clearly better."""
+        """Return the best candidate, of one depth or of any."""
         entries = [entry for entry in self.entries if depth is None or entry.depth == depth]
         first = entries[0]
         if self.cautious:
             entries = [first, *(entry for entry in entries[1:] if entry.clearly_beats(first))]
-        best = max(entries, key=attrgetter("mean"))
-        # Folds are few rows, and the best of many shrinkages is often so by chance.
-        usual = [entry for entry in entries if entry.candidate.shrinkage == USUAL_SHRINKAGE]
-        best_usual = max(usual, key=attrgetter("mean"), default=best)
-        return best if best.clearly_beats(best_usual) else best_usual
+        return max(entries, key=attrgetter("mean"))
 
     def results(self) -> dict:
         """Return `cv_results_`."""
@@ -204,12 +198,10 @@ def _solutions(
     solution: Solution | None = None
     for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
         theta = learner.learn_theta(C_kernel, theta)
-        with_shrinkage = learner.with_kernel(theta)
-        for shrinkage, of_kernel in groupby(of_cost, attrgetter("shrinkage")):
-            own, kernel = with_shrinkage(shrinkage)
-            for candidate in of_kernel:
-                solution = own.learn_classifier(kernel, candidate.C, solution)
-                yield kernel, solution
+        own, kernel = learner.with_kernel(theta)
+        for candidate in of_cost:
+            solution = own.learn_classifier(kernel, candidate.C, solution)
+            yield kernel, solution
 
 
 @estimator
@@ -285,10 +277,9 @@ class Searching(Placed, KernelPredictor):
             learner = self._drawn(data, choice, progress, len(folds))
             search.run(learner, self._candidates(1.0))
             best = search.best()
-        C_kernel, shrinkage, C = best.candidate
+        C_kernel, _, C = best.candidate
         self._set_best(search, best)
-        settings = replace(learner.settings, theta_shrinkage=shrinkage)
-        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice, data)
+        return self._learn(learner.merged, C_kernel, C, choice, data)
 
     def _set_best(self, search: Search, best: Entry) -> None:
         """Set what was chosen, and all that was tried."""
@@ -370,28 +361,15 @@ class Searching(Placed, KernelPredictor):
             Cs = [factor * suggested for factor in _FACTORS]
         else:
             Cs = list(_GRID)
-        shrinkages = self._shrinkages()
+        shrinkage = 1.0 if self.theta == "ones" else self._shrinkage()
         if isinstance(self.C_kernels, str):
-            return [Candidate(C, shrinkage, C) for C in Cs for shrinkage in shrinkages]
+            return [Candidate(C, shrinkage, C) for C in Cs]
         C_kernels = _check_costs(
             "C_kernels", _C_KERNELS if self.C_kernels is None else self.C_kernels
         )
-        if self.theta in ("ones", "alignment"):
+        if shrinkage == 1.0 or self.theta == "alignment":
             C_kernels = C_kernels[:1]  # these do not depend on it
-        return [
-            Candidate(C_kernel, shrinkage, C)
-            for C_kernel in C_kernels
-            for shrinkage in shrinkages
-            for C in Cs
-            # Equal weights are the same at any cost of Step 1.
-            if shrinkage < 1.0 or C_kernel == C_kernels[0]
-        ]
-
-    def _shrinkages(self) -> tuple[float, ...]:
-        """Return how far theta is shrunk, one or several to try."""
-        if self.theta == "ones":
-            return (1.0,)
-        return _SHRINKAGES if self.theta_shrinkage == "auto" else (float(self.theta_shrinkage),)
+        return [Candidate(C_kernel, shrinkage, C) for C_kernel in C_kernels for C in Cs]
 
     @property
     def best_estimator_(self) -> KernelPredictor:
@@ -414,7 +392,7 @@ class Searching(Placed, KernelPredictor):
 
 @estimator
 class MBKLClassifierCV(Searching, KernelClassifier):
-    """MBKLClassifier with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+    """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
     from small to large, solutions starting from the one before where that helps. With
@@ -435,9 +413,8 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
         ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
-        How far learned theta is moved towards equal weights; "auto" tries 0.9, 1, 0.7 and 0
-        with all costs, and 0.9 is left only for those that are better by more than the standard
-        error of the difference.
+        How far learned theta is moved towards equal weights; "auto" is 0.9 with all costs, as
+        for `MBKLClassifier`.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
@@ -497,7 +474,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
 
 @estimator
 class MBKLRegressorCV(Searching, KernelRegressor):
-    """MBKLRegressor with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+    """MBKLRegressor with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
     first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.

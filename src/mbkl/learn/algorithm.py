@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -108,35 +107,27 @@ class Learner:
         own = shared if self.settings.theta == "ones" else None
         return replace(self, rows=replace(self.rows, gram=own, equal_gram=shared))
 
-    def with_kernel(self, theta: Kernel) -> Callable[[float], tuple[Learner, Kernel]]:
-        """Return a function of a shrinkage: the kernel, and a learner that has its matrix.
+    def with_kernel(self, theta: Kernel) -> tuple[Learner, Kernel]:
+        """Return the kernel of theta, shrunk, and a learner that has its matrix for all costs.
 
-        Where few rows allow it, a matrix is formed once for all costs and shrinkages: the
-        kernel is linear in theta, and its matrix a mean of the learned and the equal one.
+        Where few rows allow it, the matrix is a mean of the learned and the equal one, as the
+        kernel is linear in theta: few maps are learned, and folds share the matrix of all.
         """
-        rows, is_linear = self.rows, self.settings.theta_power == 0.5
-        every_row = np.arange(rows.n_rows)
+        rows, shrinkage = self.rows, self.settings.theta_shrinkage
+        kernel, equal = self.shrunk(theta, shrinkage), rows.equal_gram
+        is_linear = self.settings.theta_power == 0.5 and theta.theta.any()
+        if equal is None or rows.gram is not None or not is_linear:
+            return self, kernel
 
         @cache
-        def learned() -> Array:
-            return rows.operator.gram(self.weights_of(theta))
+        def mixed() -> Array:
+            learned = rows.operator.gram(self.weights_of(theta))
+            if shrinkage == 0.0:
+                return learned
+            return (1.0 - shrinkage) * learned + shrinkage * equal.matrix()
 
-        def at(shrinkage: float) -> tuple[Learner, Kernel]:
-            kernel, equal = self.shrunk(theta, shrinkage), rows.equal_gram
-            if equal is None or not (is_linear and theta.theta.any()):
-                return self, kernel
-
-            @cache
-            def mixed() -> Array:
-                if shrinkage == 1.0:
-                    return equal.matrix()
-                if shrinkage == 0.0:
-                    return learned()
-                return (1.0 - shrinkage) * learned() + shrinkage * equal.matrix()
-
-            return replace(self, rows=replace(rows, gram=SharedGram(mixed, every_row))), kernel
-
-        return at
+        gram = SharedGram(mixed, np.arange(rows.n_rows))
+        return replace(self, rows=replace(rows, gram=gram)), kernel
 
     def _equal(self) -> Array:
         """Return the weights of maps that nothing is known about."""
