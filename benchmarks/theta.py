@@ -41,12 +41,12 @@ def divided(table: Table, seed: int) -> Dataset:
     return Dataset(table.name, table.X[train], y[train], table.X[test], y[test])
 
 
-def gains(table: Table, searches: bool, most_draws: int | None = None) -> tuple[NDArray, NDArray]:
+def gains(table: Table, searches: bool, n_draws: int | None = None) -> tuple[NDArray, NDArray]:
     """Return for each draw the accuracy of equal weights, and what learned ones have more."""
     kind = MBKLClassifierCV if searches else MBKLClassifier
     fewest, most = DRAWS_OF_A_SEARCH if searches else DRAWS
     n_test = len(divided(table, 0).y_test)
-    n_draws = most_draws or int(np.clip(ALL_TEST_ROWS // n_test, fewest, most))
+    n_draws = n_draws or int(np.clip(ALL_TEST_ROWS // n_test, fewest, most))
     accuracy = np.empty((n_draws, 2))
     for seed in range(n_draws):
         data = divided(table, seed)

@@ -138,7 +138,7 @@ def _accuracy(page: Page, collection: Collection) -> None:
         "printed figures. Empty cells are left out on purpose: on ImageNet there are the systems "
         "that the paper has there, and on Daimler with several HOGs those that scale.",
         "MBKL is this library's form of the paper's: stumps, θ learned as the minimum with θ >= 0 "
-        "and moved towards equal weights as far as cross-validation says. MBKL (as published) is "
+        "and moved nine tenths of the way to equal weights. MBKL (as published) is "
         "Algorithm 1 as its authors ran it: liblinear's l1 SVM without θ >= 0, tolerance 0.01, one "
         "cost a sample for both steps, weights that are not positive dropped; signs by shares and "
         "√θ in Step 2, other readings are under 'Other forms'. MBKL (default) is "
