@@ -104,12 +104,18 @@ def test_ties_go_to_the_smaller_cost(paper_search):
     assert (model.C_kernel_, model.C_) == (0.5, 1.0)
 
 
-def test_shrinkage_is_that_of_the_estimator_of_one_cost(paper_search, make_data):
+def test_usually_costs_are_those_of_equal_weights(paper_search, make_data):
     X, y = make_data()
-    model = paper_search(theta_shrinkage="auto").fit(X, y)
-    assert set(model.cv_results_["param_theta_shrinkage"]) == {model.theta_shrinkage_}
-    again = model.best_estimator_.set_params(theta_shrinkage="auto").fit(X, y)
-    np.testing.assert_allclose(again.theta_, model.theta_)
+    model = paper_search(theta_shrinkage="auto", C_kernels=None).fit(X, y)
+    ones = paper_search(theta="ones").fit(X, y)
+    np.testing.assert_array_equal(
+        model.cv_results_["mean_test_score"], ones.cv_results_["mean_test_score"]
+    )
+    assert model.C_ == ones.C_
+    again = clone(model.best_estimator_).set_params(theta_shrinkage="auto").fit(X, y)
+    assert model.theta_shrinkage_ == 0.9
+    np.testing.assert_array_equal(model.theta_, again.theta_)
+    assert (model.theta_ != ones.theta_).any()
 
 
 def test_equal_weights_are_those_of_ones(paper_search, make_data):

@@ -275,7 +275,7 @@ class Searching(Placed, KernelPredictor):
             best = search.best(choice.depth)
         else:
             learner = self._drawn(data, choice, progress, len(folds))
-            search.run(learner, self._candidates(1.0))
+            search.run(self._tried(learner), self._candidates(1.0))
             best = search.best()
         C_kernel, _, C = best.candidate
         self._set_best(search, best)
@@ -284,6 +284,8 @@ class Searching(Placed, KernelPredictor):
     def _set_best(self, search: Search, best: Entry) -> None:
         """Set what was chosen, and all that was tried."""
         self.C_kernel_, self.theta_shrinkage_, _ = best.candidate
+        if self._tries_equal:
+            self.theta_shrinkage_ = self._shrinkage()
         self.best_score_, self.cv_results_ = best.mean, search.results()
 
     @property
@@ -332,11 +334,11 @@ class Searching(Placed, KernelPredictor):
             C = cost_of_choice(other, learner)
             relative = relative or self._suggested_cost(other, learner) / C
             C *= relative
-            few_folds.run(learner, [self._suggested(C)], other.depth)
+            few_folds.run(self._tried(learner), [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
         choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        few_folds.run(learner, costs, choice.depth)
+        few_folds.run(self._tried(learner), costs, choice.depth)
         growth = 1.0
         if chosen.size < data.y.size:
             before = cost_of_choice(choice, learner)
@@ -348,6 +350,20 @@ class Searching(Placed, KernelPredictor):
             for entry in few_folds.entries
         ]
         return learner, choice
+
+    @property
+    def _tries_equal(self) -> bool:
+        """Whether costs are chosen with equal weights, which learned ones end up close to.
+
+        Folds of few rows cannot tell the costs of Step 1 apart: the best of more candidates is
+        worse on other rows than the best of fewer.
+        """
+        is_close = self.theta != "ones" and isinstance(self.theta_shrinkage, str)
+        return is_close and self.C_kernels is None
+
+    def _tried(self, learner: Learner) -> Learner:
+        """Return what learns from folds."""
+        return learner.with_equal_weights() if self._tries_equal else learner
 
     def _suggested(self, C: float) -> Candidate:
         """Return the candidate with which depths are tried."""
@@ -361,6 +377,8 @@ class Searching(Placed, KernelPredictor):
             Cs = [factor * suggested for factor in _FACTORS]
         else:
             Cs = list(_GRID)
+        if self._tries_equal:
+            return [Candidate(1.0, 1.0, C) for C in Cs]
         shrinkage = 1.0 if self.theta == "ones" else self._shrinkage()
         if isinstance(self.C_kernels, str):
             return [Candidate(C, shrinkage, C) for C in Cs]
@@ -410,8 +428,10 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
         on they are mixed in, as `MBKLClassifier` does from 2,000 on.
     C_kernels : sequence of float, "tied" or None, default=None
-        Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
-        ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
+        Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
+        paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
+        `theta_shrinkage` is "auto", `Cs` are tried with equal weights, which the kernel is nine
+        tenths of, and theta is learned once, with C_kernel = 1.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far learned theta is moved towards equal weights; "auto" is 0.9 with all costs, as
         for `MBKLClassifier`.

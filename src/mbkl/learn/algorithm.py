@@ -107,6 +107,11 @@ class Learner:
         own = shared if self.settings.theta == "ones" else None
         return replace(self, rows=replace(self.rows, gram=own, equal_gram=shared))
 
+    def with_equal_weights(self) -> Learner:
+        """Return the learner that does not learn theta."""
+        settings = replace(self.settings, theta="ones")
+        return replace(self, settings=settings, rows=replace(self.rows, gram=self.rows.equal_gram))
+
     def with_kernel(self, theta: Kernel) -> tuple[Learner, Kernel]:
         """Return the kernel of theta, shrunk, and a learner that has its matrix for all costs.
 

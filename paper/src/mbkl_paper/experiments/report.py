@@ -274,9 +274,10 @@ _METHOD = (
     "mirrored copies, costs are learned on one training set and judged on the other.",
     "C does not mean the same everywhere: in liblinear and libsvm it is the cost of a row. In MBKL "
     "losses are averaged and θ sums to one, so that the same grid reaches other strengths; its C "
-    "is the usual one at 1,000 rows. C_kernel, the cost of Step 1, is chosen with it among 0.01, "
-    "0.1 and 1, and θ is moved nine tenths of the way to equal weights, unless a row says that it "
-    "was chosen by folds before. Costs of MBKL found on a part of the rows stay as they are; those "
+    "is the usual one at 1,000 rows. In its form of the paper C is that of equal weights, and θ is "
+    "learned once, with C_kernel = 1, and moved nine tenths of the way to equal weights; where the "
+    "shrinkage is another, folds chose it in an older version. θ as learned has C_kernel of 0.01, "
+    "0.1 or 1 chosen with C. Costs of MBKL found on a part of the rows stay as they are; those "
     "of others, which are costs of a row, too.",
     "Random forests have 100 trees of depth 50, on Liver and Sonar 50 of depth 10, and AdaBoost "
     "has 500 rounds, as in the paper. PmSVM has the grid like all others; the paper takes its "
