@@ -27,7 +27,7 @@ TRAIN_ROWS, TEST_ROWS, TRAIN_SHARE = 800, 3_000, 0.7
 # Fewer rows of a class would be missing in some folds.
 ROWS_OF_A_CLASS = 10
 # Draws of a set: as many as bring so many test rows together, within these limits.
-ALL_TEST_ROWS, DRAWS, DRAWS_OF_A_SEARCH = 15_000, (5, 20), (3, 8)
+ALL_TEST_ROWS, DRAWS = 15_000, (5, 20)
 
 
 def divided(table: Table, seed: int) -> Dataset:
@@ -44,9 +44,8 @@ def divided(table: Table, seed: int) -> Dataset:
 def gains(table: Table, searches: bool, n_draws: int | None = None) -> tuple[NDArray, NDArray]:
     """Return for each draw the accuracy of equal weights, and what learned ones have more."""
     kind = MBKLClassifierCV if searches else MBKLClassifier
-    fewest, most = DRAWS_OF_A_SEARCH if searches else DRAWS
     n_test = len(divided(table, 0).y_test)
-    n_draws = n_draws or int(np.clip(ALL_TEST_ROWS // n_test, fewest, most))
+    n_draws = n_draws or int(np.clip(ALL_TEST_ROWS // n_test, *DRAWS))
     accuracy = np.empty((n_draws, 2))
     for seed in range(n_draws):
         data = divided(table, seed)
