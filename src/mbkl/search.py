@@ -276,16 +276,16 @@ class Searching(Placed, KernelPredictor):
         else:
             learner = self._drawn(data, choice, progress, len(folds))
             search.run(self._tried(learner), self._candidates(1.0))
+            self._try_learned(search, learner)
             best = search.best()
-        C_kernel, _, C = best.candidate
+        C_kernel, shrinkage, C = best.candidate
         self._set_best(search, best)
-        return self._learn(learner.merged, C_kernel, C, choice, data)
+        settings = replace(learner.settings, theta_shrinkage=shrinkage)
+        return self._learn(replace(learner.merged, settings=settings), C_kernel, C, choice, data)
 
     def _set_best(self, search: Search, best: Entry) -> None:
         """Set what was chosen, and all that was tried."""
         self.C_kernel_, self.theta_shrinkage_, _ = best.candidate
-        if self._tries_equal:
-            self.theta_shrinkage_ = self._shrinkage()
         self.best_score_, self.cv_results_ = best.mean, search.results()
 
     @property
@@ -339,6 +339,7 @@ class Searching(Placed, KernelPredictor):
         choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         few_folds.run(self._tried(learner), costs, choice.depth)
+        self._try_learned(few_folds, learner, choice.depth)
         growth = 1.0
         if chosen.size < data.y.size:
             before = cost_of_choice(choice, learner)
@@ -355,8 +356,8 @@ class Searching(Placed, KernelPredictor):
     def _tries_equal(self) -> bool:
         """Whether costs are chosen with equal weights, which learned ones end up close to.
 
-        Folds of few rows cannot tell the costs of Step 1 apart: the best of more candidates is
-        worse on other rows than the best of fewer.
+        Folds of few rows cannot tell many candidates apart, and the best of more of them is worse
+        on other rows.
         """
         is_close = self.theta != "ones" and isinstance(self.theta_shrinkage, str)
         return is_close and self.C_kernels is None
@@ -364,6 +365,12 @@ class Searching(Placed, KernelPredictor):
     def _tried(self, learner: Learner) -> Learner:
         """Return what learns from folds."""
         return learner.with_equal_weights() if self._tries_equal else learner
+
+    def _try_learned(self, search: Search, learner: Learner, depth: float = np.nan) -> None:
+        """Score learned weights beside equal ones, at the best cost of these."""
+        if self._tries_equal:
+            best = search.best(None if np.isnan(depth) else depth).candidate
+            search.run(learner, [best._replace(shrinkage=self._shrinkage())], depth)
 
     def _suggested(self, C: float) -> Candidate:
         """Return the candidate with which depths are tried."""
@@ -430,11 +437,11 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
         paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
-        `theta_shrinkage` is "auto", `Cs` are tried with equal weights, which the kernel is nine
-        tenths of, and theta is learned once, with C_kernel = 1.
+        `theta_shrinkage` is "auto", `Cs` are tried with equal weights, and then learned ones, with
+        C_kernel = 1, at the best of them.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
-        How far learned theta is moved towards equal weights; "auto" is 0.9 with all costs, as
-        for `MBKLClassifier`.
+        How far learned theta is moved towards equal weights; "auto" is 0.9, as for
+        `MBKLClassifier`, or 1, equal weights, where folds do not gain by it.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
