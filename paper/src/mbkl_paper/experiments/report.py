@@ -274,8 +274,8 @@ _METHOD = (
     "mirrored copies, costs are learned on one training set and judged on the other.",
     "C does not mean the same everywhere: in liblinear and libsvm it is the cost of a row. In MBKL "
     "losses are averaged and θ sums to one, so that the same grid reaches other strengths; its C "
-    "is the usual one at 1,000 rows. In its form of the paper C is chosen with equal weights, and θ "
-    "is learned with C_kernel = 1 and moved nine tenths of the way to equal weights, where folds "
+    "is the usual one at 1,000 rows. In its form of the paper C is chosen with equal weights, and "
+    "θ is learned with C_kernel = 1 and moved nine tenths of the way to equal weights, where folds "
     "gain by it at that C; an older version chose among more shrinkages. θ as learned has C_kernel "
     "of 0.01, 0.1 or 1 chosen with C. Costs of MBKL found on a part of the rows stay as they are; "
     "those of others, which are costs of a row, too.",
