@@ -34,8 +34,6 @@ _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 _FACTORS = (0.3, 1.0, 3.0)
 _DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
-# Equal weights come first: of equally good ones they are chosen.
-_SHRINKAGES = (1.0, 0.9, 0.7, 0.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
 # Folds after which a candidate that is not ahead of what is suggested is given up.
@@ -54,7 +52,7 @@ class FoldPath:
 
 
 class Candidate(NamedTuple):
-    """What a search chooses: the costs of Steps 1 and 2, and how far theta is shrunk."""
+    """What a search chooses: the costs of Steps 1 and 2; and how far theta is shrunk."""
 
     C_kernel: float
     shrinkage: float
@@ -163,16 +161,12 @@ class Search:
         return Search(folds, self.weights[rows], self.scorer, self.cautious)
 
     def best(self, depth: float | None = None) -> Entry:
-        """Return the best candidate, of one depth or of any: equal weights, or clearly better."""
+        """Return the best candidate, of one depth or of any."""
         entries = [entry for entry in self.entries if depth is None or entry.depth == depth]
         first = entries[0]
         if self.cautious:
             entries = [first, *(entry for entry in entries[1:] if entry.clearly_beats(first))]
-        best = max(entries, key=attrgetter("mean"))
-        # Learned weights have to show that they are better than equal ones.
-        equal = [entry for entry in entries if entry.candidate.shrinkage == 1.0]
-        best_equal = max(equal, key=attrgetter("mean"), default=best)
-        return best if best.clearly_beats(best_equal) else best_equal
+        return max(entries, key=attrgetter("mean"))
 
     def results(self) -> dict:
         """Return `cv_results_`."""
@@ -204,12 +198,11 @@ def _solutions(
     solution: Solution | None = None
     for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
         theta = learner.learn_theta(C_kernel, theta)
-        for shrinkage, of_kernel in groupby(of_cost, attrgetter("shrinkage")):
-            kernel = learner.shrunk(theta, shrinkage)
-            own = learner.with_gram(kernel)
-            for candidate in of_kernel:
-                solution = own.learn_classifier(kernel, candidate.C, solution)
-                yield kernel, solution
+        kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
+        own = learner.with_gram(kernel)
+        for candidate in of_cost:
+            solution = own.learn_classifier(kernel, candidate.C, solution)
+            yield kernel, solution
 
 
 @estimator
@@ -283,7 +276,8 @@ class Searching(Placed, KernelPredictor):
             best = search.best(choice.depth)
         else:
             learner = self._drawn(data, choice, progress, len(folds))
-            search.run(learner, self._candidates(1.0))
+            search.run(self._tried(learner), self._candidates(1.0))
+            self._try_learned(search, learner)
             best = search.best()
         C_kernel, shrinkage, C = best.candidate
         self._set_best(search, best)
@@ -341,11 +335,12 @@ class Searching(Placed, KernelPredictor):
             C = cost_of_choice(other, learner)
             relative = relative or self._suggested_cost(other, learner) / C
             C *= relative
-            few_folds.run(learner, [self._suggested(C)], other.depth)
+            few_folds.run(self._tried(learner), [self._suggested(C)], other.depth)
             tried.append((other, learner, self._maps, C))
         choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        few_folds.run(learner, costs, choice.depth)
+        few_folds.run(self._tried(learner), costs, choice.depth)
+        self._try_learned(few_folds, learner, choice.depth)
         growth = 1.0
         if chosen.size < data.y.size:
             before = cost_of_choice(choice, learner)
@@ -357,6 +352,26 @@ class Searching(Placed, KernelPredictor):
             for entry in few_folds.entries
         ]
         return learner, choice
+
+    @property
+    def _tries_equal(self) -> bool:
+        """Whether costs are chosen with equal weights, which learned ones end up close to.
+
+        Folds of few rows cannot tell many candidates apart, and the best of more of them is worse
+        on other rows.
+        """
+        is_close = self.theta != "ones" and isinstance(self.theta_shrinkage, str)
+        return is_close and self.C_kernels is None
+
+    def _tried(self, learner: Learner) -> Learner:
+        """Return what learns from folds."""
+        return learner.with_equal_weights() if self._tries_equal else learner
+
+    def _try_learned(self, search: Search, learner: Learner, depth: float = np.nan) -> None:
+        """Score learned weights beside equal ones, at the best cost of these."""
+        if self._tries_equal:
+            best = search.best(None if np.isnan(depth) else depth).candidate
+            search.run(learner, [best._replace(shrinkage=self._shrinkage())], depth)
 
     def _suggested(self, C: float) -> Candidate:
         """Return the candidate with which depths are tried."""
@@ -370,28 +385,17 @@ class Searching(Placed, KernelPredictor):
             Cs = [factor * suggested for factor in _FACTORS]
         else:
             Cs = list(_GRID)
-        shrinkages = self._shrinkages()
+        if self._tries_equal:
+            return [Candidate(1.0, 1.0, C) for C in Cs]
+        shrinkage = 1.0 if self.theta == "ones" else self._shrinkage()
         if isinstance(self.C_kernels, str):
-            return [Candidate(C, shrinkage, C) for C in Cs for shrinkage in shrinkages]
+            return [Candidate(C, shrinkage, C) for C in Cs]
         C_kernels = _check_costs(
             "C_kernels", _C_KERNELS if self.C_kernels is None else self.C_kernels
         )
-        if self.theta in ("ones", "alignment"):
+        if shrinkage == 1.0 or self.theta == "alignment":
             C_kernels = C_kernels[:1]  # these do not depend on it
-        return [
-            Candidate(C_kernel, shrinkage, C)
-            for C_kernel in C_kernels
-            for shrinkage in shrinkages
-            for C in Cs
-            # Equal weights are the same at any cost of Step 1.
-            if shrinkage < 1.0 or C_kernel == C_kernels[0]
-        ]
-
-    def _shrinkages(self) -> tuple[float, ...]:
-        """Return how far theta is shrunk, one or several to try."""
-        if self.theta == "ones":
-            return (1.0,)
-        return _SHRINKAGES if self.theta_shrinkage == "auto" else (float(self.theta_shrinkage),)
+        return [Candidate(C_kernel, shrinkage, C) for C_kernel in C_kernels for C in Cs]
 
     @property
     def best_estimator_(self) -> KernelPredictor:
@@ -414,7 +418,7 @@ class Searching(Placed, KernelPredictor):
 
 @estimator
 class MBKLClassifierCV(Searching, KernelClassifier):
-    """MBKLClassifier with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+    """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. Each fold runs through the costs
     from small to large, solutions starting from the one before where that helps. With
@@ -432,12 +436,13 @@ class MBKLClassifierCV(Searching, KernelClassifier):
         themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
         on they are mixed in, as `MBKLClassifier` does from 2,000 on.
     C_kernels : sequence of float, "tied" or None, default=None
-        Costs of Step 1 to try with each of `Cs`. None means (0.01, 0.1, 1): larger
-        ones hardly change theta. "tied" tries C_kernel = C only, as in the paper.
+        Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
+        paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
+        `theta_shrinkage` is "auto", `Cs` are tried with equal weights, and then learned ones, with
+        C_kernel = 1, at the best of them.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
-        How far learned theta is moved towards equal weights; "auto" tries 1, 0.9, 0.7 and 0
-        with all costs, and equal weights, 1, are left only for those that are better by more than
-        the standard error of the difference.
+        How far learned theta is moved towards equal weights; "auto" is 0.9, as for
+        `MBKLClassifier`, or 1, equal weights, where folds do not gain by it.
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
@@ -497,7 +502,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
 
 @estimator
 class MBKLRegressorCV(Searching, KernelRegressor):
-    """MBKLRegressor with C (and C_kernel and theta_shrinkage) chosen by cross-validation.
+    """MBKLRegressor with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
     first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.

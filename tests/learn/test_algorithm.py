@@ -40,7 +40,8 @@ def test_nothing_learned_is_shrunk_to_equal_weights(learner):
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_shared_matrices_change_no_solution(learner, share, power):
-    learner = replace(learner, settings=replace(learner.settings, theta_power=power))
+    settings = replace(learner.settings, theta_power=power, theta_shrinkage=share)
+    learner = replace(learner, settings=settings)
     part = learner.with_gram().take(np.arange(40)).merged
     theta = part.learn_theta(1.0)
     kernel = part.shrunk(theta, share)

@@ -109,6 +109,10 @@ class Learner:
         shared = SharedGram(cache(lambda: operator.gram(weights)), np.arange(operator.n_rows))
         return replace(self, rows=replace(self.rows, gram=shared))
 
+    def with_equal_weights(self) -> Learner:
+        """Return the learner that does not learn theta."""
+        return replace(self, settings=replace(self.settings, theta="ones")).with_gram()
+
     def _equal(self) -> Array:
         """Return the weights of maps that nothing is known about."""
         return self.prior / self.prior.sum()
