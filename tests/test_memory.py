@@ -99,7 +99,8 @@ def test_the_estimate_holds(tmp_path, shape, settings):
     write(tmp_path, *shape)
     estimate = estimate_memory(MBKLClassifier(n_jobs=2, **settings), *shape)
     taken = measure(tmp_path, **settings)["bytes"]
-    assert 0.4 * estimate.in_memory < taken < 1.1 * estimate.in_memory
+    # What counts is the upper bound; a busy machine may miss the worst moment.
+    assert 0.3 * estimate.in_memory < taken < 1.1 * estimate.in_memory
 
 
 def test_codes_larger_than_the_memory_allowed(tmp_path):

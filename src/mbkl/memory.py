@@ -99,10 +99,9 @@ def _estimate_problems(
         cells = sum(plan.n_maps * plan.family.cells_of_a_map + n_features for plan in plans)
         rest = n_rows * (_ROW_BYTES + _ROW_BYTES_A_PROBLEM * n_problems)
         rest += cells * _CELL_BYTES * n_problems
-        if model.loss not in ("hinge", "logistic"):
-            has_all_rows = may_use_gram(n_rows, cells)
-            n_compared = n_rows if has_all_rows else min(n_rows, limits.ROWS_TO_CALIBRATE)
-            rest += (_MATRICES + min(n_threads, n_problems)) * 8 * n_compared**2
+        if model.loss not in ("hinge", "logistic") and may_use_gram(n_rows, cells):
+            n_matrices = _MATRICES + min(n_threads, n_problems)
+            rest += n_matrices * 8 * n_rows**2
     return MemoryEstimate(
         in_memory=int(_SAFETY * (codes + rest)),
         streamed=int(_SAFETY * (min(_BLOCKS * _BLOCK_BYTES, codes) + rest)),

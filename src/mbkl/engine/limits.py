@@ -61,7 +61,7 @@ FEW_ROWS_STUCK = 300
 
 # Where no kernel matrix of all rows tells how they are scored without them, that of so many does,
 # or with losses that it does not suit so many are solved for, some of them held out.
-ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 1_000, 3_000
+ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 700, 3_000
 # Curved rows are copied for a Newton system where they are less than this share of all rows.
 # `python -m benchmarks.speed.growth`
 WORTH_COPYING = 0.8
