@@ -1,5 +1,7 @@
 """`mbkl compare`."""
 
+from sklearn.datasets import dump_svmlight_file
+
 SMALL = ["--n-maps", "40", "--jobs", "1"]
 
 
@@ -54,6 +56,15 @@ mbkl.cli.compare.Splits.read = look
 mbkl.cli.main(["compare", "any.csv"])
 """
     assert run_python(code).stdout.split() == ["passive", "False"]
+
+
+def test_sparse_rows(mbkl, people):
+    labels = (people["income"] == "high").astype(int)
+    dump_svmlight_file(people[["age"]].fillna(0.0), labels, "a.svm")
+    result = mbkl("compare", "a.svm", "--folds", "2", *SMALL)
+    assert "gradient-boosting drops out: Sparse data" in result.err
+    for name in ("linear-svm", "rbf-svm", "random-forest"):
+        assert name in result.out
 
 
 def test_a_rival_that_fails_drops_out(mbkl, people_csv, monkeypatch):

@@ -1,5 +1,6 @@
 """`mbkl evaluate`."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, log_loss
@@ -92,6 +93,15 @@ def test_too_few_rows_of_a_class(mbkl, people):
 def test_a_picture_of_the_probabilities(mbkl, people_csv, tmp_path):
     mbkl("evaluate", people_csv, "-t", "income", "--folds", "2", "--plot", "q.png", *SMALL)
     assert (tmp_path / "q.png").stat().st_size > 1000
+
+
+def test_a_test_file_of_sparse_rows_may_lack_features(mbkl, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1\n1 2:1\n0 1:2\n1 2:2\n" * 9)
+    (tmp_path / "b.svm").write_text("0 1:1\n0 1:2\n")
+    assert mbkl.json("evaluate", "a.svm", "--test", "b.svm", *SMALL)["rows"] == 2
+    np.savez("b.npz", X=np.eye(3), y=[0, 0, 1])
+    assert mbkl.json("evaluate", "a.svm", "--test", "b.npz", *SMALL)["rows"] == 3
+    assert "no columns with names" in mbkl.error("evaluate", "b.npz", "--test", "a.svm")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])

@@ -105,7 +105,7 @@ def _try_all(
                     model.fit(X, y)
                     seconds = time.perf_counter() - began
                     found[name].append((float(model.score(X_test, y_test)), seconds))
-                except ValueError as error:
+                except (TypeError, ValueError) as error:
                     if name == _OURS:
                         raise
                     console.note(f"{name} drops out: {' '.join(str(error).split())[:200]}")
@@ -138,7 +138,9 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     def scaled(model: Any) -> Any:
-        return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), model)
+        # Sparse rows that are centred are no longer sparse.
+        scaler = StandardScaler(with_mean=frame.matrix is None)
+        return make_pipeline(SimpleImputer(keep_empty_features=True), scaler, model)
 
     if frame.task == "regression":
         kind = "Regressor"
@@ -164,6 +166,8 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
         rivals["lightgbm"] = make(random_state=seed, n_jobs=n_jobs, verbose=-1)
     if len(frame.targets) > 1:
         rivals = {name: MultiOutputRegressor(model) for name, model in rivals.items()}
+    if frame.matrix is not None:
+        return rivals
     ones = OneHotEncoder(
         max_categories=_TEXTS, handle_unknown="infrequent_if_exist", sparse_output=False
     )
