@@ -5,9 +5,10 @@ from sklearn.datasets import dump_svmlight_file
 SMALL = ["--n-maps", "40", "--jobs", "1"]
 
 
-def test_all_learn_from_the_same_folds(mbkl, people_csv):
-    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", *SMALL]
+def test_all_learn_from_the_same_folds(mbkl, people_csv, tmp_path):
+    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", "--plot", "c.png", *SMALL]
     result = mbkl.json(*arguments)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert {"MBKL", "random-forest", "gradient-boosting", "linear-svm", "rbf-svm"} <= set(
         result["ranking"]
     )

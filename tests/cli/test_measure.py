@@ -114,10 +114,11 @@ def test_the_largest_class_has_fewer_rows_than_there_are_folds(mbkl, tmp_path, c
     assert "each class has one row only" in mbkl.error(command, "b.csv", *alone)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [("nowhere/q.png", 1, "no folder nowhere"), ("q.doc", 2, "q.doc must end with one of")],
 )
-def test_pictures_that_cannot_be_drawn(mbkl, people_csv, name, code, words):
-    arguments = ["evaluate", people_csv, "-t", "income", "--plot", name]
+def test_pictures_that_cannot_be_drawn(mbkl, people_csv, command, name, code, words):
+    arguments = [command, people_csv, "-t", "income", "--plot", name]
     assert words in mbkl.error(*arguments, code=code)

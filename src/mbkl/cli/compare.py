@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, Grid
+from mbkl.cli.console import Console, Grid, check_picture
 from mbkl.cli.measure import Splits
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
+from mbkl.cli.options import DataFile, Folds, Learning, Picture, Reading, TestFile, option
 
 if TYPE_CHECKING:
     from mbkl.tabular import Frame
@@ -42,6 +42,7 @@ def compare(
             metavar="NAME",
         ),
     ] = None,
+    plot: Picture = None,
 ) -> None:
     """Compare MBKL with other methods: linear ones, RBF SVMs, forests, boosting.
 
@@ -49,10 +50,11 @@ def compare(
     defaults, but the RBF SVM, which chooses its cost and width by cross-validation; SVMs and
     ridge see scaled features, and means for missing values.
 
-    mbkl compare people.csv --target income
+    mbkl compare people.csv --target income --plot comparison.png
 
     mbkl compare train.csv -t income --test test.csv --rival rbf-svm
     """
+    check_picture(plot, data, test)
     console.step(f"reading {data.name}")
     from joblib import effective_n_jobs
     from threadpoolctl import threadpool_limits
@@ -81,6 +83,8 @@ def compare(
     ranking = sorted(result, key=lambda name: -result[name][score])
     rows = [[name, result[name][score], f"{result[name]['seconds']:.2f}"] for name in ranking]
     header = ["", "R2" if score == "r2" else score, "seconds a fit"]
+    if plot is not None:
+        console.picture(_drawn({name: tried[name] for name in ranking}, header[1:]), plot)
     console.result({"ranking": ranking, "results": result}, Grid(rows, header))
 
 
@@ -111,6 +115,28 @@ def _try_all(
                     console.note(f"{name} drops out: {' '.join(str(error).split())[:200]}")
                     del found[name]
     return found
+
+
+def _drawn(tried: dict[str, list[tuple[float, float]]], captions: list[str]) -> Any:
+    """Draw scores and times: a large dot for the mean, a small one for each fold."""
+    from matplotlib.figure import Figure
+
+    from mbkl.plot.style import COLOURS, QUIET, quieten
+
+    figure = Figure(figsize=(9, 0.4 * len(tried) + 1.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for place, (name, own) in enumerate(tried.items()):
+        colour = COLOURS[0] if name == _OURS else QUIET
+        for axis, folds in zip(axes, zip(*own, strict=True), strict=True):
+            axis.plot(folds, [place] * len(folds), ".", color=colour, alpha=0.5)
+            axis.plot(fmean(folds), place, "o", color=colour)
+    for axis, caption in zip(axes, captions, strict=True):
+        axis.set_xlabel(f"{caption} (small dots: folds)")
+        quieten(axis, grid="x")
+    axes[0].set_yticks(range(len(tried)), list(tried))
+    axes[0].invert_yaxis()
+    axes[1].set_xscale("log")
+    return figure
 
 
 def _quick(rivals: dict[str, Any], n_rows: int, console: Console) -> list[str]:
