@@ -49,20 +49,20 @@ def fit(
     """
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
     check_output(path, data)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     import pandas as pd
 
     from mbkl.cli.models import Trained, learned_schema
 
     frame = reading.read(data, console)
-    console.step("encoding")
+    console.step("encoding", 0.1)
     schema, X, notes = learned_schema(frame, reading)
     console.note(*notes)
     new = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
     # Numbers know what they are called.
     numbers = pd.DataFrame(frame.y, columns=list(frame.targets)).squeeze(axis=1)
     y = numbers if frame.task == "regression" else frame.y
-    model = console.watched(new, "learning").fit(X, y)
+    model = console.watched(new, "learning", 0.95).fit(X, y)
     model = getattr(model, "best_estimator_", model)
     console.step(f"writing {path.name}")
     Trained(model, schema).save(path)
@@ -198,7 +198,7 @@ def report(
     """
     path = output or Path(f"{model.stem}.html")
     check_output(path, model, data, test)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     from mbkl.cli.models import Trained
     from mbkl.report import write_report
 

@@ -55,7 +55,7 @@ def compare(
     mbkl compare train.csv -t income --test test.csv --rival rbf-svm
     """
     check_picture(plot, data, test)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     from joblib import effective_n_jobs
     from threadpoolctl import threadpool_limits
 
@@ -98,9 +98,11 @@ def _try_all(
     from sklearn.base import clone
 
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    n_left = len(contestants) * len(splits)
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
         for name in list(found):
-            console.step(f"{name}, {number} of {len(splits)}")
+            console.step(f"{name}, {number} of {len(splits)}", 1 / n_left)
+            n_left -= 1
             model, began = clone(contestants[name]), time.perf_counter()
             with warnings.catch_warnings():
                 if name != _OURS:

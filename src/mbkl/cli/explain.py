@@ -41,7 +41,7 @@ def explain(
     if row is not None and data is None:
         raise typer.BadParameter("--row needs the file that has it.")
     check_picture(plot, model, data)
-    console.step(f"reading {model.name}")
+    console.step(f"reading {model.name}", 0.1)
     from mbkl.cli.models import Trained
     from mbkl.explain import explain_global, explain_local
 

@@ -58,7 +58,7 @@ def evaluate(
     if model is not None and test is not None:
         raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
     check_picture(plot, data, model, test)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     import numpy as np
     from sklearn.metrics import accuracy_score, r2_score
 
@@ -95,8 +95,8 @@ def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list
 
     outcomes = []
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
-        step = f"fold {number} of {len(splits)}"
-        model = console.watched(learning.estimator(splits.frame.task), step)
+        step, part = f"fold {number} of {len(splits)}", 1 / (len(splits) + 1 - number)
+        model = console.watched(learning.estimator(splits.frame.task), step, part)
         began = time.perf_counter()
         model.fit(X, y)
         outcomes.append(outcome_of(model, X_test, y_test, time.perf_counter() - began))
