@@ -157,7 +157,10 @@ class OnCluster(KernelPredictor):
             chunks = (values.chunks[0], *((size,) for size in nothing.shape[1:]))
             shape = {"chunks": chunks, "new_axis": list(range(2, nothing.ndim))}
         return values.rechunk({1: -1}).map_blocks(
-            lambda block: apply(block) if len(block) else nothing, meta=nothing, **shape
+            lambda block: apply(block) if len(block) else nothing,
+            token=f"mbkl-{method}",
+            meta=nothing,
+            **shape,
         )
 
 
