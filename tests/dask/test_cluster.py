@@ -343,6 +343,18 @@ def test_projections_are_refused(client, rows):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
 
 
+def test_no_cluster(run_python):
+    code = """
+import dask.array as da
+from mbkl.dask import MBKLClassifier
+try:
+    MBKLClassifier().fit(da.zeros((10, 2)), da.arange(10) % 2)
+except ValueError as error:
+    print(error)
+"""
+    assert "Start a client" in run_python(code).stdout
+
+
 def test_categories_are_level_numbers(client):
     generator = np.random.default_rng(0)
     X = np.column_stack([generator.integers(5, size=300), generator.normal(size=300)])

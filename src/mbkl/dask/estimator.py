@@ -60,7 +60,7 @@ class OnCluster(KernelPredictor):
         if is_regressor(self):
             # What an array of Dask calls its name is that of its tasks.
             self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
-        client = self.client or require("distributed", "dask").get_client()
+        client = self.client or require("distributed", "dask").Client.current()
         crew = spread(client, X, y, sample_weight, has_numbers=is_regressor(self))
         try:
             self._fit_stores(crew)
