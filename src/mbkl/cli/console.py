@@ -110,20 +110,18 @@ class Console:
             from rich.console import Console as Screen
             from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-            columns = (
-                SpinnerColumn(),
-                "{task.description}",
-                TimeElapsedColumn(),
-                "{task.fields[left]}",
-            )
+            taken, left = TimeElapsedColumn(), "{task.fields[left]}"
+            columns = SpinnerColumn(), "{task.description}", taken, left
             screen = Screen(stderr=True)
             self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False)
             self._bar.add_task("", left="")
             self._bar.start()
         (task,) = self._bar.tasks
-        left = task.elapsed * (1 - self._done) / self._done if self._done else None
-        shown = "" if left is None else f"about {timedelta(seconds=round(left))} left"
-        self._bar.update(task.id, description=words, left=shown)
+        words_left = ""
+        if self._done:
+            seconds = task.elapsed * (1 - self._done) / self._done
+            words_left = f"about {timedelta(seconds=round(seconds))} left"
+        self._bar.update(task.id, description=words, left=words_left)
 
     def end_steps(self) -> None:
         """Show no more what is being done."""
