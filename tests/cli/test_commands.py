@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from mbkl.cli import commands
 from mbkl.cli.console import Console
@@ -22,12 +23,16 @@ SMALL = ["--n-maps", "40", "--jobs", "1"]
 def write_formats(folder, people):
     """Write numbers and labels in all formats; return the files and their targets."""
     numbers = people[["age", "member"]].astype(float)
+    labels = (people["income"] == "high").astype(int)
     frame = numbers.assign(income=people["income"])
     frame.to_csv(folder / "a.csv", index=False)
     frame.to_csv(folder / "a.csv.gz", index=False)
     frame.to_csv(folder / "a.tsv", index=False, sep="\t")
     frame.to_parquet(folder / "a.parquet")
     frame.to_feather(folder / "a.feather")
+    np.savez(folder / "a.npz", X=numbers, y=labels)
+    np.save(folder / "a.npy", numbers.assign(y=labels))
+    dump_svmlight_file(numbers.fillna(0.0), labels, str(folder / "a.svm"))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +43,19 @@ def write_formats(folder, people):
         ("a.tsv", -1),
         ("a.parquet", "income"),
         ("a.feather", 2),
+        ("a.npz", None),
+        ("a.npy", -1),
+        ("a.svm", None),
     ],
 )
 def test_every_format(mbkl, tmp_path, people, name, target):
     write_formats(tmp_path, people)
-    result = mbkl.json("fit", name, "--target", target, *SMALL)
+    arguments = [] if target is None else ["--target", target]
+    result = mbkl.json("fit", name, *arguments, *SMALL)
     assert result["model"] == "a.mbkl"
     assert result["rows"] == 90
-    assert result["classes"] == ["high", "low"]
+    assert result["columns"] == 2
+    assert result["classes"] == ([0, 1] if name in ("a.npz", "a.npy", "a.svm") else ["high", "low"])
     predictions = mbkl.json("predict", "a.mbkl", name)
     assert len(predictions["label"]) == 90
 
@@ -257,6 +267,29 @@ def test_missing_marks_of_the_training_hold_for_new_rows(mbkl, tmp_path):
     assert len(mbkl.json("predict", "a.mbkl", "a.csv")["label"]) == 40
 
 
+def test_sparse_rows_may_have_fewer_or_more_features(mbkl, tmp_path):
+    X = np.random.default_rng(0).poisson(0.5, (40, 6))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    dump_svmlight_file(X, y, "a.svm")
+    dump_svmlight_file(X[:, :3], y, "fewer.svm")
+    dump_svmlight_file(np.hstack([X, X]), y, "more.svm")
+    mbkl("fit", "a.svm", "--n-maps", "40")
+    labels = mbkl.json("predict", "a.mbkl", "a.svm")["label"]
+    assert mbkl.json("predict", "a.mbkl", "more.svm")["label"] == labels
+    assert len(mbkl.json("predict", "a.mbkl", "fewer.svm")["label"]) == 40
+
+
+def test_sparse_models_are_explained_and_exported(mbkl, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1\n1 2:1\n0 1:2\n1 2:2\n" * 9)
+    mbkl("fit", "a.svm", "--n-maps", "10")
+    assert mbkl.json("info", "a.mbkl")["rules"] is None
+    assert mbkl("info", "a.mbkl").out
+    assert "x1" in mbkl("explain", "a.mbkl", "a.svm", "--row", "36").out
+    assert "the last one is 36" in mbkl.error("explain", "a.mbkl", "a.svm", "--row", "37")
+    mbkl("report", "a.mbkl", "a.svm", "-o", "a.html")
+    mbkl("export", "a.mbkl", "--c", "a.h")
+
+
 def test_models_saved_by_the_library(mbkl, people):
     from mbkl import MBKLClassifier
 
@@ -264,12 +297,12 @@ def test_models_saved_by_the_library(mbkl, people):
     model = MBKLClassifier(n_maps=40, random_state=0)
     save(model.fit(X, people["income"]), "named.mbkl")
     save(model.fit(X.to_numpy(), people["income"]), "plain.mbkl")
-    X.to_parquet("two.parquet")
+    np.savez("two.npz", X=X)
     people.to_parquet("p.parquet")
     labels = mbkl.json("predict", "named.mbkl", "p.parquet")["label"]
-    assert mbkl.json("predict", "plain.mbkl", "two.parquet")["label"] == labels
-    X.assign(more=0.0).to_parquet("three.parquet")
-    assert "3 columns, but the model has 2" in mbkl.error("predict", "plain.mbkl", "three.parquet")
+    assert mbkl.json("predict", "plain.mbkl", "two.npz")["label"] == labels
+    np.savez("three.npz", X=X.assign(more=0.0))
+    assert "3 columns, but the model has 2" in mbkl.error("predict", "plain.mbkl", "three.npz")
 
 
 def test_models_of_frames_with_text_saved_by_the_library(mbkl, people, people_csv):
@@ -319,6 +352,11 @@ def test_text_in_a_column_of_numbers(mbkl, model_file, people):
     people.to_csv("b.csv", index=False)
     line = mbkl.error("predict", model_file, "b.csv")
     assert "b.csv, row 7, column 'age': 'seven' is no number" in line
+
+
+def test_sparse_rows_for_a_model_of_columns(mbkl, model_file, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1\n")
+    assert "no columns with names" in mbkl.error("predict", model_file, "a.svm")
 
 
 def test_unknown_columns_to_keep(mbkl, model_file, people_csv):

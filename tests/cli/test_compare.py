@@ -1,11 +1,14 @@
 """`mbkl compare`."""
 
+from sklearn.datasets import dump_svmlight_file
+
 SMALL = ["--n-maps", "40", "--jobs", "1"]
 
 
-def test_all_learn_from_the_same_folds(mbkl, people_csv):
-    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", *SMALL]
+def test_all_learn_from_the_same_folds(mbkl, people_csv, tmp_path):
+    arguments = ["compare", people_csv, "-t", "income", "--folds", "2", "--plot", "c.png", *SMALL]
     result = mbkl.json(*arguments)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert {"MBKL", "random-forest", "gradient-boosting", "linear-svm", "rbf-svm"} <= set(
         result["ranking"]
     )
@@ -54,6 +57,15 @@ mbkl.cli.compare.Splits.read = look
 mbkl.cli.main(["compare", "any.csv"])
 """
     assert run_python(code).stdout.split() == ["passive", "False"]
+
+
+def test_sparse_rows(mbkl, people):
+    labels = (people["income"] == "high").astype(int)
+    dump_svmlight_file(people[["age"]].fillna(0.0), labels, "a.svm")
+    result = mbkl("compare", "a.svm", "--folds", "2", *SMALL)
+    assert "gradient-boosting drops out: Sparse data" in result.err
+    for name in ("linear-svm", "rbf-svm", "random-forest"):
+        assert name in result.out
 
 
 def test_a_rival_that_fails_drops_out(mbkl, people_csv, monkeypatch):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import numpy as np
@@ -43,10 +44,16 @@ def test_steps_and_stages_of_a_fit_are_shown(monkeypatch, make_data):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks")
     monkeypatch.setattr(sys, "stderr", Terminal())
     console, seen = Console(), []
-    plain = console.step
-    console.step = lambda words: (seen.append(words), plain(words))
-    console.step("reading")
-    console.watched(MBKLClassifier(n_maps=20, random_state=0), "learning").fit(*make_data())
+    plain, done = console.show, []
+
+    def show(words=None):
+        seen.extend([words] if words else [])
+        done.append(console._done)
+        plain(words)
+
+    console.show = show
+    console.step("reading", 0.1)
+    console.watched(MBKLClassifier(n_maps=20, random_state=0), "learning", 0.9).fit(*make_data())
     console.say("ready")
     console.end_steps()
     assert seen == [
@@ -58,10 +65,14 @@ def test_steps_and_stages_of_a_fit_are_shown(monkeypatch, make_data):
         "learning: calibration",
         "learning: tables",
     ]
+    assert done[:2] == [0, 0.1]
+    assert done == sorted(done)
+    assert 0.5 < done[-1] < 0.91
     shown = sys.stderr.getvalue()
     assert "learning" in shown
     assert "ready" in shown
     assert "0:00:0" in shown  # the time since the beginning
+    assert re.search(r"about 0:00:\d\d left", shown)
 
 
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])

@@ -33,6 +33,8 @@ def test_the_page_is_true(mbkl, tmp_path):
 
     page = PAGE.read_text(encoding="utf-8")
     write_demo_files(tmp_path)
+    (config,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "mbkl.toml").write_text(config)
     checker, commands = doctest.OutputChecker(), commands_of(page)
     assert {line.split()[1] for line, _ in commands} == {
         "fit", "predict", "evaluate", "compare", "explain", "report", "export", "info", "warmup"

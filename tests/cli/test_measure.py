@@ -1,5 +1,6 @@
 """`mbkl evaluate`."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, log_loss
@@ -94,6 +95,15 @@ def test_a_picture_of_the_probabilities(mbkl, people_csv, tmp_path):
     assert (tmp_path / "q.png").stat().st_size > 1000
 
 
+def test_a_test_file_of_sparse_rows_may_lack_features(mbkl, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1\n1 2:1\n0 1:2\n1 2:2\n" * 9)
+    (tmp_path / "b.svm").write_text("0 1:1\n0 1:2\n")
+    assert mbkl.json("evaluate", "a.svm", "--test", "b.svm", *SMALL)["rows"] == 2
+    np.savez("b.npz", X=np.eye(3), y=[0, 0, 1])
+    assert mbkl.json("evaluate", "a.svm", "--test", "b.npz", *SMALL)["rows"] == 3
+    assert "no columns with names" in mbkl.error("evaluate", "b.npz", "--test", "a.svm")
+
+
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_the_largest_class_has_fewer_rows_than_there_are_folds(mbkl, tmp_path, command):
     (tmp_path / "a.csv").write_text("a,y\n1,u\n5,v\n2,u\n6,v\n3,u\n7,v\n4,w\n4,w\n")
@@ -104,10 +114,11 @@ def test_the_largest_class_has_fewer_rows_than_there_are_folds(mbkl, tmp_path, c
     assert "each class has one row only" in mbkl.error(command, "b.csv", *alone)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [("nowhere/q.png", 1, "no folder nowhere"), ("q.doc", 2, "q.doc must end with one of")],
 )
-def test_pictures_that_cannot_be_drawn(mbkl, people_csv, name, code, words):
-    arguments = ["evaluate", people_csv, "-t", "income", "--plot", name]
+def test_pictures_that_cannot_be_drawn(mbkl, people_csv, command, name, code, words):
+    arguments = [command, people_csv, "-t", "income", "--plot", name]
     assert words in mbkl.error(*arguments, code=code)

@@ -150,9 +150,10 @@ def test_a_test_file(mbkl):
     assert mbkl.json("evaluate", "train.csv", *arguments)["rows"] == 30
 
 
-def test_rivals(mbkl, flats):
-    arguments = ["compare", flats[0], "-t", "rent", "--folds", "2", *SMALL]
+def test_rivals(mbkl, flats, tmp_path):
+    arguments = ["compare", flats[0], "-t", "rent", "--folds", "2", "--plot", "c.png", *SMALL]
     result = mbkl.json(*arguments)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     rivals = {"MBKL", "mean", "ridge", "rbf-svm", "random-forest", "gradient-boosting"}
     assert rivals <= set(result["ranking"])
     scores = [result["results"][name]["r2"] for name in result["ranking"]]

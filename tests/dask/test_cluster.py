@@ -149,8 +149,9 @@ def test_the_workers_forget_the_rows(client, fitted):
 
 def test_tasks_have_names_that_a_person_can_read(client, fitted):
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    known = {"mbkl-load", "mbkl-store", "mbkl-merge-rows-split", "mbkl-merge-rows-merge"}
+    known = {"mbkl-load", "mbkl-store", "mbkl-bin", "mbkl-bin-ferns", "mbkl-merge-rows-merge"}
     assert known <= set(names)
+    assert fitted[0].predict(da.zeros((4, 6))).name.startswith("mbkl-predict-")
 
 
 def test_a_fitted_model_can_be_saved_copied_and_pickled(client, fitted, rows, tmp_path):
@@ -199,6 +200,59 @@ def test_a_worker_that_is_killed_gives_an_error_that_names_it(
     parts = da.from_array(X, chunks=(1_000, 6)), da.from_array(y, chunks=1_000)
     with pytest.raises(WorkerLostError, match=r"The worker tcp://.* was lost"):
         MBKLClassifier(client=mortal, **OWN).fit(*parts)
+
+
+@pytest.fixture
+def doomed(start_cluster, monkeypatch):
+    """A cluster whose workers are not started anew."""
+    monkeypatch.setattr("mbkl.dask.partitions._PATIENCE", 1)
+    with start_cluster(2) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for nanny in client.cluster.workers.values():
+            nanny.auto_restart = False
+        yield client
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="There is no SIGKILL.")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("moment", ["_run_all", "_submit"])
+def test_all_workers_are_killed(doomed, rows, monkeypatch, moment):
+    pids, calls, original = doomed.run(os.getpid), [], getattr(Crew, moment)
+
+    def killing(self, *arguments, **options):
+        calls.append(time.monotonic())
+        if len(calls) == 12:
+            for pid in pids.values():
+                os.kill(pid, signal.SIGKILL)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Crew, moment, killing)
+    X, y = da.from_array(rows[0], chunks=(1_000, 6)), da.from_array(rows[1], chunks=1_000)
+    with pytest.raises(WorkerLostError, match="Call fit again"):
+        MBKLClassifier(client=doomed, **OWN).fit(X, y)
+    assert time.monotonic() - calls[11] < 30
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="There is no SIGKILL.")
+@pytest.mark.timeout(60)
+def test_all_workers_are_killed_by_their_data(doomed, rows):
+    X = da.from_array(rows[0], chunks=(1_000, 6))
+    deadly = X.map_blocks(lambda _: os.kill(os.getpid(), signal.SIGKILL), meta=X._meta)
+    began = time.monotonic()
+    with pytest.raises(WorkerLostError, match="The cluster has no workers; start some"):
+        MBKLClassifier(client=doomed, **OWN).fit(deadly, da.from_array(rows[1], chunks=1_000))
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.timeout(120)
+def test_a_cluster_without_workers(start_cluster, rows, monkeypatch):
+    monkeypatch.setattr("mbkl.dask.partitions._PATIENCE", 1)
+    X, y = rows
+    with (
+        start_cluster(0) as client,
+        pytest.raises(WorkerLostError, match="The cluster has no workers"),
+    ):
+        MBKLClassifier(client=client, **OWN).fit(da.from_array(X, chunks=(1_000, 6)), y)
 
 
 def test_unfitted_models_say_so(client, rows):
@@ -287,6 +341,18 @@ def test_projections_are_refused(client, rows):
     X, y = rows
     with pytest.raises(ValueError, match="projections are not available"):
         MBKLClassifier(maps="projections").fit(da.from_array(X, chunks=(500, 6)), y)
+
+
+def test_no_cluster(run_python):
+    code = """
+import dask.array as da
+from mbkl.dask import MBKLClassifier
+try:
+    MBKLClassifier().fit(da.zeros((10, 2)), da.arange(10) % 2)
+except ValueError as error:
+    print(error)
+"""
+    assert "Start a client" in run_python(code).stdout
 
 
 def test_categories_are_level_numbers(client):

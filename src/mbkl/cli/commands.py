@@ -49,24 +49,24 @@ def fit(
     """
     path = output or Path(f"{data.name.split('.')[0]}.mbkl")
     check_output(path, data)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     import pandas as pd
 
     from mbkl.cli.models import Trained, learned_schema
 
     frame = reading.read(data, console)
-    console.step("encoding")
+    console.step("encoding", 0.1)
     schema, X, notes = learned_schema(frame, reading)
     console.note(*notes)
     new = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
     # Numbers know what they are called.
     numbers = pd.DataFrame(frame.y, columns=list(frame.targets)).squeeze(axis=1)
     y = numbers if frame.task == "regression" else frame.y
-    model = console.watched(new, "learning").fit(X, y)
+    model = console.watched(new, "learning", 0.95).fit(X, y)
     model = getattr(model, "best_estimator_", model)
     console.step(f"writing {path.name}")
     Trained(model, schema).save(path)
-    seconds, n_columns = model.timings_["total"], len(schema.rules)
+    seconds, n_columns = model.timings_["total"], schema.n_features
     classes = {"classes": model.classes_} if frame.task == "classification" else {}
     what = f"{len(model.classes_)} classes" if classes else "numbers"
     console.say(
@@ -78,7 +78,7 @@ def fit(
             "model": path,
             "rows": frame.n_rows,
             "features": model.n_features_in_,
-            "columns": len(frame.names),
+            "columns": len(frame.names) or n_columns,
             "task": frame.task,
             **classes,
             "maps": model.n_maps_,
@@ -157,7 +157,7 @@ def _predictions(
     """Return columns: the labels with probabilities, or the numbers with bounds."""
     import numpy as np
 
-    X, model = trained.features(frame), trained.model
+    X, model = trained.schema.encoded(frame), trained.model
     if not trained.predicts_numbers:
         columns = {"label": model.predict(X)}
         if proba:
@@ -198,7 +198,7 @@ def report(
     """
     path = output or Path(f"{model.stem}.html")
     check_output(path, model, data, test)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     from mbkl.cli.models import Trained
     from mbkl.report import write_report
 
@@ -207,11 +207,11 @@ def report(
     X_test, y_test = None, None
     if test is not None:
         held_out = trained.schema.read_labelled(test, console, target)
-        X_test, y_test = trained.features(held_out), held_out.y
+        X_test, y_test = trained.schema.encoded(held_out), held_out.y
     console.step(f"writing {path.name}")
     write_report(
         trained.model,
-        trained.features(frame),
+        trained.schema.encoded(frame),
         frame.y,
         path,
         X_test=X_test,

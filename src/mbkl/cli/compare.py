@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mbkl.cli.console import Console, Grid
+from mbkl.cli.console import Console, Grid, check_picture
 from mbkl.cli.measure import Splits
-from mbkl.cli.options import DataFile, Folds, Learning, Reading, TestFile, option
+from mbkl.cli.options import DataFile, Folds, Learning, Picture, Reading, TestFile, option
 
 if TYPE_CHECKING:
     from mbkl.tabular import Frame
@@ -42,6 +42,7 @@ def compare(
             metavar="NAME",
         ),
     ] = None,
+    plot: Picture = None,
 ) -> None:
     """Compare MBKL with other methods: linear ones, RBF SVMs, forests, boosting.
 
@@ -49,11 +50,12 @@ def compare(
     defaults, but the RBF SVM, which chooses its cost and width by cross-validation; SVMs and
     ridge see scaled features, and means for missing values.
 
-    mbkl compare people.csv --target income
+    mbkl compare people.csv --target income --plot comparison.png
 
     mbkl compare train.csv -t income --test test.csv --rival rbf-svm
     """
-    console.step(f"reading {data.name}")
+    check_picture(plot, data, test)
+    console.step(f"reading {data.name}", 0.1)
     from joblib import effective_n_jobs
     from threadpoolctl import threadpool_limits
 
@@ -81,6 +83,8 @@ def compare(
     ranking = sorted(result, key=lambda name: -result[name][score])
     rows = [[name, result[name][score], f"{result[name]['seconds']:.2f}"] for name in ranking]
     header = ["", "R2" if score == "r2" else score, "seconds a fit"]
+    if plot is not None:
+        console.picture(_drawn({name: tried[name] for name in ranking}, header[1:]), plot)
     console.result({"ranking": ranking, "results": result}, Grid(rows, header))
 
 
@@ -94,9 +98,11 @@ def _try_all(
     from sklearn.base import clone
 
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    n_left = len(contestants) * len(splits)
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
         for name in list(found):
-            console.step(f"{name}, {number} of {len(splits)}")
+            console.step(f"{name}, {number} of {len(splits)}", 1 / n_left)
+            n_left -= 1
             model, began = clone(contestants[name]), time.perf_counter()
             with warnings.catch_warnings():
                 if name != _OURS:
@@ -105,12 +111,34 @@ def _try_all(
                     model.fit(X, y)
                     seconds = time.perf_counter() - began
                     found[name].append((float(model.score(X_test, y_test)), seconds))
-                except ValueError as error:
+                except (TypeError, ValueError) as error:
                     if name == _OURS:
                         raise
                     console.note(f"{name} drops out: {' '.join(str(error).split())[:200]}")
                     del found[name]
     return found
+
+
+def _drawn(tried: dict[str, list[tuple[float, float]]], captions: list[str]) -> Any:
+    """Draw scores and times: a large dot for the mean, a small one for each fold."""
+    from matplotlib.figure import Figure
+
+    from mbkl.plot.style import COLOURS, QUIET, quieten
+
+    figure = Figure(figsize=(9, 0.4 * len(tried) + 1.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for place, (name, own) in enumerate(tried.items()):
+        colour = COLOURS[0] if name == _OURS else QUIET
+        for axis, folds in zip(axes, zip(*own, strict=True), strict=True):
+            axis.plot(folds, [place] * len(folds), ".", color=colour, alpha=0.5)
+            axis.plot(fmean(folds), place, "o", color=colour)
+    for axis, caption in zip(axes, captions, strict=True):
+        axis.set_xlabel(f"{caption} (small dots: folds)")
+        quieten(axis, grid="x")
+    axes[0].set_yticks(range(len(tried)), list(tried))
+    axes[0].invert_yaxis()
+    axes[1].set_xscale("log")
+    return figure
 
 
 def _quick(rivals: dict[str, Any], n_rows: int, console: Console) -> list[str]:
@@ -138,7 +166,9 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     def scaled(model: Any) -> Any:
-        return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), model)
+        # Sparse rows that are centred are no longer sparse.
+        scaler = StandardScaler(with_mean=frame.matrix is None)
+        return make_pipeline(SimpleImputer(keep_empty_features=True), scaler, model)
 
     if frame.task == "regression":
         kind = "Regressor"
@@ -164,6 +194,8 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
         rivals["lightgbm"] = make(random_state=seed, n_jobs=n_jobs, verbose=-1)
     if len(frame.targets) > 1:
         rivals = {name: MultiOutputRegressor(model) for name, model in rivals.items()}
+    if frame.matrix is not None:
+        return rivals
     ones = OneHotEncoder(
         max_categories=_TEXTS, handle_unknown="infrequent_if_exist", sparse_output=False
     )

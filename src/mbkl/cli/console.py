@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,9 @@ import typer
 from mbkl.extras import require
 
 _PICTURES = (".png", ".svg", ".pdf")
+# Nobody knows how many stages a fit has, and iterations a stage: the part that each is taken to do
+# of what is left.
+_PART_OF_A_STAGE, _PART_OF_AN_ITERATION = 0.2, 0.002
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ class Console:
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
     _bar: Any = field(default=None, init=False)
     _notes: set[str] = field(default_factory=set, init=False)
+    # Shares of all the work: what is done, and what will be after this step.
+    _done: float = field(default=0.0, init=False)
+    _end: float = field(default=0.0, init=False)
 
     def say(self, message: str) -> None:
         """Print a message."""
@@ -84,30 +91,47 @@ class Console:
         write_atomically(path, iter([content.getvalue()]))
         self.say(f"picture: {path}")
 
-    def step(self, words: str) -> None:
-        """Show on a terminal what is being done from now on, and the time since the beginning."""
+    def step(self, words: str, part: float = 1 / 3) -> None:
+        """Show what is being done from now on: about this part of all that is left to do."""
+        self._done = self._end
+        self._end += part * (1 - self._end)
+        self.show(words)
+
+    def advance(self, part: float) -> None:
+        """Take a part of what is left of this step to be done."""
+        self._done += part * (self._end - self._done)
+        self.show()
+
+    def show(self, words: str | None = None) -> None:
+        """Show on a terminal what is done, the time since the beginning and about that left."""
         if self.quiet or not sys.stderr.isatty():
             return
         if self._bar is None:
             from rich.console import Console as Screen
             from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-            columns = SpinnerColumn(), "{task.description}", TimeElapsedColumn()
+            taken, left = TimeElapsedColumn(), "{task.fields[left]}"
+            columns = SpinnerColumn(), "{task.description}", taken, left
             screen = Screen(stderr=True)
             self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False)
-            self._bar.add_task("")
+            self._bar.add_task("", left="")
             self._bar.start()
-        self._bar.update(self._bar.task_ids[0], description=words)
+        (task,) = self._bar.tasks
+        words_left = ""
+        if self._done:
+            seconds = task.elapsed * (1 - self._done) / self._done
+            words_left = f"about {timedelta(seconds=round(seconds))} left"
+        self._bar.update(task.id, description=words, left=words_left)
 
     def end_steps(self) -> None:
         """Show no more what is being done."""
         if self._bar is not None:
             self._bar.stop()
-            self._bar = None
+            self._bar, self._end = None, 0.0
 
-    def watched(self, estimator: Any, step: str) -> Any:
+    def watched(self, estimator: Any, step: str, part: float) -> Any:
         """Return an estimator whose stages are shown as parts of a step."""
-        self.step(step)
+        self.step(step, part)
         # Before scikit-learn 1.9 there are no callbacks.
         if hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(_Stages(self, step))
@@ -123,12 +147,16 @@ class _Stages:
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         if context.task_name not in ("fit", "iteration"):
-            self.console.step(f"{self.step}: {context.task_name}")
+            self.console.show(f"{self.step}: {context.task_name}")
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        is_iteration = context.task_name == "iteration"
+        self.console.advance(_PART_OF_AN_ITERATION if is_iteration else _PART_OF_A_STAGE)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Do nothing, as in the others: scikit-learn asks for all four."""
+        """Do nothing, as in the other one: scikit-learn asks for all four."""
 
-    teardown = on_fit_task_end = setup
+    teardown = setup
 
 
 def _as_json(content: Mapping[str, Any]) -> str:

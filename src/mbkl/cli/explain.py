@@ -41,13 +41,13 @@ def explain(
     if row is not None and data is None:
         raise typer.BadParameter("--row needs the file that has it.")
     check_picture(plot, model, data)
-    console.step(f"reading {model.name}")
+    console.step(f"reading {model.name}", 0.1)
     from mbkl.cli.models import Trained
     from mbkl.explain import explain_global, explain_local
 
     trained = Trained.load(model)
     frame = None if data is None else trained.schema.read(data, console)
-    X = None if frame is None else trained.features(frame)
+    X = None if frame is None else trained.schema.encoded(frame)
     console.step("explaining")
     if row is None or X is None:
         everywhere = explain_global(trained.model, X)
@@ -56,8 +56,8 @@ def explain(
 
             console.picture(ImportanceDisplay.from_explanation(everywhere).figure_, plot)
         _show_importances(console, everywhere, top)
-    elif row > len(X):
-        raise ValueError(f"{data}: no row {row}; the last one is {len(X)}.")
+    elif row > X.shape[0]:
+        raise ValueError(f"{data}: no row {row}; the last one is {X.shape[0]}.")
     else:
         one = X[row - 1 : row]
         here, values = explain_local(trained.model, one, background=X), trained.in_words(one, frame)

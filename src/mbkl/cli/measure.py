@@ -14,7 +14,6 @@ from mbkl.cli.console import Console, Grid, check_picture
 from mbkl.cli.options import DataFile, Folds, Learning, Picture, Reading, TestFile, option
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from mbkl.explain.held_out import Outcome
@@ -59,7 +58,7 @@ def evaluate(
     if model is not None and test is not None:
         raise typer.BadParameter("--model is tried on the file itself: leave out --test.")
     check_picture(plot, data, model, test)
-    console.step(f"reading {data.name}")
+    console.step(f"reading {data.name}", 0.1)
     import numpy as np
     from sklearn.metrics import accuracy_score, r2_score
 
@@ -70,7 +69,7 @@ def evaluate(
         trained = Trained.load(model)
         frame = trained.schema.read_labelled(data, console, reading.target)
         console.step("predicting")
-        outcomes = [outcome_of(trained.model, trained.features(frame), frame.y)]
+        outcomes = [outcome_of(trained.model, trained.schema.encoded(frame), frame.y)]
         classes = trained.schema.classes
     else:
         splits = Splits.read(console, reading, data, test, folds, learning.seed)
@@ -96,8 +95,8 @@ def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list
 
     outcomes = []
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
-        step = f"fold {number} of {len(splits)}"
-        model = console.watched(learning.estimator(splits.frame.task), step)
+        step, part = f"fold {number} of {len(splits)}", 1 / (len(splits) + 1 - number)
+        model = console.watched(learning.estimator(splits.frame.task), step, part)
         began = time.perf_counter()
         model.fit(X, y)
         outcomes.append(outcome_of(model, X_test, y_test, time.perf_counter() - began))
@@ -109,9 +108,10 @@ class Splits:
     """Rows with labels, and which of them to learn from and to be right about, in turn."""
 
     frame: Frame  # those of the file
-    X: pd.DataFrame
+    X: Any
     y: NDArray
-    pairs: Sequence[tuple[NDArray, NDArray]]
+    test: tuple[Any, NDArray] | None
+    folds: Sequence[tuple[NDArray, NDArray]] = ()
 
     @classmethod
     def read(
@@ -124,9 +124,6 @@ class Splits:
         seed: int,
     ) -> Splits:
         """Read a file and its test file; without one, rows are held out fold by fold."""
-        import numpy as np
-        import pandas as pd
-
         from mbkl.cli.models import learned_schema
         from mbkl.explain.held_out import folds_of
 
@@ -135,22 +132,22 @@ class Splits:
         console.note(*notes)
         if test is not None:
             new = schema.read_labelled(test, console)
-            X = pd.concat([X, schema.encoded(new)], ignore_index=True)
-            rows = np.arange(len(X))
-            pair = rows[: frame.n_rows], rows[frame.n_rows :]
-            return cls(frame, X, np.concatenate([frame.y, new.y]), [pair])
+            return cls(frame, X, frame.y, (schema.encoded(new), new.y))
         are_classes = frame.task != "regression"
         if are_classes:
             _check_classes(frame, n_folds, console)
-        return cls(frame, X, frame.y, list(folds_of(frame.y, are_classes, n_folds, seed)))
+        return cls(frame, X, frame.y, None, list(folds_of(frame.y, are_classes, n_folds, seed)))
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self.folds) or 1
 
-    def __iter__(self) -> Iterator[tuple[pd.DataFrame, NDArray, pd.DataFrame, NDArray]]:
+    def __iter__(self) -> Iterator[tuple[Any, NDArray, Any, NDArray]]:
         """Yield X and y to learn from, and X and y to be right about."""
-        for inside, outside in self.pairs:
-            yield self.X.iloc[inside], self.y[inside], self.X.iloc[outside], self.y[outside]
+        if self.test is not None:
+            yield self.X, self.y, *self.test
+        rows, y = getattr(self.X, "iloc", self.X), self.y
+        for inside, outside in self.folds:
+            yield rows[inside], y[inside], rows[outside], y[outside]
 
 
 def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:

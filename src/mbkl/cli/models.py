@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mbkl.cli.console import Console
 from mbkl.cli.options import Reading
@@ -26,6 +27,7 @@ class Schema:
     """What the file of the training tells about others: they are read and encoded alike."""
 
     rules: list[dict[str, Any]]  # those of a `TableEncoder`; none where features have no names
+    n_features: int
     targets: tuple[str, ...] = ()
     classes: NDArray | None = None  # none are numbers
     dialect: dict[str, Any] = field(default_factory=dict)
@@ -57,23 +59,44 @@ class Schema:
         frame = self.read(path, console, target=targets, task="classification")
         return frame.with_classes(self.classes)
 
-    def encoded(self, frame: Frame) -> pd.DataFrame:
-        """Return the columns of a frame as numbers and text."""
+    def encoded(self, frame: Frame) -> Any:
+        """Return rows as the model takes them."""
+        if frame.matrix is not None:
+            return self._resized(frame.matrix, frame.path)
         rules = self.rules or [{"name": name, "kind": "number"} for name in frame.names]
         with frame.errors_located():
-            return TableEncoder.from_rules(rules).transform(frame.columns)
+            X = TableEncoder.from_rules(rules).transform(frame.columns)
+        if X.shape[1] != self.n_features:
+            raise FrameError(
+                f"{frame.path}: {X.shape[1]} columns, but the model has {self.n_features} features."
+            )
+        return X if self.rules else X.to_numpy()
+
+    def _resized(self, matrix: sparse.csr_array, path: str) -> sparse.csr_array:
+        """Return sparse rows with the features of the training; others tell nothing."""
+        if self.rules:
+            raise FrameError(
+                f"{path}: a sparse matrix has no columns with names, and the model needs "
+                f"'{self.rules[0]['name']}' and others."
+            )
+        resized = matrix.copy()
+        resized.resize(matrix.shape[0], self.n_features)
+        return resized
 
 
-def learned_schema(frame: Frame, reading: Reading) -> tuple[Schema, pd.DataFrame, list[str]]:
+def learned_schema(frame: Frame, reading: Reading) -> tuple[Schema, Any, list[str]]:
     """Learn how to encode a frame; return also its rows, and what is odd about its columns."""
     from mbkl.explain.leaks import notes_on_leaks
 
-    with frame.errors_located():
-        encoder = TableEncoder().fit(frame.columns)
     are_classes = frame.task != "regression"
     classes = np.unique(frame.y) if are_classes else None
     dialect = {**reading.dialect(), "header": frame.header}
-    schema = Schema(encoder.rules_, frame.targets, classes, dialect)
+    encoder = TableEncoder.from_rules([])
+    if frame.matrix is None:
+        with frame.errors_located():
+            encoder.fit(frame.columns)
+    n_features = len(encoder.rules_) if frame.matrix is None else frame.matrix.shape[1]
+    schema = Schema(encoder.rules_, n_features, frame.targets, classes, dialect)
     X = schema.encoded(frame)
     is_text = {rule["name"]: rule["kind"] == "text" for rule in encoder.rules_}
     columns = (
@@ -116,7 +139,8 @@ class Trained:
         except (ValueError, TypeError) as error:
             words = f"{path}: what it says about files makes no sense ({error})."
             raise ValueError(words) from None
-        schema = Schema(rules, tuple(targets), getattr(model, "classes_", None), dialect)
+        classes = getattr(model, "classes_", None)
+        schema = Schema(rules, model.n_features_in_, tuple(targets), classes, dialect)
         return cls(model, schema, stored)
 
     def save(self, path: Path) -> None:
@@ -126,22 +150,13 @@ class Trained:
         targets, dialect = list(self.schema.targets), self.schema.dialect
         # A single target is text, as it always was.
         target = targets[0] if len(targets) == 1 else targets
-        extra = {"rules": self.schema.rules, "target": target, "dialect": dialect}
+        extra = {"rules": self.schema.rules or None, "target": target, "dialect": dialect}
         save(self.model, path, extra=extra)
 
     @property
     def predicts_numbers(self) -> bool:
         """Whether the model is a regressor."""
         return self.schema.classes is None
-
-    def features(self, frame: Frame) -> Any:
-        """Return rows as the model takes them."""
-        X, n_features = self.schema.encoded(frame), self.model.n_features_in_
-        if X.shape[1] != n_features:
-            raise FrameError(
-                f"{frame.path}: {X.shape[1]} columns, but the model has {n_features} features."
-            )
-        return X if hasattr(self.model, "feature_names_in_") else X.to_numpy()
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
         """Return what the features are, as far as a frame tells."""

@@ -23,7 +23,7 @@ def option(text: str, *names: str, shown: bool | str = False, **more: Any) -> An
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="File: .csv, .tsv, .txt, .parquet, .arrow or .feather.", show_default=False
+        help="File: .csv, .tsv, .parquet, .arrow, .feather, .svm, .npz or .npy.", show_default=False
     ),
 ]
 ModelFile = Annotated[

@@ -110,6 +110,10 @@ class Crew:
         """Call a function on every store; return all answers."""
         return self._run_all([self._prepared(function, arguments)] * self.n_stores)
 
+    def work(self, name: str, node: Node) -> None:
+        """Let every store compute now what takes long, as a task with a name that people read."""
+        self._gather(self._each(name, _run, self._stores, self._prepared(nothing, (node,))))
+
     def keep_each(self, values: Sequence) -> Node:
         """Let every store keep a value of its own."""
         node = Node(self)

@@ -60,7 +60,7 @@ class OnCluster(KernelPredictor):
         if is_regressor(self):
             # What an array of Dask calls its name is that of its tasks.
             self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
-        client = self.client or require("distributed", "dask").get_client()
+        client = self.client or require("distributed", "dask").Client.current()
         crew = spread(client, X, y, sample_weight, has_numbers=is_regressor(self))
         try:
             self._fit_stores(crew)
@@ -157,7 +157,10 @@ class OnCluster(KernelPredictor):
             chunks = (values.chunks[0], *((size,) for size in nothing.shape[1:]))
             shape = {"chunks": chunks, "new_axis": list(range(2, nothing.ndim))}
         return values.rechunk({1: -1}).map_blocks(
-            lambda block: apply(block) if len(block) else nothing, meta=nothing, **shape
+            lambda block: apply(block) if len(block) else nothing,
+            token=f"mbkl-{method}",
+            meta=nothing,
+            **shape,
         )
 
 

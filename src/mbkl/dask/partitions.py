@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from mbkl.dask.crew import Crew, WorkerLostError
+from mbkl.dask.crew import Crew, WorkerLostError, patiently, workers_of
 from mbkl.extras import require
 
 if TYPE_CHECKING:
     from distributed import Client
 
+# Seconds without any worker after which loading is given up.
+_PATIENCE = 10
 # Others become the first of these.
 _FLOATS = (np.float64, np.float32)
 
@@ -44,7 +47,8 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     ]
     futures = client.compute(pieces)
     try:
-        require("distributed", "dask").wait(futures)
+        wait = partial(require("distributed", "dask").wait, futures)
+        patiently(wait, partial(_check_any_worker, client))
         for future in futures:
             if future.status == "error":
                 raise future.exception()
@@ -52,6 +56,15 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
     finally:
         # Also where an error still refers to them.
         client.cancel(futures)
+
+
+def _check_any_worker(client: Client) -> None:
+    """Raise an error if there is no worker to wait for, for a while."""
+    for _ in range(_PATIENCE):
+        if workers_of(client):
+            return
+        time.sleep(1.0)
+    raise WorkerLostError("The cluster has no workers; start some, then call fit again.")
 
 
 def _by_worker(client: Client, futures: list) -> dict[str, list]:

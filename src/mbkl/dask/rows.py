@@ -299,8 +299,9 @@ class RemoteMatrix(Rows):
     def bin_ferns(self, ferns) -> RemoteCodes:
         return self._codes(ferns.cell_offsets, "bin_ferns", ferns)
 
-    def _codes(self, offsets: NDArray[np.int64], *arguments) -> RemoteCodes:
-        node = Node(self.crew, ask, self._rows, *arguments)
+    def _codes(self, offsets: NDArray[np.int64], method: str, *arguments) -> RemoteCodes:
+        node = Node(self.crew, ask, self._rows, method, *arguments)
+        self.crew.work(method.replace("_", "-"), node)
         return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
     def _array(self, node: Node, dtype) -> RemoteRows:

@@ -1,4 +1,4 @@
-"""Files to frames: text of many kinds, Parquet and Arrow; with labels, and where rows came from."""
+"""Files to frames: text, Parquet, Arrow and matrices; with labels, and where rows came from."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import feather, parquet
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
 from mbkl.tabular.columns import (
     BadValueError,
@@ -45,6 +48,8 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITED = (".csv", ".tsv", ".txt", ".data")
 _ARROW = (".arrow", ".feather", ".ipc")
 _PARQUET = (".parquet", ".pq")
+_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_NUMPY = (".npy", ".npz")
 
 
 class FrameError(ValueError):
@@ -60,7 +65,7 @@ class Frame:
     path : str
         The file, for messages.
     columns : pyarrow.Table
-        The features.
+        The features; none where they are a matrix.
     row_numbers : ndarray of shape (n_rows,)
         Rows of the file, from 1 below the header.
     labels : ndarray of shape (n_rows,) or (n_rows, n_targets) or None
@@ -73,6 +78,8 @@ class Frame:
         Whether the file has names of columns.
     notes : tuple of str
         What the user may want to know.
+    matrix : csr_array or None
+        The features of a file of sparse rows.
 
     Examples
     --------
@@ -93,6 +100,7 @@ class Frame:
     task: Task | None = None
     header: bool = True
     notes: tuple[str, ...] = ()
+    matrix: sparse.csr_array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -184,6 +192,7 @@ class Frame:
         return replace(
             self,
             columns=self.columns.filter(~is_left_out),
+            matrix=None if self.matrix is None else self.matrix[~is_left_out],
             row_numbers=self.row_numbers[~is_left_out],
             notes=(*self.notes, note),
         )
@@ -239,7 +248,9 @@ def read_frame(
     r"""Read a file into columns.
 
     The ending of the name tells the format: .csv, .tsv, .txt, .data (also .gz, .bz2, .zst),
-    .parquet, .arrow and .feather. How a text file is written is found out.
+    .parquet, .arrow and .feather, .svm, .svmlight and .libsvm (also .gz, .bz2), .npy and .npz
+    (arrays X and y, or a sparse matrix of SciPy). How a text file is written is found out.
+    Features of matrices are x0, x1, ... and their labels, where the file has some, y.
 
     Columns that number or name the rows are left out: an index that pandas wrote, or a first
     column without a name. Columns of the same name get a number behind it.
@@ -249,7 +260,7 @@ def read_frame(
     path : path
     target : str, int, sequence of them or None
         Column of the labels: its name, or its place from 0, or from the end from -1; several
-        columns are numbers. None reads no labels.
+        columns are numbers. None takes those that the file of a matrix has.
     task : {"classification", "regression"} or None
         What the labels are; None asks `task_of`.
     drop : sequence of str
@@ -295,6 +306,7 @@ def read_frame(
     path = Path(path)
     kind = _format(path)
     layout: Layout | None = None
+    matrix: sparse.csr_array | None = None
     notes: list[str] = []
     marks = (*_MISSING, *missing)
     try:
@@ -304,19 +316,24 @@ def read_frame(
             columns, layout, notes = read_delimited(path, dialect)
         elif kind in _PARQUET:
             columns = parquet.ParquetFile(path).read()
-        else:
+        elif kind in _ARROW:
             columns = feather.read_table(path, memory_map=False)
-    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+        else:
+            columns, matrix = _read_matrix(path, kind)
+            target = target or (["y"] if "y" in columns.column_names else None)
+    except (pa.ArrowException, OSError, LookupError, ValueError, EOFError, BadZipFile) as error:
         raise FrameError(f"{path}: {_reason(error, kind)}") from None
-    if not columns.num_rows:
+    n_rows = columns.num_rows if matrix is None else matrix.shape[0]
+    if not n_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
     clean, more_notes = _cleaned(columns, layout, header is None, text, keep, marks)
     frame = Frame(
         str(path),
         clean,
-        np.arange(1, columns.num_rows + 1),
+        np.arange(1, n_rows + 1),
         header=layout is None or layout.header,
         notes=(*notes, *more_notes),
+        matrix=matrix,
     )
     return frame.without(drop).with_target(target, task).without_index(keep)
 
@@ -328,13 +345,51 @@ def _format(path: Path) -> str:
     if path.is_dir():
         raise FrameError(f"{path} is a folder; name a file in it.")
     endings = [ending.lower() for ending in path.suffixes if ending.lower() not in _COMPRESSED]
-    known = (*_DELIMITED, *_PARQUET, *_ARROW)
+    known = (*_DELIMITED, *_PARQUET, *_ARROW, *_SVMLIGHT, *_NUMPY)
     if not endings or endings[-1] not in known:
         raise FrameError(
             f"{path}: the name does not tell the format; save the file as one of "
             f"{', '.join(known)}."
         )
     return endings[-1]
+
+
+def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | None]:
+    """Return columns x0, x1, ... and y of the labels; sparse rows as a matrix.
+
+    Feature x7 of an svmlight file has the index 7; where indices begin with 1, x0 is empty. Nothing
+    is unpickled.
+    """
+    labels = None
+    if kind in _SVMLIGHT:
+        X, labels = load_svmlight_file(str(path), zero_based=True)
+    else:
+        X = np.load(path, allow_pickle=False)
+        if not isinstance(X, np.ndarray):
+            with X as arrays:
+                if "format" in arrays:
+                    X = sparse.load_npz(path)
+                elif "X" in arrays:
+                    X, labels = arrays["X"], arrays.get("y")
+                else:
+                    found = ", ".join(arrays)
+                    raise ValueError(f"the features must be an array named X; there are: {found}")
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"X must be numbers in rows and columns, not {X.dtype} of shape {X.shape}")
+    if labels is not None and labels.shape != X.shape[:1]:
+        raise ValueError(f"{X.shape[0]} rows need as many labels y, not shape {labels.shape}")
+    named = {} if labels is None else {"y": labels}
+    matrix = None
+    if sparse.issparse(X):
+        matrix = sparse.csr_array(X)
+        # Not all other methods take eight bytes.
+        if max(matrix.nnz, *matrix.shape) < np.iinfo(np.int32).max:
+            matrix.indices, matrix.indptr = np.int32(matrix.indices), np.int32(matrix.indptr)
+    else:
+        named = {f"x{place}": np.ascontiguousarray(own) for place, own in enumerate(X.T)} | named
+    # From pandas means that NaN is a missing value.
+    columns = {name: pa.array(values, from_pandas=True) for name, values in named.items()}
+    return pa.table(columns), matrix
 
 
 def _reason(error: Exception, kind: str) -> str:
@@ -350,7 +405,7 @@ def _reason(error: Exception, kind: str) -> str:
         )
     if kind in _DELIMITED and isinstance(error, ValueError) and not isinstance(error, OSError):
         return f"{words[:300]}."
-    if isinstance(error, LookupError):
+    if kind in _DELIMITED and isinstance(error, LookupError):
         return f"{words[:300]}. Name another encoding (--encoding), or leave it out."
     return f"this is no readable {kind} file, or a damaged one ({words[:200]})."
 
