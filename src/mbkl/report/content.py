@@ -55,7 +55,7 @@ _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
-_PAIRS, _CURVES = 10, 24
+_PAIRS, _SETS, _CURVES = 10, 8, 24
 # Pictures of two columns: how many, of how many values each, over how many rows.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
 # Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
@@ -191,8 +191,9 @@ def accuracy(model, made: Outcome, how: str) -> dict:
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
-    """Return the columns to show, and how much each two of the most important tell together."""
+    """Return the columns to show, pairs that interact and sets of columns."""
     names, pairs = explanation.feature_names, explanation.pair_features[:_PAIRS]
+    sets = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
         "values": rounded(explanation.importance[list(shown)]),
@@ -200,7 +201,16 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
         "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
         "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
+        "sets": [
+            {"name": _set_name([names[i] for i in own.features]), "value": own.importance}
+            for own in sets[:_SETS]
+        ],
+        "setCount": len(sets),
     }
+
+
+def _set_name(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{len(names)} columns"
 
 
 def together(

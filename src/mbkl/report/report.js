@@ -102,6 +102,11 @@ const sections = {
         mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
       }));
     }
+    if (found.sets.length) {
+      const which = found.sets.length < found.setCount ? `The ${found.sets.length} most important of ${whole(found.setCount)} sets` : "Sets";
+      section.append(element("details", {}, element("summary", {}, `${which} of columns that are asked about together`),
+        bars(found.sets, "Importance of sets of columns")));
+    }
   },
 
   shapes(section, data) {
