@@ -75,6 +75,11 @@ def test_other_names(fitted, tmp_path):
     assert all("x" not in own["name"] for own in found["importances"]["sets"])
 
 
+def test_times_of_the_stages(fitted, tmp_path):
+    model, X, y = fitted
+    assert data_of(write_report(model, X, y, tmp_path / "a.html"))["timings"] == model.timings_
+
+
 def test_the_size_is_bounded(make_data, tmp_path):
     X, y = make_data(n_rows=200, n_features=1000, n_classes=100)
     model = MBKLClassifier(maps=["stumps", "ferns"], n_maps=100, random_state=0).fit(X, y)

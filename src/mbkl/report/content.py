@@ -76,8 +76,6 @@ def describe_model(model) -> list[list[str]]:
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
         *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
-    if seconds := getattr(model, "timings_", {}).get("total"):
-        facts.append(["time of the fit", f"{seconds:.3g} s"])
     defaults = type(model)().get_params(deep=False)
     settings = ", ".join(
         f"{name}={value!r}"

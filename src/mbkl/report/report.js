@@ -163,6 +163,14 @@ const sections = {
     if (data.path) searchPath(section, data.path, data.numbers ? amount : percent);
     else section.remove();
   },
+
+  timings(section, { timings: { total, ...stages } }) {
+    if (!total) return section.remove();  // a model that was read from a file
+    const rest = total - Object.values(stages).reduce((sum, value) => sum + value, 0);
+    if (rest > 0.01 * total) stages["everything else"] = rest;
+    const rows = Object.entries(stages).map(([name, value]) => ({ name, value }));
+    return section.append(element("p", {}, `Seconds of each stage of the fit, ${number(total)} in all.`), bars(rows, "Seconds of each stage"));
+  },
 };
 
 const page = JSON.parse(document.getElementById("data").textContent);
