@@ -30,6 +30,8 @@ from mbkl.explain.quality import (
     interval_band,
     number_figures,
     rows_to_draw,
+    scoring_words,
+    search_paths,
 )
 from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of, some_rows
 from mbkl.explain.shapes import column_of, data_range, plain
@@ -440,17 +442,12 @@ def path(model) -> dict | None:
         "score": results["mean_test_score"].tolist(),
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),
+        "lines": [
+            {"label": name, "places": places.tolist()} for name, places in search_paths(results)
+        ],
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
-        "scoring": _scoring(model),
+        "scoring": scoring_words(model),
     }
-
-
-def _scoring(model) -> str:
-    """Return what a search maximises, in words."""
-    if not is_regressor(model):
-        return model.scoring.replace("_", " ")
-    is_r2 = model.scoring == "r2" or (model.scoring == "auto" and model.loss == "squared_error")
-    return "R2" if is_r2 else "minus loss"
 
 
 def rounded(values: NDArray, digits: int = 5) -> list:
