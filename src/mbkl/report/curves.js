@@ -39,8 +39,8 @@ function qualityCurves(section, curves) {
 function levelBars(shape, columns, names) {
   const lines = shape.levels.map((name, i) => ({ name, count: shape.counts[i], values: columns.map((column) => shape.values[column][i]) }));
   if (shape.missing) lines.push({ name: "missing", count: shape.missingCount, values: columns.map((column) => shape.missing[column]) });
-  const largest = Math.max(...path.lines.flatMap((line) => line.values.map(Math.abs)), 1e-300);
-  return element("ol", { class: "bars diverging levels", "aria-label": `What each level of ${shape.name} adds` }, ...path.lines.flatMap((line) =>
+  const largest = Math.max(...lines.flatMap((line) => line.values.map(Math.abs)), 1e-300);
+  return element("ol", { class: "bars diverging levels", "aria-label": `What each level of ${shape.name} adds` }, ...lines.flatMap((line) =>
     line.values.map((value, k) => element("li", { title: `${line.name}: ${whole(line.count)} rows; adds ${signed(value)} to ${names[columns[k]]}` },
       ...barLine(k ? "" : `${line.name} (${whole(line.count)})`, [diverging(value / largest, `bar c${columns[k] % 6}`)], signed(value))))));
 }
