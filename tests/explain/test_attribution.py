@@ -4,7 +4,13 @@ from sklearn.exceptions import NotFittedError
 
 from mbkl import MBKLClassifier
 from mbkl.explain import attribution, column_importances, fern_games
-from mbkl.explain.attribution import _changes, contributions, pair_strengths
+from mbkl.explain.attribution import (
+    _changes,
+    contributions,
+    joined_features,
+    pair_strengths,
+    set_contributions,
+)
 from mbkl.explain.rows import rows_between_thresholds
 from mbkl.maps import Ferns
 
@@ -151,6 +157,30 @@ def test_estimators_have_them_as_an_attribute(make_data):
     model.fit(X, y)
     np.testing.assert_array_equal(model.feature_importances_, column_importances(model))
     assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["stumps", "auto", "list", "everything", "chi2 projections"])
+def test_sets_sum_to_the_scores(fitted, name):
+    model, X = fitted(name)
+    added = set_contributions(model.predictor_, X, X[:20])
+    assert list(added) == sorted(added)
+    scores = model.predictor_.scores(X)
+    baseline = scores[:20].mean(axis=0)
+    np.testing.assert_allclose(baseline + sum(added.values()), scores, rtol=1e-9, atol=1e-9)
+
+
+def test_features_of_each_family(fitted):
+    model, _ = fitted("everything", n_features=9)
+    stumps, ferns, projections = model.predictor_.maps.families
+    assert joined_features(stumps) == [(feature,) for feature in stumps.features]
+    assert joined_features(ferns) == [tuple(np.unique(own)) for own in model.fern_features_]
+    assert set(joined_features(projections)) == {tuple(range(9))}
+    model, _ = fitted("sparse projections", n_features=9)
+    (projections,) = model.predictor_.maps.families
+    assert {len(own) for own in joined_features(projections)} == {3}
+    model, _ = fitted("chi2 projections", n_features=9)
+    (projections,) = model.predictor_.maps.families
+    assert set(joined_features(projections)) == {tuple(range(9))}
 
 
 @pytest.mark.parametrize("name", ["auto", "deep ferns", "list"])

@@ -26,9 +26,11 @@ def explained(request):
 def test_contributions_sum_to_the_scores(explained):
     model, frame, _ = explained
     new = frame[:20].assign(town=["Paris", "Rome"] * 10)
-    local = model.explain_local(new, background=frame)
+    local = model.explain_local(new, background=frame, groups=True)
     scores = model.decision_function(new)[:, None]
     np.testing.assert_allclose(local.baseline + local.contributions.sum(axis=1), scores, atol=1e-9)
+    added = local.group_contributions.sum(axis=1)
+    np.testing.assert_allclose(local.baseline + added, scores, atol=1e-9)
 
 
 def test_a_value_for_each_level_is_its_partial_dependence(explained):

@@ -95,9 +95,14 @@ def circles(n_players):
     return [tuple((start + way * ring) % n_players) for start in ring for way in (1, -1)]
 
 
+def all_coalitions(n_players):
+    members, weights = shapley(n_players)
+    return np.vstack([members, ~members]), np.hstack([weights, -weights])
+
+
 @pytest.mark.parametrize("n_players", range(1, 7))
 def test_shapley_values_are_means_over_all_orders(n_players):
-    members, weights = shapley(n_players)
+    members, weights = all_coalitions(n_players)
     values = np.random.default_rng(0).normal(size=len(members))
     expected = shares_of_orders(members, values, list(permutations(range(n_players))))
     np.testing.assert_allclose(weights @ values, expected, atol=1e-12)
@@ -105,7 +110,7 @@ def test_shapley_values_are_means_over_all_orders(n_players):
 
 @pytest.mark.parametrize("n_players", [8, 12])
 def test_many_players_come_in_circles(n_players):
-    members, weights = shapley(n_players)
+    members, weights = all_coalitions(n_players)
     assert len(members) == n_players * (n_players - 1) + 2
     values = np.random.default_rng(0).normal(size=len(members))
     expected = shares_of_orders(members, values, circles(n_players))
@@ -114,7 +119,7 @@ def test_many_players_come_in_circles(n_players):
 
 @given(st.integers(1, 20), st.integers(0, 2**32 - 1))
 def test_laws_of_shares(n_players, seed):
-    members, weights = shapley(n_players)
+    members, weights = all_coalitions(n_players)
     generator = np.random.default_rng(seed)
     idle = generator.integers(n_players)
     # The value depends on who is there, but never on the idle one.
@@ -128,5 +133,5 @@ def test_laws_of_shares(n_players, seed):
 
 def test_an_additive_game_gives_everybody_its_own():
     own = np.arange(11.0)
-    members, weights = shapley(11)
+    members, weights = all_coalitions(11)
     np.testing.assert_allclose(weights @ (members @ own), own, atol=1e-12)

@@ -24,6 +24,7 @@ def test_with_and_without_data(fitted, name, n_classes):
         assert (explanation.importances >= 0).all()
         assert (explanation.importances > 0).any()
         assert explanation.from_data == (data is not None)
+        assert (np.diff([group.importance for group in explanation.groups]) <= 0).all()
         assert explanation.pair_strengths.shape == (4, 4)
         counted = [shape.counts is not None for shape in explanation.shapes]
         assert all(counted) if data is not None else not any(counted)
@@ -38,6 +39,7 @@ def test_a_short_summary(fitted):
     assert f"x{explanation.ranking[0]} " in repr(explanation)
     shape = explanation.shape("x1")
     assert repr(shape) == f"<FeatureShape: 'x1', {len(shape.values)} intervals, 3 scores>"
+    assert len(repr(explanation.groups[0])) < 200
 
 
 def test_importances_are_mean_absolute_contributions(fitted):
@@ -79,6 +81,7 @@ def test_noise_is_less_important():
     explanation = explain_global(model, X)
     assert set(explanation.ranking[:2]) == {1, 4}
     assert explanation.importance[[1, 4]].min() > 5 * explanation.importance[[0, 2, 3, 5]].max()
+    assert {1, 4} <= set(explanation.groups[0].features)
 
 
 def test_names_come_from_the_data(fitted):
@@ -90,6 +93,7 @@ def test_names_come_from_the_data(fitted):
     assert explanation.feature_names == ("a", "b", "c", "d")
     assert explanation.classes == ("yes",)
     assert explanation.shape("c").feature == explanation.shape(2).feature == 2
+    assert any("a & b" in group.name for group in explanation.groups)
     table = explanation.to_frame()
     assert list(table.columns) == ["feature", "importance", "yes"]
     assert table["importance"].is_monotonic_decreasing
@@ -122,7 +126,7 @@ def test_a_model_without_maps(make_data):
     for data in (X, None):
         explanation = explain_global(model, data)
         assert not explanation.importances.any()
-        assert explanation.shapes == ()
+        assert explanation.shapes == explanation.groups == ()
         json.dumps(explanation.to_dict(), allow_nan=False)
 
 

@@ -18,16 +18,18 @@ NAMES = ["auto", "stumps", "learned stumps", "deep ferns", "list", "projections"
 def test_everything_sums_to_the_scores(fitted, name, n_classes, with_background):
     model, X = fitted(name, n_classes)
     background = X if with_background else None
-    explanation = explain_local(model, X[:9], background=background)
+    explanation = explain_local(model, X[:9], background=background, groups=True)
     scores = model.decision_function(X[:9]).reshape(9, -1)
     np.testing.assert_array_equal(explanation.scores, scores)
-    total = explanation.baseline + explanation.contributions.sum(axis=1)
-    np.testing.assert_allclose(total, scores, rtol=1e-9, atol=1e-9)
+    for shares in (explanation.contributions, explanation.group_contributions):
+        total = explanation.baseline + shares.sum(axis=1)
+        np.testing.assert_allclose(total, scores, rtol=1e-9, atol=1e-9)
+    assert len(explanation.groups) == explanation.group_contributions.shape[1]
 
 
 def test_a_short_summary(fitted):
     model, X = fitted("auto")
-    summary = repr(explain_local(model, X))
+    summary = repr(explain_local(model, X, groups=True))
     assert summary == "<LocalExplanation: 80 rows, 4 features, 3 scores>"
 
 
@@ -50,13 +52,15 @@ def test_sparse_rows_and_single_precision_are_the_same(make_data):
 
 def test_as_a_frame_and_as_json(fitted):
     model, X = fitted("auto", 3)
-    explanation = explain_local(model, X[:2], background=X)
+    explanation = explain_local(model, X[:2], background=X, groups=True)
     frame = explanation.to_frame()
     assert list(frame.columns) == ["baseline", "x0", "x1", "x2", "x3", "score"]
     assert frame.index.tolist() == [(row, c) for row in range(2) for c in range(3)]
     np.testing.assert_allclose(frame.drop(columns="score").sum(axis=1), frame["score"])
     text = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
     np.testing.assert_allclose(text["contributions"], explanation.contributions)
+    assert [tuple(features) for features in text["groups"]] == list(explanation.groups)
+    assert "groups" not in explain_local(model, X[:2]).to_dict()
 
 
 def test_labels_of_any_kind(make_data):

@@ -47,11 +47,12 @@ def of_two():
 def test_everything_sums_to_the_prediction(fitted, with_background):
     model, X = fitted
     background = X if with_background else None
-    explanation = explain_local(model, X[:9], background=background)
+    explanation = explain_local(model, X[:9], background=background, groups=True)
     expected = model.predict(X[:9])
     expected = np.log(expected) if model.loss == "poisson" else expected
-    total = (explanation.baseline + explanation.contributions.sum(axis=1))[:, 0]
-    np.testing.assert_allclose(total, expected, rtol=1e-9)
+    for shares in (explanation.contributions, explanation.group_contributions):
+        total = (explanation.baseline + shares.sum(axis=1))[:, 0]
+        np.testing.assert_allclose(total, expected, rtol=1e-9)
     assert explanation.classes == ("price",)
     assert explanation.unit == ("log" if model.loss == "poisson" else "target")
     frame = explanation.to_frame()
@@ -98,6 +99,7 @@ def test_units_do_not_matter_for_the_order_of_features(of_two):
     assert whole.importance.sum() == pytest.approx(1.0)
     assert set(whole.ranking[:2].tolist()) == {0, 3}
     assert model.feature_importances_[3] > 0.2
+    assert (np.diff([group.importance for group in whole.groups]) <= 0).all()
 
 
 def test_names_of_targets(of_two):

@@ -104,7 +104,10 @@ def test_all_sections_are_there(browser, wine):
     titles = browser.run("[...document.querySelectorAll('h2')].map((title) => title.textContent)")
     links = browser.run("[...document.querySelectorAll('nav a')].map((link) => link.textContent)")
     assert links == titles
-    assert len(titles) == 7
+    assert len(titles) == 8
+    text = browser.run("document.querySelector('main').textContent")
+    assert "sets of columns that are asked about together" in text
+    assert "Seconds of each stage of the fit" in text
     assert browser.run(
         "[...document.querySelectorAll('section')].every((s) => s.children.length > 1)"
     )

@@ -71,6 +71,13 @@ def test_other_names(fitted, tmp_path):
     found = data_of(write_report(model, X, y, tmp_path / "a.html", columns=list("abcd")))
     assert set(found["importances"]["names"]) == set("abcd")
     assert {shape["name"] for shape in found["shapes"]} == set("abcd")
+    assert found["importances"]["sets"]
+    assert all("x" not in own["name"] for own in found["importances"]["sets"])
+
+
+def test_times_of_the_stages(fitted, tmp_path):
+    model, X, y = fitted
+    assert data_of(write_report(model, X, y, tmp_path / "a.html"))["timings"] == model.timings_
 
 
 def test_the_size_is_bounded(make_data, tmp_path):

@@ -2,6 +2,7 @@
 
 from mbkl.explain.attribution import column_importances
 from mbkl.explain.explanations import (
+    FeatureGroup,
     GlobalExplanation,
     LocalExplanation,
     explain_global,
@@ -13,6 +14,7 @@ from mbkl.explain.shapes import FeatureShape
 
 __all__ = [
     "Curves",
+    "FeatureGroup",
     "FeatureShape",
     "GlobalExplanation",
     "InputColumn",

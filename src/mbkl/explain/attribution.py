@@ -15,12 +15,14 @@ differ between two rows, see `fern_games`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine.arrays import one_blas_thread
@@ -32,6 +34,7 @@ from mbkl.maps.projections import ProjectionMaps
 from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
+Features = tuple[int, ...]
 
 # Rows that give the same answers are handled once, so that many are better than few.
 _ROWS_AT_ONCE = 10_000
@@ -53,8 +56,7 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
 @singledispatch
 def _add_contributions(maps: Any, total: Array, tables: Array, X, background) -> None:
     """Add what the features of a family add, to a total of shape (n_features, n_rows, ...)."""
-    means = _entries(maps, tables, background).mean(axis=1, keepdims=True)
-    total[maps.features] += _entries(maps, tables, X) - means
+    total[maps.features] += _centred_entries(maps, tables, X, background)
 
 
 @_add_contributions.register
@@ -80,6 +82,12 @@ def _entries(maps: Maps, tables: Array, X: NDArray) -> Array:
     return tables[codes.values + codes.offsets[:-1, None]]
 
 
+def _centred_entries(maps: Maps, tables: Array, X: NDArray, background: NDArray) -> Array:
+    """Return these entries less their means over the background."""
+    means = _entries(maps, tables, background).mean(axis=1, keepdims=True)
+    return _entries(maps, tables, X) - means
+
+
 def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
     """Return what the features of projections add, of shape (n_features, n_rows, n_columns)."""
     inputs, others = maps.inputs(X), maps.inputs(background)
@@ -95,6 +103,40 @@ def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Ar
     # The chi2 map has several numbers a feature, one block of features after the other.
     by_feature = total.reshape(-1, X.shape[1], *total.shape[1:])
     return by_feature.sum(axis=0) / len(background)
+
+
+def set_contributions(
+    predictor: TablePredictor, X: NDArray, background: NDArray
+) -> dict[Features, Array]:
+    """Return what the tables that join each set of features add, undivided: (n_rows, n_columns).
+
+    These sum to the scores less the mean scores of the background, too.
+    """
+    added: dict[Features, Array] = defaultdict(lambda: np.zeros((len(X), predictor.intercept.size)))
+    for maps, tables in predictor.families:
+        entries = _centred_entries(maps, tables, X, background)
+        for features, own in zip(joined_features(maps), entries, strict=True):
+            added[features] += own
+    return dict(sorted(added.items()))
+
+
+@singledispatch
+def joined_features(maps: Any) -> list[Features]:
+    """Return the features that each table of a family joins."""
+    return [(feature,) for feature in maps.features.tolist()]
+
+
+@joined_features.register
+def _(maps: FernMaps) -> list[Features]:
+    return [tuple(np.unique(features).tolist()) for features, _ in maps.ferns]
+
+
+@joined_features.register
+def _(maps: ProjectionMaps) -> list[Features]:
+    directions = sparse.csc_array(maps.directions)
+    inputs = np.split(directions.indices, directions.indptr[1:])[:-1]
+    # The chi2 map has several numbers a feature, one block of features after the other.
+    return [tuple(np.unique(own % maps.centre.size).tolist()) for own in inputs]
 
 
 _MOST_ROWS, _FEWEST_ROWS, _VALUES = 64, 8, 10_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mbkl.explain.attribution import contributions, pair_strengths
+from mbkl.explain.attribution import Features, contributions, pair_strengths, set_contributions
 from mbkl.explain.rows import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
 from mbkl.extras import require
@@ -22,6 +23,26 @@ Array = NDArray[np.float64]
 # for all columns takes as long as a few of them.
 _MOST_WORK, _SHARED_WORK = 1e9, 3
 _FEWEST_ROWS = 25
+
+
+@dataclass(frozen=True)
+class FeatureGroup:
+    """Features that are joined by one table or several.
+
+    Parameters
+    ----------
+    features : tuple of int
+    name : str
+    importances : ndarray of shape (n_columns,)
+        Mean absolute value of what these tables add to each score, less its mean.
+    importance : float
+        Their mean over the scores; see `GlobalExplanation.importance`.
+    """
+
+    features: Features
+    name: str
+    importances: Array
+    importance: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +61,8 @@ class GlobalExplanation:
         Mean absolute value of what each feature adds to each score.
     shapes : tuple of FeatureShape
         Of the features that stumps or ferns use.
+    groups : tuple of FeatureGroup
+        Sets of features that tables join, the most important first.
     pair_features : ndarray of shape (n_pair_features,)
         The most important features.
     pair_strengths : ndarray of shape (n_pair_features, n_pair_features)
@@ -57,6 +80,7 @@ class GlobalExplanation:
     baseline: Array
     importances: Array
     shapes: tuple[FeatureShape, ...]
+    groups: tuple[FeatureGroup, ...]
     pair_features: NDArray[np.intp]
     pair_strengths: Array
     n_rows: int
@@ -182,7 +206,8 @@ def explain_global(
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, names, classes, X, model.levels_)),
+        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
+        _groups(set_contributions(predictor, rows, others), names, scale),
         strongest,
         (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),
         len(rows),
@@ -196,6 +221,19 @@ def _scale(importances: Array, unit: str) -> Array:
     total = importances.sum(axis=0)
     is_one_unit = unit == "score" or total.size == 1
     return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
+
+
+def _groups(
+    added: dict[Features, Array], names: Sequence[str], scale: Array
+) -> tuple[FeatureGroup, ...]:
+    """Return sets of features by what their tables add to the scores of rows."""
+    groups = []
+    for features, own in added.items():
+        importances = np.abs(own).mean(axis=0)
+        name = " & ".join(names[feature] for feature in features)
+        importance = float((importances / scale).mean())
+        groups.append(FeatureGroup(features, name, importances, importance))
+    return tuple(sorted(groups, key=lambda group: -group.importance))
 
 
 def _affordable_share(predictor: TablePredictor, n_rows: int, n_background: int) -> float:
@@ -240,7 +278,8 @@ def score_classes(model) -> tuple:
 class LocalExplanation:
     """What each feature adds to the scores of each row.
 
-    `baseline + contributions.sum(axis=1)` are the scores.
+    `baseline + contributions.sum(axis=1)` are the scores, and so are
+    `baseline + group_contributions.sum(axis=1)`.
 
     Parameters
     ----------
@@ -254,6 +293,10 @@ class LocalExplanation:
     scores : ndarray of shape (n_rows, n_columns)
         What `decision_function` returns; or the predictions of a regressor, of counts their
         logarithms.
+    groups : tuple of tuple of int, or None
+        Sets of features that tables join.
+    group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
+        What the tables of each set add, undivided.
     unit : {"score", "target", "log"}
         What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
@@ -263,6 +306,8 @@ class LocalExplanation:
     baseline: Array
     contributions: Array
     scores: Array
+    groups: tuple[Features, ...] | None = None
+    group_contributions: Array | None = None
     unit: str = "score"
 
     def __repr__(self) -> str:
@@ -284,11 +329,13 @@ class LocalExplanation:
         return frame
 
     def to_dict(self) -> dict:
-        """Return plain lists and numbers for JSON."""
-        return plain(self)
+        """Return plain lists and numbers for JSON; groups where there are any."""
+        return {name: value for name, value in plain(self).items() if value is not None}
 
 
-def explain_local(model, X, *, background=None, background_rows: int = 100) -> LocalExplanation:
+def explain_local(
+    model, X, *, background=None, background_rows: int = 100, groups: bool = False
+) -> LocalExplanation:
     """Divide the scores of rows among the features.
 
     A feature gets the sum of its shares of all table entries, less their means over a
@@ -312,6 +359,9 @@ def explain_local(model, X, *, background=None, background_rows: int = 100) -> L
         up from the model: all intervals between thresholds count the same.
     background_rows : int, default=100
         Largest number of background rows, drawn by a hash of their values.
+    groups : bool, default=False
+        Whether to return also what sets of features add that are joined by ferns or
+        projections.
 
     Returns
     -------
@@ -339,11 +389,15 @@ def explain_local(model, X, *, background=None, background_rows: int = 100) -> L
         reference = rows_between_thresholds(predictor.maps, rows.shape[1], background_rows)
     else:
         reference = some_rows(model._validate_new(background), background_rows)
+    added = set_contributions(predictor, rows, reference) if groups else {}
+    scores = predictor.scores(rows)
     return LocalExplanation(
         feature_names_of(model),
         score_classes(model),
         predictor.scores(reference).mean(axis=0),
         contributions(predictor, rows, reference),
-        predictor.scores(rows),
+        scores,
+        tuple(added) if groups else None,
+        np.reshape([*added.values()], (-1, *scores.shape)).swapaxes(0, 1) if groups else None,
         unit_of(model),
     )

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.uint64]
 
 _FERNS_AT_ONCE = 64
-_ENTRIES_AT_ONCE = 1_000_000
+_ENTRIES_AT_ONCE = 250_000
 # Up to here all coalitions are looked at; there are 128 of seven players.
 MOST_EXACT = 7
 
@@ -143,8 +143,11 @@ class FernGames:
                 numbers = np.tile(others.numbers[other], (len(members), 1))
                 for move, joined in zip(moves.T, members.T, strict=True):
                     numbers[joined] += move
-                entries = self.tables[self.cells(rows.fern[row], numbers)]
-                gains = weights @ entries.reshape(len(entries), -1)
+                # Where a coalition has a piece of the row, its complement has the other's.
+                opposite = rows.numbers[row] + others.numbers[other] - numbers
+                values = self.tables[self.cells(rows.fern[row], numbers)]
+                values -= self.tables[self.cells(rows.fern[row], opposite)]
+                gains = weights @ values.reshape(len(values), -1)
                 # Pairs come in the order of the rows' answers: only a few are concerned.
                 own = slice(row[0] * width, (row[-1] + 1) * width)
                 place = (players + (row - row[0])[:, None] * width).T
@@ -201,7 +204,9 @@ def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
     """Return how a game is shared among its players: by which coalitions, and their weights.
 
     Members are of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions), and
-    `weights @ values` is what each player gets of the values of the coalitions.
+    `weights @ values` is what each player gets, where values are those of the coalitions less those
+    of their complements. The weights of a complement are the same with the opposite sign, because
+    each order comes backwards too, so half of all coalitions do: those without the first player.
 
     Shapley's value is the mean, over all orders in which the players can come, of what
     each adds to those before it. With more than seven players the mean is over the orders
@@ -222,5 +227,6 @@ def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
             weights[coalition][player] -= 1.0
             coalition |= 1 << player
             weights[coalition][player] += 1.0
-    members = [[coalition >> player & 1 for player in players] for coalition in weights]
-    return np.array(members, dtype=bool), np.array(list(weights.values())).T / len(orders)
+    half = [coalition for coalition in weights if not coalition & 1]
+    members = [[coalition >> player & 1 for player in players] for coalition in half]
+    return np.array(members, dtype=bool), np.array([weights[own] for own in half]).T / len(orders)

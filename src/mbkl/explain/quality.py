@@ -1,12 +1,14 @@
-"""How good probabilities and numbers are: figures, and the curves that people draw."""
+"""How good probabilities, numbers and candidates are: figures, and the curves that people draw."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics
+from sklearn.base import is_regressor
 
 Array = NDArray[np.float64]
 
@@ -216,3 +218,32 @@ def interval_band(predictions: Array, bounds: Array) -> Array | None:
     # From the first to the last dot.
     band[0, [0, -1]] = predictions[order[[0, -1]]]
     return band
+
+
+def search_paths(results: Mapping) -> list[tuple[str, NDArray[np.intp]]]:
+    """Return the paths along C of a search: what tells each from the others, and its candidates.
+
+    Results are `cv_results_`; the candidates of a path are in the order of their costs.
+    """
+    tried = {
+        "C_kernel = {:g}": results["param_C_kernel"],
+        "shrinkage {:g}": results["param_theta_shrinkage"],
+        "depth {:.1f}": np.nan_to_num(results["param_depth"], nan=-1.0),  # NaN: not chosen
+    }
+    keys = np.column_stack(list(tried.values()))
+    tells = np.ptp(keys, axis=0) > 0
+    by_cost = np.argsort(results["param_C"], kind="stable")
+    paths = []
+    for key in np.unique(keys, axis=0):
+        told = zip(tried, key, tells & (key >= 0), strict=True)
+        name = ", ".join(words.format(value) for words, value, is_told in told if is_told)
+        paths.append((name, by_cost[(keys[by_cost] == key).all(axis=1)]))
+    return paths
+
+
+def scoring_words(search) -> str:
+    """Return what a search maximises."""
+    if not is_regressor(search):
+        return search.scoring.replace("_", " ")
+    is_r2 = search.scoring == "r2" or (search.scoring == "auto" and search.loss == "squared_error")
+    return "R2" if is_r2 else "minus loss"

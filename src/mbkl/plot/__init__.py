@@ -6,12 +6,13 @@ from mbkl.plot.explanations import (
     ShapeFunctionDisplay,
     WaterfallDisplay,
 )
-from mbkl.plot.quality import KernelMatrixDisplay, PredictionDisplay, QualityDisplay
+from mbkl.plot.quality import KernelMatrixDisplay, PathDisplay, PredictionDisplay, QualityDisplay
 
 __all__ = [
     "ImportanceDisplay",
     "InteractionDisplay",
     "KernelMatrixDisplay",
+    "PathDisplay",
     "PredictionDisplay",
     "QualityDisplay",
     "ShapeFunctionDisplay",

@@ -1,9 +1,10 @@
-"""Pictures of how good a model is: probabilities, numbers, the kernel."""
+"""Pictures of how good a model is: probabilities, numbers, a search, the kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from mbkl.explain.quality import (
     number_figures,
     quality_curves,
     rows_to_draw,
+    scoring_words,
+    search_paths,
 )
 from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of
 from mbkl.plot.style import (
@@ -220,6 +223,105 @@ class PredictionDisplay(Display):
 def _in_words(figures: dict[str, float]) -> str:
     lines = [f"R2 {figures['r2']:.3f}"] if "r2" in figures else []
     return "\n".join([*lines, f"RMSE {figures['rmse']:.4g}", f"MAE {figures['mae']:.4g}"])
+
+
+@dataclass(eq=False, repr=False)
+class PathDisplay(Display):
+    """Scores of the folds, and maps kept, along C.
+
+    Parameters
+    ----------
+    results : dict of ndarray
+        `cv_results_` of an `MBKLClassifierCV` or `MBKLRegressorCV`.
+    C : float
+        The cost chosen.
+    C_kernel : float
+        The cost of Step 1 chosen.
+    score_name : str, default="accuracy"
+
+    Attributes
+    ----------
+    axes_ : ndarray of two matplotlib Axes
+    ax_ : matplotlib Axes
+        That of the scores.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from mbkl import MBKLClassifierCV
+    >>> from mbkl.plot import PathDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MBKLClassifierCV(maps="stumps", Cs=(0.1, 1, 10), random_state=0).fit(X, y)
+    >>> PathDisplay.from_estimator(model).ax_.get_ylabel()
+    'accuracy of the folds'
+    """
+
+    results: Mapping
+    _: KW_ONLY
+    C: float
+    C_kernel: float
+    score_name: str = "accuracy"
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draw the search of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MBKLClassifierCV or MBKLRegressorCV
+            Fitted.
+        ax : sequence of two matplotlib Axes, or None
+        """
+        if not hasattr(estimator, "cv_results_"):
+            raise TypeError(
+                "estimator must be a fitted MBKLClassifierCV or MBKLRegressorCV, which have a path."
+            )
+        chosen = {"C": estimator.C_, "C_kernel": estimator.C_kernel_}
+        name = scoring_words(estimator)
+        return cls(estimator.cv_results_, **chosen, score_name=name).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw into two axes, or into a new figure; return the display."""
+        options = {"figsize": (6.0, 4.6), "sharex": True, "height_ratios": [2, 1]}
+        upper, lower = self._begin(ax, 2, 1, **options)
+        C, scores = self.results["param_C"], self.results["mean_test_score"]
+        n_folds = sum(name.startswith("split") for name in self.results)
+        errors = self.results["std_test_score"] / max(n_folds - 1, 1) ** 0.5
+        is_chosen = (C == self.C) & (self.results["param_C_kernel"] == self.C_kernel)
+        paths = search_paths(self.results)
+        for colour, (label, own) in zip(cycle(COLOURS), paths):
+            line = {"color": colour, "marker": "o", "markersize": 4.5, "linewidth": 1.6}
+            upper.plot(C[own], scores[own], label=label, **line)
+            lower.plot(C[own], self.results["mean_n_maps"][own], **line)
+            if is_chosen[own].any() and own.size > 1:
+                ends = (scores - errors)[own], (scores + errors)[own]
+                upper.fill_between(C[own], *ends, color=colour, alpha=0.14, linewidth=0, zorder=0)
+        costs = np.unique(C)
+        for axis in (upper, lower):
+            axis.axvline(self.C, zorder=0, **_DASHED)
+            axis.set_xscale("log")
+            axis.minorticks_off()
+            axis.set_xticks(costs, [_digits(cost) for cost in costs])
+            quieten(axis, grid="y")
+        note = {"va": "bottom", "ha": "center", "fontsize": 8.5, "color": INK}
+        above = upper.get_xaxis_transform()
+        upper.text(self.C, 1.01, f"chosen: C = {_digits(self.C)}", transform=above, **note)
+        if self.score_name.endswith("accuracy"):
+            upper.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+        upper.set_ylabel(f"{self.score_name} of the folds")
+        lower.set_ylabel("maps kept")
+        lower.set_ylim(bottom=0)
+        lower.set_xlabel("C")
+        if len(paths) > 1:
+            upper.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+        return self
+
+
+def _digits(C: float) -> str:
+    """Return three digits of a cost, without an exponent where it is of usual size."""
+    rounded = float(f"{C:.3g}")
+    return f"{rounded:g}" if rounded < 1e-4 or rounded > 1e6 else f"{rounded:.10g}"
 
 
 @dataclass(eq=False, repr=False)

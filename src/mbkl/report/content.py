@@ -30,6 +30,8 @@ from mbkl.explain.quality import (
     interval_band,
     number_figures,
     rows_to_draw,
+    scoring_words,
+    search_paths,
 )
 from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of, some_rows
 from mbkl.explain.shapes import column_of, data_range, plain
@@ -55,7 +57,7 @@ _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
-_PAIRS, _CURVES = 10, 24
+_PAIRS, _SETS, _CURVES = 10, 8, 24
 # Pictures of two columns: how many, of how many values each, over how many rows.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
 # Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
@@ -76,8 +78,6 @@ def describe_model(model) -> list[list[str]]:
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
         *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
-    if seconds := getattr(model, "timings_", {}).get("total"):
-        facts.append(["time of the fit", f"{seconds:.3g} s"])
     defaults = type(model)().get_params(deep=False)
     settings = ", ".join(
         f"{name}={value!r}"
@@ -191,8 +191,9 @@ def accuracy(model, made: Outcome, how: str) -> dict:
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
-    """Return the columns to show, and how much each two of the most important tell together."""
+    """Return the columns to show, pairs that interact and sets of columns."""
     names, pairs = explanation.feature_names, explanation.pair_features[:_PAIRS]
+    sets = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
         "values": rounded(explanation.importance[list(shown)]),
@@ -200,7 +201,16 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
         "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
         "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
+        "sets": [
+            {"name": _set_name([names[i] for i in own.features]), "value": own.importance}
+            for own in sets[:_SETS]
+        ],
+        "setCount": len(sets),
     }
+
+
+def _set_name(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 8 else f"{len(names)} columns"
 
 
 def together(
@@ -432,17 +442,12 @@ def path(model) -> dict | None:
         "score": results["mean_test_score"].tolist(),
         "deviation": results["std_test_score"].tolist(),
         "maps": results["mean_n_maps"].tolist(),
+        "lines": [
+            {"label": name, "places": places.tolist()} for name, places in search_paths(results)
+        ],
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
-        "scoring": _scoring(model),
+        "scoring": scoring_words(model),
     }
-
-
-def _scoring(model) -> str:
-    """Return what a search maximises, in words."""
-    if not is_regressor(model):
-        return model.scoring.replace("_", " ")
-    is_r2 = model.scoring == "r2" or (model.scoring == "auto" and model.loss == "squared_error")
-    return "R2" if is_r2 else "minus loss"
 
 
 def rounded(values: NDArray, digits: int = 5) -> list:

@@ -134,14 +134,6 @@ function shapeFunctions(section, data) {
 }
 
 function searchPath(section, path, write) {
-  const keys = path.C.map((_, i) => JSON.stringify([path.CKernel[i], path.shrinkage[i], path.depth[i]]));
-  const kernels = new Set(path.CKernel).size > 1, shrinkages = new Set(path.shrinkage).size > 1;
-  const lines = [...new Set(keys)].map((key) => {
-    const [CKernel, shrinkage, depth] = JSON.parse(key);
-    const places = keys.map((own, i) => (own === key ? i : -1)).filter((i) => i >= 0).sort((a, b) => path.C[a] - path.C[b]);
-    const label = [kernels ? `C_kernel ${number(CKernel)}` : null, shrinkages ? `shrinkage ${number(shrinkage)}` : null, depth === null ? null : `depth ${number(depth)}`].filter(Boolean).join(", ");
-    return { label, places };
-  });
   const holder = element("div", { class: "chart" }), logs = path.C.map(Math.log10);
   section.append(element("p", {}, `${path.C.length} candidates were compared by cross-validation; `
     + `C = ${number(path.chosen.C)} was chosen, with a mean ${path.scoring} of ${write(path.chosen.score)}.`), holder);
@@ -149,10 +141,10 @@ function searchPath(section, path, write) {
     const xAxis = { ends: [Math.min(...logs) - 0.1, Math.max(...logs) + 0.1], marks: [...new Set(logs)].sort((a, b) => a - b), text: (value) => number(10 ** value) };
     const yAxis = axisOver(path.score, 0.12, 4, (value) => write(value));
     const label = `${path.scoring} of the folds along the cost C; the table below has the figures`;
-    return element("div", {}, lines.length > 1 ? legend(lines.map(({ label: name }, i) => [name, i])) : null,
+    return element("div", {}, path.lines.length > 1 ? legend(path.lines.map(({ label: name }, i) => [name, i])) : null,
       chart({ width, height: 250, left: 60, xAxis, yAxis, below: "cost C (dashed: chosen)", label }, (x, y) => [
         dashed(x, y, [Math.log10(path.chosen.C), yAxis.ends[0]], [Math.log10(path.chosen.C), yAxis.ends[1]]),
-        ...lines.flatMap(({ places }, i) => [
+        ...path.lines.flatMap(({ places }, i) => [
           svg("path", { class: `curve c${i % 6}`, d: pathThrough(x, y, places.map((place) => logs[place]), places.map((place) => path.score[place])) }),
           ...places.map((place) => svg("circle", { class: `dot c${i % 6}`, r: 4, cx: x(logs[place]), cy: y(path.score[place]) }))])]));
   })();

@@ -102,6 +102,11 @@ const sections = {
         mark: (i, j) => (pair.values[i][j] < 0 ? "wrong" : null),
       }));
     }
+    if (found.sets.length) {
+      const which = found.sets.length < found.setCount ? `The ${found.sets.length} most important of ${whole(found.setCount)} sets` : "Sets";
+      section.append(element("details", {}, element("summary", {}, `${which} of columns that are asked about together`),
+        bars(found.sets, "Importance of sets of columns")));
+    }
   },
 
   shapes(section, data) {
@@ -157,6 +162,14 @@ const sections = {
   path(section, data) {
     if (data.path) searchPath(section, data.path, data.numbers ? amount : percent);
     else section.remove();
+  },
+
+  timings(section, { timings: { total, ...stages } }) {
+    if (!total) return section.remove();  // a model that was read from a file
+    const rest = total - Object.values(stages).reduce((sum, value) => sum + value, 0);
+    if (rest > 0.01 * total) stages["everything else"] = rest;
+    const rows = Object.entries(stages).map(([name, value]) => ({ name, value }));
+    return section.append(element("p", {}, `Seconds of each stage of the fit, ${number(total)} in all.`), bars(rows, "Seconds of each stage"));
   },
 };
 

@@ -136,6 +136,7 @@ def write_report(
             model, X_new, y_new, columns, shown, max_rows, 1e6 * max_megabytes
         ),
         "path": content.path(model),
+        "timings": getattr(model, "timings_", {}),
     }
     write_atomically(path, [page(title, data).encode("utf-8")])
     return Path(path)
