@@ -571,7 +571,7 @@ def test_an_error_in_one_growth_ends_the_others(compiled):
 )
 def test_few_rows_are_grown_on_several_times(n_rows, expected):
     assert GrownFerns()._growths_of(n_rows) == expected
-    assert GrownFerns().default_n_maps((n_rows, 5)) == 500 * expected
+    assert GrownFerns().default_n_maps((n_rows, 5)) == 1_000 * expected
 
 
 def test_few_ferns_are_those_of_one_growth():

@@ -45,9 +45,9 @@ from mbkl.maps.growing_rows import (
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
-# Rows from which on fewer ferns are grown, for their time.
-_MANY_ROWS = 500_000
-_FERNS_OF_A_GROWTH = 500
+# Most ferns of a growth; nearly all end before, by rows that take no part. Half as many end too early
+# where many are needed: steps get larger towards the last (python -m benchmarks.suite --all-rows).
+_FERNS_OF_A_GROWTH = 1_000
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
 _RESIDUAL_BITS = 14
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
@@ -72,8 +72,7 @@ class GrownFerns(FernFamily):
         while the last levels gain on rows that took no part. "auto" leaves eight rows a cell,
         with at least 6 and at most 14 levels.
     n_ferns : int or "auto", default="auto"
-        Largest number of ferns, of all growths together; "auto" is 500 for each growth, and 300
-        from 500,000 rows on.
+        Largest number of ferns, of all growths together; "auto" is 1,000 for each growth.
     rate : float or "auto", default="auto"
         Share of a Newton step that each fern takes; up to three times as much if growth is still
         going on after half of all ferns. "auto" is 0.2 for two classes, and 0.1 elsewhere.
@@ -92,7 +91,7 @@ class GrownFerns(FernFamily):
     n_growths : int or "auto", default="auto"
         Ferns are grown so many times, each time from other samples of rows and features, and the
         model is the mean. "auto" is 4 up to 5,000 rows, fewer for more, and 1 above 10,000 or with
-        fewer than 1,000 ferns.
+        fewer than 2,000 ferns.
 
     Examples
     --------
@@ -123,8 +122,7 @@ class GrownFerns(FernFamily):
         """Return the largest number of ferns that `n_maps="auto"` grows."""
         if self.n_ferns != "auto":
             return int(self.n_ferns)
-        n_rows = shape[0]
-        return _FERNS_OF_A_GROWTH * self._growths_of(n_rows) if n_rows < _MANY_ROWS else 300
+        return _FERNS_OF_A_GROWTH * self._growths_of(shape[0])
 
     def _growths_of(self, n_rows: int, n_ferns: float = np.inf) -> int:
         """Return how many growths are averaged."""

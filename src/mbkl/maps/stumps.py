@@ -69,7 +69,7 @@ class Maps:
 class Family(BaseEstimator):
     """What families of maps have: how many maps to draw, and what a fit with them takes."""
 
-    # Copies of the codes at the worst moment (as they are, sorted, translated, and those of the rows
+    # Copies of the codes at the worst moment (as they are, sorted, translated, and those of rows
     # inside the margin), and cells of a map (python -m benchmarks.scale out_of_core).
     copies_of_codes, cells_of_a_map = 2.8, 1
     # Rows up to which codes are read a few times only, and whether rows can be read by blocks.
