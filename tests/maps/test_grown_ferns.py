@@ -276,11 +276,6 @@ def test_the_number_of_ferns_is_kept(n_ferns):
     assert grow(X, y, n_maps=n_ferns).n_maps == n_ferns
 
 
-def test_many_rows_get_fewer_ferns_by_default():
-    sizes = [GrownFerns().default_n_maps((n_rows, 9)) for n_rows in (100, 499_999, 500_000)]
-    assert sizes == [2000, 500, 300]
-
-
 @pytest.mark.parametrize("depth", [1, 3, 14])
 def test_the_depth_is_kept(depth):
     X, y = sample(400)

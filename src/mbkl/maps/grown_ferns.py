@@ -45,8 +45,8 @@ from mbkl.maps.growing_rows import (
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
-# Most ferns of a growth; nearly all end before, by rows that take no part. Half as many end too early
-# where many are needed: steps get larger towards the last (python -m benchmarks.suite --all-rows).
+# Most ferns of a growth; nearly all end before, by rows that take no part. With half as many, those
+# that need more end too early, as steps get larger (python -m benchmarks.suite --all-rows).
 _FERNS_OF_A_GROWTH = 1_000
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
 _RESIDUAL_BITS = 14
