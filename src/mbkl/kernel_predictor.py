@@ -138,11 +138,16 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Learn the same of rows that took no part in growth."""
 
     def _grown(
-        self, data: TrainingRows, progress: Progress, name: str = "growth", held_out=None
+        self,
+        data: TrainingRows,
+        progress: Progress,
+        name: str = "growth",
+        held_out=None,
+        n_maps: int | None = None,
     ) -> GrownMaps:
-        """Grow ferns on all rows, or recall them."""
+        """Grow ferns on all rows, or recall them; `n_maps` is for n_maps="auto"."""
         maps = "grown" if self.maps == "auto" else self.maps
-        n_maps = None if self.n_maps == "auto" else int(self.n_maps)
+        n_maps = n_maps if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
         with progress.stage("growth") as iteration:
@@ -280,7 +285,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
-                grown = self._grown(data.some(inside), progress, f"{name}, fold {fold}")
+                own_name, n_maps = f"{name}, fold {fold}", limits.FERNS_OF_A_FOLD
+                grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)
         return scores, lambda: self._grown(data, progress, name)

@@ -122,7 +122,7 @@ def test_every_command(say, page, name):
         assert float(measured.split("accuracy")[1].split()[0]) < 0.9
 
     trained = Trained.load(Path("m.mbkl"))
-    X = trained.features(trained.schema.read(Path(data), Console(quiet=True)))
+    X = trained.schema.encoded(trained.schema.read(Path(data), Console(quiet=True)))
     say("compare", *folds, "--rival", "mean" if trained.predicts_numbers else "most-frequent")
     say("evaluate", data, "--model", "m.mbkl")
     assert "importance" in say("explain", "m.mbkl", data)

@@ -97,3 +97,5 @@ ROWS_OF_MIXTURES = 2_000
 # Growths that are averaged, at most, and how many rows all of them together see: on few rows one
 # takes little time, and differs from the next (python -m benchmarks.suite).
 MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000
+# Ferns that tell how much of a mixture is to be grown, at most: those of two growths.
+FERNS_OF_A_FOLD = 2_000
