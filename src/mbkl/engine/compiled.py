@@ -154,6 +154,9 @@ class Compiled(Twins):
         Work that falls along the range, to nothing at its end, is divided accordingly.
         """
         n_shares = max(1, min(self.n_threads, length, n_codes // SMALLEST_SHARE))
+        if n_shares == 1:  # loops of a few microseconds, thousands of times in a growth
+            loop(*arguments, 0, length)
+            return
         parts = [share / n_shares for share in range(n_shares + 1)]
         if falling:
             parts = [1.0 - (1.0 - part) ** 0.5 for part in parts]
