@@ -461,3 +461,21 @@ def test_more_classes_than_a_byte_can_number(form):
     model.fit(X, np.arange(260))
     assert model.classes_.size == 260
     assert model.coef_.shape[0] == 260
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.filterwarnings("ignore")
+def test_rows_that_weigh_next_to_nothing(loss):
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    y, weights = X[:, 0] > 0, np.ones(150)
+    weights[:3] = 1e-18
+    model = MBKLClassifier(loss=loss, random_state=0).fit(X, y, weights)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:The model says")
+def test_a_cost_beyond_single_precision():
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    model = MBKLClassifier(C=1e-42, random_state=0).fit(X, X[:, 0] > 0)
+    assert np.isfinite(model.decision_function(X)).all()

@@ -128,7 +128,7 @@ class Search:
                 going = np.flatnonzero(lead.sum(axis=0) > 0)
             if not going.size:
                 break
-            name = f"search {len(self.entries)}, fold {fold}"
+            name = f"costs {len(self.entries)}, fold {fold}"
             run = partial(self._path, learner, inside, outside, [candidates[int(i)] for i in going])
             path = learner.progress.recall(name, FoldPath, run)
             scores[fold, going], n_maps[fold, going] = path.scores, path.n_maps
@@ -335,11 +335,12 @@ class Searching(Placed, KernelPredictor):
             C = cost_of_choice(other, learner)
             relative = relative or self._suggested_cost(other, learner) / C
             C *= relative
-            few_folds.run(self._tried(learner), [self._suggested(C)], other.depth)
-            tried.append((other, learner, self._maps, C))
-        choice, learner, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
+            equal = self._tried(learner)
+            few_folds.run(equal, [self._suggested(C)], other.depth)
+            tried.append((other, learner, equal, self._maps, C))
+        choice, learner, equal, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
-        few_folds.run(self._tried(learner), costs, choice.depth)
+        few_folds.run(equal, costs, choice.depth)
         self._try_learned(few_folds, learner, choice.depth)
         growth = 1.0
         if chosen.size < data.y.size:

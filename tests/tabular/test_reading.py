@@ -411,3 +411,9 @@ def test_errors_name_the_row_of_the_file():
         frame.errors_located(),
     ):
         raise BadValueError(0, "a", "too odd")
+
+
+def test_the_first_column_of_a_matrix_may_be_the_target(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(12.0).reshape(4, 3))
+    frame = read_frame(tmp_path / "rows.npy", target=0)
+    assert frame.labels.tolist() == [0.0, 3.0, 6.0, 9.0]

@@ -249,7 +249,7 @@ def _read(path: Path, identity: str) -> dict[str, np.ndarray]:
         own = str(stored[_IDENTITY])
     except Exception as error:  # whatever the file may be
         raise ValueError(
-            f"checkpoint={str(path)!r} is not a readable checkpoint ({error}). "
+            f"checkpoint={str(path)!r} is not a readable checkpoint. "
             "Delete the file to start the fit anew."
         ) from error
     if own != identity:

@@ -101,6 +101,9 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     maps = RootMaps.of(problem.gram())
     alike = replace(problem, operator=maps, penalty=maps.penalty)
     solution = _column_by_column(alike, tol, max_iter, progress)
+    if not np.isfinite(solution.weights).all():  # rows of which some weigh nothing beside others
+        nothing = Solution.nothing(problem.shape)
+        return _along_the_path(problem, nothing, tol, max_iter, progress)
     supports = maps.combinations(solution.weights)
     weights = problem.operator.adjoint(supports) / problem.penalty[:, None]
     scores = problem.operator.forward(weights)

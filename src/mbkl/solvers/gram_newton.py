@@ -48,6 +48,7 @@ _RIDGE = 1e-12
 # Half of the digits are enough for a step, and take half of the time, up to tolerances of this and
 # where the diagonal grows by at least as much.
 _ENOUGH_FOR_HALF = 1e-4, 1e-3
+_LARGEST_OF_HALF = 1e30
 
 
 def minimise(
@@ -222,7 +223,8 @@ class _NewtonSystem:
         factor = None
         if rows.size:
             is_enough = 1.0 / curvature.max() >= _ENOUGH_FOR_HALF[1] * gram.diagonal().max()
-            digits = half if is_enough else gram
+            is_in_range = 1.0 / curvature.min() < _LARGEST_OF_HALF
+            digits = half if is_enough and is_in_range else gram
             factor = factor_of(digits[np.ix_(rows, rows)], curvature)
         return cls(rows, curvature, target, others, factor)
 

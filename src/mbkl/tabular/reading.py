@@ -320,7 +320,8 @@ def read_frame(
             columns = feather.read_table(path, memory_map=False)
         else:
             columns, matrix = _read_matrix(path, kind)
-            target = target or (["y"] if "y" in columns.column_names else None)
+            if target is None and "y" in columns.column_names:
+                target = ["y"]
     except (pa.ArrowException, OSError, LookupError, ValueError, EOFError, BadZipFile) as error:
         raise FrameError(f"{path}: {_reason(error, kind)}") from None
     n_rows = columns.num_rows if matrix is None else matrix.shape[0]
@@ -373,11 +374,11 @@ def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | No
                     X, labels = arrays["X"], arrays.get("y")
                 else:
                     found = ", ".join(arrays)
-                    raise ValueError(f"the features must be an array named X; there are: {found}")
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise ValueError(f"X must be numbers in rows and columns, not {X.dtype} of shape {X.shape}")
+                    raise FrameError(f"the features must be an array named X; there are: {found}")
+    if X.ndim != 2 or not X.size or X.dtype.kind not in "biuf":
+        raise FrameError(f"X must be numbers in rows and columns, not {X.dtype} of shape {X.shape}")
     if labels is not None and labels.shape != X.shape[:1]:
-        raise ValueError(f"{X.shape[0]} rows need as many labels y, not shape {labels.shape}")
+        raise FrameError(f"{X.shape[0]} rows need as many labels y, not shape {labels.shape}")
     named = {} if labels is None else {"y": labels}
     matrix = None
     if sparse.issparse(X):
@@ -395,6 +396,10 @@ def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | No
 def _reason(error: Exception, kind: str) -> str:
     """Return in words what a reader did not like."""
     words = " ".join(str(error).split())
+    if isinstance(error, FrameError):
+        return f"{words}."
+    if "allow_pickle" in words:
+        words = "plain arrays alone are read, no objects"
     if "Empty CSV file" in words:
         return "there are no rows, only the names of columns."
     if "Expected" in words and "columns, got" in words:
