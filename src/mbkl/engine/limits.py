@@ -46,8 +46,8 @@ FEW_ROWS_OTHER_LOSSES = 1_500
 # That search looks at so many rows: its time grows with their third power.
 ROWS_OF_A_COST = 800
 # A search over maps and costs looks at so many rows: each candidate takes the kernel matrix of
-# every fold. Twice as many took twice as long on the development sets of the suite, for the same
-# accuracy.
+# every fold. Twice as many take twice as long and choose no better
+# (python -m benchmarks.suite --methods MBKLClassifierCV).
 ROWS_OF_A_SEARCH = 2_000
 # Maps are drawn for so many rows with numbers, where grown ferns see all of them.
 ROWS_DRAWN_FOR_NUMBERS = 4_000
