@@ -104,7 +104,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         distinct = DistinctRows.of(data, rows)
         held_out = np.isin(distinct.places, drawn.rows)
         name = f"growth beside C={self.C_!r}"
-        grown = self._grown(distinct.data, progress, name, held_out)
+        n_maps = limits.FERNS_OF_A_MIXTURE
+        grown = self._grown(distinct.data, progress, name, held_out, n_maps)
         position = np.cumsum(held_out) - 1
         scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
         return scores.astype(np.float64), lambda: grown

@@ -285,7 +285,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
-                own_name, n_maps = f"{name}, fold {fold}", limits.FERNS_OF_A_FOLD
+                own_name, n_maps = f"{name}, fold {fold}", limits.FERNS_OF_A_MIXTURE
                 grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)

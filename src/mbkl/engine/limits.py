@@ -97,5 +97,7 @@ ROWS_OF_MIXTURES = 2_000
 # Growths that are averaged, at most, and how many rows all of them together see: on few rows one
 # takes little time, and differs from the next (python -m benchmarks.suite).
 MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000
-# Ferns that tell how much of a mixture is to be grown, at most: those of two growths.
-FERNS_OF_A_FOLD = 2_000
+# Most ferns beside drawn maps of classes, and of those that tell how much of a mixture for numbers
+# is to be grown: two growths. Four are no better there, and take a third longer
+# (python -m benchmarks.suite --methods MBKLClassifier).
+FERNS_OF_A_MIXTURE = 2_000
