@@ -59,13 +59,11 @@ STAGES = (
     (DeviceRows, "bin", "of these: codes"),
     (DeviceRows, "keys_apart", "keys"),
     (device_growth.DeviceGrowingRows, "__init__", "labels and weights"),
-    (device_growth.DeviceGrowingRows, "size_of_share", "magnitudes"),
-    (device_growth.DeviceGrowingRows, "sample", "samples"),
-    (device_growth.DeviceSample, "choose", "stumps"),
-    (Device, "record", "of these, and of residuals: recordings"),
-    (Growth, "_filled", "tables"),
-    (device_growth.DeviceGrowingRows, "fill", "of these: sums"),
-    (device_growth.DeviceGrowingRows, "refresh", "residuals"),
+    (device_growth.DeviceGrowingRows, "begin", "first residuals"),
+    (Growth, "_draft", "drafts"),
+    (device_growth.DeviceGrowingRows, "choose", "stumps"),
+    (device_growth.DeviceGrowingRows, "add", "tables and residuals"),
+    (Device, "record", "of these: recordings"),
     (grown_ferns, "averaged_maps", "maps"),
 )
 

@@ -68,34 +68,46 @@ def test_sums_in_the_cells_of_a_fern(loops, n_columns, cuts):
 @pytest.mark.parametrize("shift", [0, 3])
 def test_gains_of_levels_and_the_cells_they_divide(loops, shift, n_columns, at_once, monkeypatch):
     monkeypatch.setattr(torch_loops, "_AT_ONCE", at_once)
-    n_rows, generator = 400, np.random.default_rng(2)
-    codes, cell = codes_of(n_rows), np.sort(generator.integers(4, size=n_rows))
-    gradient = generator.integers(-1000, 1000, size=(n_rows, n_columns))
-    residuals = (gradient << 32) + generator.integers(1000, size=(n_rows, n_columns))
+    # Two ferns, with rows, bins and ridges of their own.
+    n_rows, generator, ridges = 400, np.random.default_rng(2), np.array([3.3, 0.4])
+    codes = np.stack([codes_of(n_rows), codes_of(n_rows, 1)])
+    cell = np.sort(generator.integers(4, size=(2, n_rows)), axis=1)
+    gradient = generator.integers(-1000, 1000, size=(2, n_rows, n_columns))
+    residuals = (gradient << 32) + generator.integers(1000, size=gradient.shape)
     shifts = np.where(N_CODES > 50, shift, 0)
-    moves = generator.integers(0, 2**shifts)
-    starts = np.searchsorted(cell, np.arange(5))
-    order = np.arange(n_rows)
+    moves = generator.integers(0, 2**shifts, size=(2, N_CODES.size))
     lengths = ((N_CODES - 1 + moves) >> shifts) + 1
-    asked = np.array([4, 0, 1, 3])
-    rows = (asked, order, residuals, starts)
-    best = TWINS.best_cuts(codes, *rows, N_CODES, shifts[asked], moves[asked], 3.3)
-    numbers = np.stack([np.arange(5), N_CODES, lengths, shifts, moves])[:, asked]
-    bins = Bins(place(numbers.copy("C")), int(lengths.max()))
-    cells, ridge = place(cell.astype(np.int32)), place(np.float64(3.3))
-    sums = loops.level_sums(place(codes), cells, 4, place(residuals), bins)
-    assert sums.shape == (4, 4, bins.width, n_columns)
-    np.testing.assert_array_equal(sums.sum(dim=(1, 2)).cpu(), [residuals.sum(axis=0)] * 4)
-    found = loops.level_gains(place(codes), cells, 4, place(residuals), bins, ridge)
-    np.testing.assert_allclose(found.cpu().max(dim=1).values, best[0], rtol=1e-12)
-    feature, cut = loops.divide_cells(place(codes), found.argmax(), bins, cells).tolist()
-    code, best = best[1][best[0].argmax()], asked[best[0].argmax()]
-    wanted = min(((code + 1) << shifts[best]) - moves[best] - 1, N_CODES[best] - 2)
-    assert (feature, cut) == (best, wanted)
-    np.testing.assert_array_equal(cells.cpu(), 2 * cell + (codes[best] > cut))
+    asked = np.array([[4, 0, 1, 3], [1, 2, 3, 0]])
+    numbers = np.stack(
+        [
+            np.stack([own, N_CODES[own], lengths[fern, own], shifts[own], moves[fern, own]])
+            for fern, own in enumerate(asked)
+        ]
+    )
+    bins, cells = Bins(place(numbers), int(lengths.max())), place(cell.astype(np.int32))
+    rows = (place(codes), cells, 4, place(residuals), bins)
+    sums = loops.level_sums(*rows)
+    assert sums.shape == (2, 4, 4, bins.width, n_columns)
+    expected = np.repeat(residuals.sum(axis=1)[:, None], 4, axis=1)
+    np.testing.assert_array_equal(sums.sum(dim=(2, 3)).cpu(), expected)
+    gains = loops.level_gains(*rows, place(ridges))
+    best = gains.flatten(1).argmax(dim=1)
+    stumps = loops.divide_cells(rows[0], best, bins, cells).tolist()
+    for fern, own in enumerate(asked):
+        starts = np.searchsorted(cell[fern], np.arange(5))
+        alone = (own, np.arange(n_rows), residuals[fern], starts)
+        bounds = (N_CODES, shifts[own], moves[fern, own], ridges[fern])
+        most, cuts = TWINS.best_cuts(codes[fern], *alone, *bounds)
+        np.testing.assert_allclose(gains[fern].cpu().max(dim=1).values, most, rtol=1e-12)
+        feature, code = own[most.argmax()], cuts[most.argmax()]
+        wanted = ((code + 1) << shifts[feature]) - moves[fern, feature] - 1
+        wanted = min(wanted, N_CODES[feature] - 2)
+        assert stumps[fern] == [feature, wanted]
+        divided = 2 * cell[fern] + (codes[fern, feature] > wanted)
+        np.testing.assert_array_equal(cells[fern].cpu(), divided)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 5])
+@pytest.mark.parametrize("depth", [0, 1, 5, 11])
 @pytest.mark.parametrize("n_columns", [1, 3])
 def test_newton_steps(loops, depth, n_columns):
     sums = np.random.default_rng(0).integers(0, 1000, size=(2 << depth, n_columns, 2))
@@ -103,7 +115,7 @@ def test_newton_steps(loops, depth, n_columns):
     sums[1] = 0
     units = np.array([16.0, 0.5])
     steps, gains = TWINS.newton_steps(sums / units, 0.7)
-    found, gained = loops.newton_steps(place(sums), units, 0.7)
+    found, gained = loops.newton_steps(place(sums), place(units), place(np.float64(0.7)))
     np.testing.assert_allclose(found.cpu(), steps, rtol=1e-12)
     np.testing.assert_allclose(gained.cpu(), gains, rtol=1e-12)
 
@@ -138,3 +150,19 @@ def test_ferns_on_rows(loops, family, n_columns, n_levels, monkeypatch):
     scores = torch.zeros((200, n_columns), dtype=torch.float64, device=PLACE)
     loops.fern_scores(place(X), placed, place(tables), scores)
     np.testing.assert_allclose(scores.cpu(), maps.score(ArrayRows(X), tables), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_residuals_are_packed(loops, n_columns):
+    generator = np.random.default_rng(0)
+    gradient = (generator.integers(-99, 99, size=(500, n_columns)) / 4).astype(np.float32)
+    curvature = (generator.integers(99, size=(500, n_columns)) / 8).astype(np.float32)
+    # Some are too large, and some are halves.
+    gradient[3], gradient[4], curvature[5] = 1e6, -1e6, 1e6
+    weights = generator.integers(1, 4, size=500).astype(np.float32)
+    units, packed = np.array([2.0, 4.0]), np.empty((500, n_columns), dtype=np.int32)
+    single = tuple(units.astype(np.float32))
+    TWINS.pack_residuals(gradient, curvature, weights, single, packed)
+    found = place(np.zeros_like(packed))
+    loops.pack_residuals(*map(place, (gradient, curvature, weights, units)), found)
+    np.testing.assert_array_equal(found.cpu(), packed)

@@ -13,9 +13,8 @@ from mbkl.engine import twins
 from mbkl.engine.rows import as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.growing_rows import SAMPLE_UNIT, Targets
+from mbkl.maps.growing_rows import RESIDUAL_BITS, SAMPLE_UNIT, Targets
 from mbkl.maps.grown_ferns import (
-    _RESIDUAL_BITS,
     GrownMaps,
     Growth,
     HeldOutGains,
@@ -312,7 +311,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
     GrownFerns(sample_rows=most)._validate_params()
-    assert 1.5 * Growth._POOL * most * 2**_RESIDUAL_BITS / SAMPLE_UNIT < 2**32
+    assert 1.5 * Growth._POOL * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert Growth._SAMPLE_BOUNDS[1] <= most
 
 
@@ -338,7 +337,13 @@ def test_growth_that_is_told_to_end_keeps_what_it_has(validation_share):
 def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
     X, y = sample(500)
     rates = []
-    grow(X, y, n_maps=10, validation_share=0, progress=lambda state: rates.append(state._rate))
+    grow(
+        X,
+        y,
+        n_maps=10,
+        validation_share=0,
+        progress=lambda state: rates.append(state._rate(state.n_iter)),
+    )
     np.testing.assert_allclose(rates, [0.2] * 5 + [0.4] + [0.6] * 4)
 
 
@@ -348,11 +353,17 @@ def test_features_that_gain_more_are_asked_more_often():
     for _ in range(100):
         asked = promises.draw(features, 1, generator)[0]
         assert len(np.unique(asked)) == 32
-        promises.note(asked, np.where(asked < 10, 1.0, 0.01))
+        promises.note(asked[None], np.where(asked < 10, 1.0, 0.01)[None])
     assert ((promises.draw(features, 3, generator) < 10).sum(axis=1) >= 8).all()
     few = np.arange(8)
     np.testing.assert_array_equal(promises.draw(few, 2, generator), [few, few])
-    promises.note(few, np.zeros(8))  # nothing gained tells nothing
+    promises.note(few[None], np.zeros((1, 8)))  # nothing gained tells nothing
+
+
+def test_what_a_stump_promises_is_what_it_adds():
+    promises, features = Promises(3), np.array([[0, 1], [1, 2]])
+    promises.note(features, np.array([[4.0, 2.0], [4.0, 6.0]]))
+    np.testing.assert_allclose(promises._shares, [1.0, 0.9 * 0.95, 1.0])
 
 
 def test_growth_says_where_it_stands():

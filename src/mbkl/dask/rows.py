@@ -206,13 +206,16 @@ class RemoteGrowingRows(GrowingRows):
     def _of_all(self, put_together: Callable, method: str, *arguments):
         return put_together(self._crew.call(ask, self._node, method, *arguments))
 
-    begin: Any = partialmethod(_of_all, list, "begin")
+    set_scores: Any = partialmethod(_of_all, list, "set_scores")
     fill: Any = partialmethod(_of_all, sum, "fill")
     fill_levels: Any = partialmethod(_of_all, sum, "fill_levels")
     held_out_loss: Any = partialmethod(_of_all, sum, "held_out_loss")
-    hold_out: Any = partialmethod(_of_all, sum, "hold_out")
     refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
     size_of_share: Any = partialmethod(_of_all, sum, "size_of_share")
+
+    def hold_out(self, rows) -> int:
+        self.n_held_out = self._of_all(sum, "hold_out", rows)
+        return self.n_held_out
 
     def training_weights(self) -> Any:
         weights = Node(self._crew, ask, self._node, "training_weights")

@@ -63,7 +63,6 @@ class Device:
         self.device = self.torch.device(name)
         self.precise = True
         self.block_rows = _BLOCK_ROWS
-        self.choosers: dict[Any, Any] = {}
 
     def place(self, array, dtype=None) -> Tensor:
         """Return an array as a tensor on the device."""
@@ -84,17 +83,17 @@ class Device:
         """Whether kernels can be recorded, and started again at once."""
         return self.loops is not torch_loops
 
-    def repeated(self, run: Callable[[], Tensor], can_record: bool) -> Callable[[], Tensor]:
+    def repeated(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function that does the same, of many small kernels, and faster from now on.
 
-        `run` waits for nothing, and reads and writes the same tensors every time; else it is not
-        to be recorded, and returned as it is.
+        `run` waits for nothing, and reads and writes the same tensors every time. What it returns
+        is written to by whatever else was recorded, so it is to be copied before that.
         """
-        if not can_record:
+        if not self.can_record:
             return run
         found: list[Any] = []
 
-        def call() -> Tensor:
+        def call() -> Any:
             if not found:  # kernels are compiled
                 found.append(None)
                 return run()
@@ -106,7 +105,12 @@ class Device:
 
         return call
 
-    def record(self, run: Callable[[], Tensor]) -> tuple[Callable[[], Any], Tensor]:
+    @cached_property
+    def _pool(self) -> Any:
+        """Memory of all recordings, none of which needs what another leaves there."""
+        return self.torch.cuda.graph_pool_handle()
+
+    def record(self, run: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
         """Return what starts all kernels of a function at once, and what they write the result to.
 
         Nothing is computed while they are recorded.
@@ -118,7 +122,7 @@ class Device:
         gc.disable()
         torch.cuda.synchronize(self.device)
         with torch.cuda.stream(stream):
-            graph.capture_begin(capture_error_mode="thread_local")
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 found = run()
             finally:

@@ -35,9 +35,10 @@ def scramble(values: Tensor) -> Tensor:
     return mixed ^ _shifted(mixed, 31)
 
 
-def draw(keys: Tensor, salt: int) -> Tensor:
+def draw(keys: Tensor, salt: int | Tensor) -> Tensor:
     """Return a number below 2^32 for each row, of its key and the salt alone."""
-    return _shifted(scramble(keys + signed(salt * int(GOLDEN))), 32)
+    moved = salt * signed(int(GOLDEN))
+    return _shifted(scramble(keys + (signed(moved) if isinstance(moved, int) else moved)), 32)
 
 
 def bits_of(values: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.rows import steps
+from mbkl.engine.twins import MOST_PACKED
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ _AT_ONCE = 32_000_000
 
 
 class Bins(NamedTuple):
-    """How the codes of some features are put in fewer bins, (code + move) >> shift."""
+    """How the codes that some ferns ask are put in fewer bins, (code + move) >> shift."""
 
-    numbers: Tensor  # (5, n_asked): features, their codes in use, bins in use, shifts and moves
+    # (n_ferns, 5, n_asked): features, their codes in use, bins in use, shifts and moves
+    numbers: Tensor
     width: int  # the most bins that a feature has
 
 
@@ -46,6 +48,17 @@ class PlacedFerns(NamedTuple):
     cell_offsets: Tensor  # (n_ferns + 1,)
     n_levels: Tensor | None  # (n_features,): None where no stump has a set
     depths: NDArray[np.int64]  # (n_ferns,): here
+
+
+def pack_residuals(gradient, curvature, weights, units, packed) -> None:
+    """Write weighted gradients and curvatures in units, rounded; those too large are cut off.
+
+    All are single precision but the units, (2,), which are powers of two: steps of one.
+    """
+    gradient_unit, curvature_unit = units.float()
+    g = (gradient * weights[:, None] * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
+    h = (curvature * weights[:, None] * curvature_unit).round_().clamp_(max=MOST_PACKED)
+    packed.copy_((g.int() << 16) + h.int())
 
 
 def fern_sums(values, stumps, members, leading, packed, cells) -> Tensor:
@@ -70,66 +83,74 @@ def cell_sums(cells, packed, n_cells: int) -> Tensor:
 
 
 def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
-    """Return the sums of residuals by feature, cell and bin, (n_asked, n_cells, width, n_columns).
+    """Return sums of residuals, (n_ferns, n_asked, n_cells, width, n_columns): by feature and bin.
 
-    Codes are of shape (n_features, n_rows), residuals, (n_rows, n_columns), have gradients above
-    and curvatures below, in 64 bits.
+    Each fern has rows of its own: codes are of shape (n_ferns, n_features, n_rows), cells
+    (n_ferns, n_rows). Residuals, (n_ferns, n_rows, n_columns), have gradients above and curvatures
+    below, in 64 bits.
     """
     torch = require("torch", "gpu")
-    n_columns = residuals.shape[1]
-    asked, _, _, shifts, moves = bins.numbers
-    places = (codes[asked].int() + moves[:, None]) >> shifts[:, None]
-    number = torch.arange(len(places), device=codes.device)[:, None]
-    places = (number * n_cells + cells) * bins.width + places
-    sums = residuals.new_zeros((len(places) * n_cells * bins.width, n_columns))
-    spread = residuals.expand(len(places), -1, -1).reshape(-1, n_columns)
+    n_ferns, n_rows, n_columns = residuals.shape
+    asked, _, _, shifts, moves = bins.numbers.unbind(1)
+    n_asked = asked.shape[1]
+    own = codes.gather(1, asked[:, :, None].expand(-1, -1, n_rows)).int()
+    number = torch.arange(n_ferns * n_asked, device=codes.device).view(n_ferns, n_asked, 1)
+    places = (number * n_cells + cells[:, None]) * bins.width
+    places += (own + moves[..., None]) >> shifts[..., None]
+    sums = residuals.new_zeros((number.numel() * n_cells * bins.width, n_columns))
+    spread = residuals[:, None].expand(-1, n_asked, -1, -1).reshape(-1, n_columns)
     sums.index_add_(0, places.reshape(-1), spread)
-    return sums.view(len(places), n_cells, bins.width, n_columns)
+    return sums.view(n_ferns, n_asked, n_cells, bins.width, n_columns)
 
 
-def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridge: float) -> Tensor:
-    """Return what a cut above each bin of each feature would collect in all cells.
+def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridges) -> Tensor:
+    """Return what a cut above each bin of each feature would collect in all cells of its fern.
 
     That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides, of
-    shape (n_asked, width); -1 where there is no such bin.
+    shape (n_ferns, n_asked, width); -1 where there is no such bin. Each fern has a ridge.
     """
     torch = require("torch", "gpu")
-    n_rows, n_columns = residuals.shape
-    lengths = bins.numbers[2]
-    gains = residuals.new_full((len(lengths), bins.width), -1.0, dtype=torch.float64)
+    n_ferns, n_rows, n_columns = residuals.shape
+    n_asked = bins.numbers.shape[2]
+    gains = residuals.new_empty((n_ferns, n_asked, bins.width), dtype=torch.float64)
     size = max(n_cells * bins.width, n_rows) * n_columns
-    for part in steps(len(lengths), max(_AT_ONCE // size, 1)):
-        own = Bins(bins.numbers[:, part], bins.width)
-        left = level_sums(codes, cells, n_cells, residuals, own).cumsum(dim=2)
-        found = _collected(left, ridge) + _collected(left[:, :, -1:] - left, ridge)
-        inside = torch.arange(bins.width, device=codes.device) < lengths[part, None]
-        gains[part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
+    for fern in range(n_ferns):
+        own_codes, own_cells, own_residuals = (
+            each[fern : fern + 1] for each in (codes, cells, residuals)
+        )
+        for part in steps(n_asked, max(_AT_ONCE // size, 1)):
+            own = Bins(bins.numbers[fern : fern + 1, :, part], bins.width)
+            left = level_sums(own_codes, own_cells, n_cells, own_residuals, own)[0].cumsum(dim=2)
+            right = left[:, :, -1:] - left
+            found = _collected(left, ridges[fern]) + _collected(right, ridges[fern])
+            inside = torch.arange(bins.width, device=codes.device) < own.numbers[0, 2, :, None]
+            gains[fern, part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
     return gains
 
 
-def _collected(sums, ridge: float) -> Tensor:
+def _collected(sums, ridge) -> Tensor:
     gradient, curvature = (sums >> 32).double(), (sums & 0xFFFFFFFF).double()
     return gradient * gradient / (curvature + ridge)
 
 
 def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
-    """Divide all cells by the best cut, in place; return its feature and the cut.
+    """Divide all cells of ferns by their best cuts, in place; return feature and cut of each fern.
 
     The best is the place of the largest gain: feature times width plus bin.
     """
     torch = require("torch", "gpu")
-    place = best % bins.width
-    feature, n_codes, _, shift, move = bins.numbers[:, best // bins.width]
+    place, ferns = best % bins.width, torch.arange(len(best), device=best.device)
+    feature, n_codes, _, shift, move = bins.numbers[ferns, :, best // bins.width].unbind(1)
     # A cut above the last code divides nothing.
     cut = torch.minimum(((place + 1) << shift) - move - 1, n_codes - 2)
-    cells.mul_(2).add_(codes[feature] > cut)
-    return torch.stack([feature, cut])
+    cells.mul_(2).add_(codes[ferns, feature] > cut[:, None])
+    return torch.stack([feature, cut], dim=1)
 
 
-def newton_steps(sums, units, ridge: float) -> tuple[Tensor, Tensor]:
+def newton_steps(sums, units, ridge) -> tuple[Tensor, Tensor]:
     """Return steps and gains, see `Twins.newton_steps`.
 
-    The units are steps of one, of gradients and curvatures.
+    The units, (2,), are steps of one, of gradients and curvatures; the ridge is a tensor, too.
     """
     torch = require("torch", "gpu")
     running = running_sums(sums)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from mbkl.engine.torch_loops import columns_of, running_sums
+from mbkl.engine.torch_loops import columns_of
+from mbkl.engine.twins import MOST_PACKED
 from mbkl.extras import require
 
 torch = require("torch", "gpu")
@@ -69,6 +70,36 @@ def indicators(codes, groups, numbers):
 
 # Growing ferns ----------------------------------------------------------------------------------
 
+# Adding this to numbers of single precision and taking it away rounds them.
+_ROUNDS = tl.constexpr(1.5 * 2.0**23)
+_MOST = tl.constexpr(float(MOST_PACKED))
+
+
+@triton.jit(do_not_specialize=["size"])
+def _pack_residuals(
+    gradient, curvature, weights, units, packed, size, COLUMNS: tl.constexpr, BLOCK: tl.constexpr
+):
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < size
+    weight = tl.load(weights + place // COLUMNS, mask=inside, other=0.0)
+    g = tl.load(gradient + place, mask=inside, other=0.0) * weight
+    h = tl.load(curvature + place, mask=inside, other=0.0) * weight
+    g = tl.clamp(g * tl.load(units).to(tl.float32), -_MOST, _MOST)
+    h = tl.minimum(h * tl.load(units + 1).to(tl.float32), _MOST)
+    g = ((g + _ROUNDS) - _ROUNDS).to(tl.int32)
+    h = ((h + _ROUNDS) - _ROUNDS).to(tl.int32)
+    tl.store(packed + place, (g << 16) + h, mask=inside)
+
+
+def pack_residuals(gradient, curvature, weights, units, packed) -> None:
+    """See `torch_loops.pack_residuals`."""
+    size, columns = packed.numel(), packed.shape[1]
+    gradient, curvature = gradient.contiguous(), curvature.contiguous()
+    with _on(packed):
+        _pack_residuals[(triton.cdiv(size, 1024),)](
+            gradient, curvature, weights, units, packed, size, COLUMNS=columns, BLOCK=1024
+        )
+
 
 @triton.jit(do_not_specialize=["first", "n_rows", "depth", "size"])
 def _fern_sums(
@@ -99,6 +130,23 @@ def _fern_sums(
     tl.atomic_add(sums + place, both, mask=mask, sem="relaxed")
 
 
+@triton.jit(do_not_specialize=["n_parts", "size"])
+def _add_parts(parts, total, n_parts, size, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < size
+    gradient, curvature = tl.zeros([BLOCK], tl.int64), tl.zeros([BLOCK], tl.int64)
+    for _ in range(n_parts):
+        own = tl.load(parts + place, mask=inside, other=0)
+        parts += size
+        gradient += own >> 32
+        curvature += own & 0xFFFFFFFF
+    target = total + 2 * place
+    gradient += tl.load(target, mask=inside, other=0)
+    curvature += tl.load(target + 1, mask=inside, other=0)
+    tl.store(target, gradient, mask=inside)
+    tl.store(target + 1, curvature, mask=inside)
+
+
 def fern_sums(values, stumps, members, leading, packed, cells):
     """See `torch_loops.fern_sums`: cells and sums in one pass."""
     n_rows, n_columns = packed.shape
@@ -117,25 +165,30 @@ def fern_sums(values, stumps, members, leading, packed, cells):
                 sums, first, last, values.stride(0), depth, size, COLUMNS=n_columns, WIDTH=width,
                 BLOCK=block, PART=_ROWS_OF_A_PART, HAS_SETS=members is not None,
             )  # fmt: skip
-            total[:, 0] += (sums >> 32).sum(dim=0)
-            total[:, 1] += (sums & 0xFFFFFFFF).sum(dim=0)
+            _add_parts[(triton.cdiv(size, 256),)](sums, total, n_parts, size, BLOCK=256)
     return total.view(-1, n_columns, 2)
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_cells", "width", "n_copies", "size"])
+@triton.jit(
+    do_not_specialize=["n_rows", "n_features", "n_asked", "n_cells", "width", "n_copies", "size"]
+)
 def _level_sums(
-    codes, cells, residuals, bins, sums, n_rows, stride, n_cells, width, n_copies, size,
-    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    codes, cells, residuals, bins, sums, n_rows, n_features, n_asked, n_cells, width, n_copies,
+    size, COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    feature = tl.program_id(0).to(tl.int64)
+    number = tl.program_id(0).to(tl.int64)
+    fern = number // n_asked
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    asked = tl.load(bins + feature)
-    shift = tl.load(bins + 3 * tl.num_programs(0) + feature).to(tl.int32)
-    move = tl.load(bins + 4 * tl.num_programs(0) + feature).to(tl.int32)
-    code = tl.load(codes + asked * stride + row, mask=inside, other=0).to(tl.int32)
+    own_bins = bins + fern * 5 * n_asked + number % n_asked
+    asked = tl.load(own_bins)
+    shift = tl.load(own_bins + 3 * n_asked).to(tl.int32)
+    move = tl.load(own_bins + 4 * n_asked).to(tl.int32)
+    own_codes = codes + (fern * n_features + asked) * n_rows
+    code = tl.load(own_codes + row, mask=inside, other=0).to(tl.int32)
+    row = fern * n_rows + row
     cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
-    place = (feature * n_cells + cell) * width + ((code + move) >> shift)
+    place = (number * n_cells + cell) * width + ((code + move) >> shift)
     sums += (tl.program_id(1) % n_copies).to(tl.int64) * size
     column = tl.arange(0, WIDTH)[None, :]
     mask = inside[:, None] & (column < COLUMNS)
@@ -151,45 +204,46 @@ def _collected(sums, ridge):
     return gradient * gradient / ((sums & 0xFFFFFFFF).to(tl.float64) + ridge)
 
 
-@triton.jit(do_not_specialize=["n_cells", "width", "n_copies", "size"])
+@triton.jit(do_not_specialize=["n_asked", "n_cells", "width", "n_copies", "size"])
 def _level_gains(
-    sums, bins, ridge, gains, n_cells, width, n_copies, size,
+    sums, bins, ridges, gains, n_asked, n_cells, width, n_copies, size,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, CELLS: tl.constexpr,
 ):  # fmt: skip
-    feature = tl.program_id(0).to(tl.int64)
+    number = tl.program_id(0).to(tl.int64)
+    fern = number // n_asked
     block = tl.program_id(1)
     cell = block * CELLS + tl.arange(0, CELLS)[:, None, None]
     bin = tl.arange(0, BINS)
     column = tl.arange(0, WIDTH)[None, None, :]
     mask = (cell < n_cells) & (bin[None, :, None] < width) & (column < COLUMNS)
-    place = ((feature * n_cells + cell) * width + bin[None, :, None]) * COLUMNS + column
+    place = ((number * n_cells + cell) * width + bin[None, :, None]) * COLUMNS + column
     own = tl.load(sums + place, mask=mask, other=0)
     for copy in range(1, n_copies):
         own += tl.load(sums + copy * size + place, mask=mask, other=0)
     left = tl.cumsum(own, 1)
     right = tl.sum(own, 1)[:, None, :] - left
-    share = tl.load(ridge)
-    gain = tl.where(mask, _collected(left, share) + _collected(right, share), 0.0)
+    ridge = tl.load(ridges + fern)
+    gain = tl.where(mask, _collected(left, ridge) + _collected(right, ridge), 0.0)
     gain = tl.sum(tl.sum(gain, 2), 0)
     absent = tl.where(block == 0, -1.0, 0.0).to(tl.float64)
-    length = tl.load(bins + 2 * tl.num_programs(0) + feature)
+    length = tl.load(bins + fern * 5 * n_asked + 2 * n_asked + number % n_asked)
     gain = tl.where(bin < length, gain, absent)
-    row = block * tl.num_programs(0) + feature
+    row = block * tl.num_programs(0) + number
     tl.store(gains + row * width + bin, gain, mask=bin < width)
 
 
 def _copied_sums(codes, cells, n_cells: int, residuals, bins):
     """Return parts of the sums of `torch_loops.level_sums`, flat: (n_copies, size)."""
-    n_rows, n_columns = residuals.shape
-    n_features, width = bins.numbers.shape[1], _power_of_two(n_columns)
+    (n_ferns, n_rows, n_columns), n_asked = residuals.shape, bins.numbers.shape[2]
+    width = _power_of_two(n_columns)
     # Programs that add to the same few sums would wait for each other.
-    size = n_features * n_cells * bins.width * n_columns
+    size = n_ferns * n_asked * n_cells * bins.width * n_columns
     n_copies = min(max(_COPIED_SUMS // max(size, 1), 1), _MOST_COPIES)
     sums = residuals.new_zeros((n_copies, size))
     block = max(_TILE // (2 * width), 16)
     with _on(codes):
-        _level_sums[(n_features, triton.cdiv(n_rows, block))](
-            codes, cells, residuals, bins.numbers, sums, n_rows, codes.stride(0),
+        _level_sums[(n_ferns * n_asked, triton.cdiv(n_rows, block))](
+            codes, cells, residuals, bins.numbers, sums, n_rows, codes.shape[1], n_asked,
             n_cells, bins.width, n_copies, size, COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip
     return sums
@@ -197,32 +251,34 @@ def _copied_sums(codes, cells, n_cells: int, residuals, bins):
 
 def level_sums(codes, cells, n_cells: int, residuals, bins):
     """See `torch_loops.level_sums`."""
+    n_ferns, _, n_asked = bins.numbers.shape
     sums = _copied_sums(codes, cells, n_cells, residuals, bins).sum(dim=0)
-    return sums.view(bins.numbers.shape[1], n_cells, bins.width, -1)
+    return sums.view(n_ferns, n_asked, n_cells, bins.width, -1)
 
 
-def level_gains(codes, cells, n_cells: int, residuals, bins, ridge):
+def level_gains(codes, cells, n_cells: int, residuals, bins, ridges):
     """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
-    n_columns, n_features = residuals.shape[1], bins.numbers.shape[1]
+    n_columns, (n_ferns, _, n_asked) = residuals.shape[2], bins.numbers.shape
     width, n_bins = _power_of_two(n_columns), _power_of_two(bins.width)
     n_together = max(_TILE // (n_bins * width), 1)
     n_blocks = triton.cdiv(n_cells, n_together)
-    gains = ridge.new_empty((n_blocks, n_features, bins.width))
+    gains = ridges.new_empty((n_blocks, n_ferns, n_asked, bins.width))
     sums = _copied_sums(codes, cells, n_cells, residuals, bins)
     with _on(codes):
-        _level_gains[(n_features, n_blocks)](
-            sums, bins.numbers, ridge, gains, n_cells, bins.width, *sums.shape,
+        _level_gains[(n_ferns * n_asked, n_blocks)](
+            sums, bins.numbers, ridges, gains, n_asked, n_cells, bins.width, *sums.shape,
             COLUMNS=n_columns, WIDTH=width, BINS=n_bins, CELLS=n_together,
         )  # fmt: skip
     return gains.sum(dim=0) if n_blocks > 1 else gains[0]
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_asked", "width"])
+@triton.jit(do_not_specialize=["n_rows", "n_features", "n_asked", "width"])
 def _divide_cells(
-    codes, best, bins, cells, chosen, n_rows, n_asked, stride, width, BLOCK: tl.constexpr
+    codes, best, bins, cells, chosen, n_rows, n_features, n_asked, width, BLOCK: tl.constexpr
 ):
-    place = tl.load(best)
-    own = bins + place // width
+    fern = tl.program_id(1).to(tl.int64)
+    place = tl.load(best + fern)
+    own = bins + fern * 5 * n_asked + place // width
     feature = tl.load(own)
     shift = tl.load(own + 3 * n_asked)
     move = tl.load(own + 4 * n_asked)
@@ -230,36 +286,63 @@ def _divide_cells(
     cut = tl.minimum(cut, tl.load(own + n_asked) - 2)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    code = tl.load(codes + feature * stride + row, mask=inside, other=0).to(tl.int64)
-    cell = tl.load(cells + row, mask=inside, other=0)
-    tl.store(cells + row, 2 * cell + (code > cut).to(cell.dtype), mask=inside)
+    own_codes = codes + (fern * n_features + feature) * n_rows
+    code = tl.load(own_codes + row, mask=inside, other=0).to(tl.int64)
+    own_cells = cells + fern * n_rows + row
+    cell = tl.load(own_cells, mask=inside, other=0)
+    tl.store(own_cells, 2 * cell + (code > cut).to(cell.dtype), mask=inside)
     if tl.program_id(0) == 0:
-        tl.store(chosen, feature)
-        tl.store(chosen + 1, cut)
+        tl.store(chosen + 2 * fern, feature)
+        tl.store(chosen + 2 * fern + 1, cut)
 
 
 def divide_cells(codes, best, bins, cells):
     """See `torch_loops.divide_cells`."""
-    chosen = best.new_empty(2)
-    n_rows = cells.numel()
+    n_ferns, n_features, n_rows = codes.shape
+    chosen = best.new_empty((n_ferns, 2))
     with _on(codes):
-        _divide_cells[(triton.cdiv(n_rows, _TILE),)](
-            codes, best, bins.numbers, cells, chosen, n_rows, bins.numbers.shape[1],
-            codes.stride(0), bins.width, BLOCK=_TILE,
+        _divide_cells[(triton.cdiv(n_rows, _TILE), n_ferns)](
+            codes, best, bins.numbers, cells, chosen, n_rows, n_features, bins.numbers.shape[2],
+            bins.width, BLOCK=_TILE,
         )  # fmt: skip
     return chosen
 
 
+@triton.jit(do_not_specialize=["n_cells"])
+def _running_sums(sums, running, n_cells, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    column, half, kind = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    sums += (half * n_cells * COLUMNS + column) * 2 + kind
+    running += (half * (n_cells + 1) * COLUMNS + column) * 2 + kind
+    before = tl.zeros([1], tl.int64)
+    tl.store(running + tl.arange(0, 1), before)
+    for first in range(0, n_cells, BLOCK):
+        cell = first + tl.arange(0, BLOCK)
+        inside = cell < n_cells
+        own = tl.load(sums + cell * COLUMNS * 2, mask=inside, other=0)
+        tl.store(running + (cell + 1) * COLUMNS * 2, before + tl.cumsum(own, 0), mask=inside)
+        before += tl.sum(own, 0)
+
+
+def _running(sums):
+    """Return sums of all cells before each one, and of all, (2, n_cells + 1, n_columns, 2)."""
+    n_cells, n_columns = len(sums) // 2, sums.shape[1]
+    running = sums.new_empty((2, n_cells + 1, n_columns, 2))
+    with _on(sums):
+        _running_sums[(n_columns, 2, 2)](sums, running, n_cells, COLUMNS=n_columns, BLOCK=1024)
+    return running
+
+
 @triton.jit(do_not_specialize=["n_cells", "depth"])
 def _newton_steps(
-    running, constants, steps, gains, n_cells, depth,
+    running, units, ridges, steps, gains, n_cells, depth,
     COLUMNS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
     column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
     inside = (cell < n_cells) & (column < COLUMNS)
-    gradient_step, curvature_step = tl.load(constants), tl.load(constants + 1)
-    ridge = tl.load(constants + 2)
+    # Units are powers of two: their inverses are exact.
+    gradient_step, curvature_step = 1.0 / tl.load(units), 1.0 / tl.load(units + 1)
+    ridge = tl.load(ridges)
     step = tl.zeros([BLOCK, WIDTH], dtype=tl.float64)
     # Sums of a cell of any level are differences of running sums, exactly.
     others = (n_cells + 1) * COLUMNS * 2
@@ -284,19 +367,17 @@ def _newton_steps(
     tl.store(steps + cell * COLUMNS + column, step, mask=inside)
 
 
-def newton_steps(sums, units, ridge: float):
+def newton_steps(sums, units, ridge):
     """See `torch_loops.newton_steps`: all levels in one pass."""
     n_cells, n_columns = len(sums) // 2, sums.shape[1]
     depth, width = n_cells.bit_length() - 1, min(_power_of_two(n_columns), _MOST_COLUMNS)
     block = max(512 // width, 16)
     grid = (triton.cdiv(n_cells, block), triton.cdiv(n_columns, width))
-    constants = [1.0 / float(units[0]), 1.0 / float(units[1]), float(ridge)]
-    known = torch.tensor(constants, dtype=torch.float64, device=sums.device)
-    steps = known.new_empty((n_cells, n_columns))
-    gains = known.new_empty((grid[0] * grid[1], depth + 1))
+    steps = units.new_empty((n_cells, n_columns))
+    gains = units.new_empty((grid[0] * grid[1], depth + 1))
     with _on(sums):
         _newton_steps[grid](
-            running_sums(sums), known, steps, gains, n_cells, depth,
+            _running(sums), units, ridge, steps, gains, n_cells, depth,
             COLUMNS=n_columns, WIDTH=width, BLOCK=block,
         )  # fmt: skip
     return steps, gains.sum(dim=0)

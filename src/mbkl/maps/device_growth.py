@@ -1,9 +1,12 @@
-"""Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back."""
+"""Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back.
+
+A fern takes hundreds of small kernels, and to start them one by one would take longer than they do.
+So they are recorded, for several ferns at once, and nothing is asked of the device in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +18,22 @@ from mbkl.engine.device import DeviceCodes
 from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
-from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+from mbkl.engine.twins import ROWS_PACKED
 from mbkl.maps.categories import N_CODES, N_POWERS, TOLD_APART
 from mbkl.maps.growing_rows import (
+    RESIDUAL_BITS,
+    SALTS_OF_SAMPLES,
+    SALTS_OF_SHARES,
     SAMPLE_UNIT,
+    SMALLEST_RESIDUAL,
     UNIT_OF_LOSS,
+    Added,
     Chosen,
     Draft,
     Objective,
     bins_of_a_cell,
     growing_rows,
+    rows_of_a_fern,
 )
 
 if TYPE_CHECKING:
@@ -32,173 +41,215 @@ if TYPE_CHECKING:
 
 # What the residual of a row and column takes while it is computed.
 _BYTES_OF_A_RESIDUAL = 64
+# By so much the bits of the exponent of a unit and those of what is largest add up.
+_EXPONENTS = 2 * 1023 - 1 + RESIDUAL_BITS
+# Ferns that are added by one recording, at most.
+_TOGETHER = 4
 # Stands for codes of numbers, which keep their order.
 _IN_ORDER = np.uint8(2)
-# Sizes of samples for which kernels are kept at once: sizes change as ferns get deeper.
-_MOST_CHOOSERS = 12
-# Samples are drawn by chance: there is room for so many times as many rows, so that nearly all
-# samples of a depth share their kernels.
-_HEADROOM = 1.06
 
 
-@dataclass(frozen=True)
-class DeviceSample:
-    """Rows on which the stumps of a fern are chosen, see `GrowthSample`."""
+def with_room(expected: int) -> int:
+    """Return how many rows there are at most where so many are expected, nearly always.
 
-    codes: Tensor  # (n_features, n_rows)
-    residuals: Tensor  # (n_rows, n_columns)
-    device: Any
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.residuals)
-
-    def choose(self, draft: Draft) -> Chosen:
-        """Return the stump of each level; all are chosen before any comes back."""
-        asked, shifts, moves = draft.levels
-        (n_levels, n_asked), is_category = asked.shape, draft.is_category
-        own = draft.n_codes[asked]
-        lengths = ((own - 1 + moves) >> shifts) + 1
-        numbers = np.stack([asked, own, lengths, shifts, moves], axis=1)
-        categories = np.flatnonzero(is_category)
-        told_apart = None
-        if categories.size:
-            told_apart = np.full((n_levels, is_category.size, N_CODES), _IN_ORDER)
-            chances = draft.generator.random((n_levels, categories.size, N_CODES))
-            told_apart[:, categories] = chances < TOLD_APART
-            told_apart = np.take_along_axis(told_apart, asked[:, :, None], axis=1)
-        most_codes = int(draft.n_codes.max())
-        chooser = self._chooser(n_levels, n_asked, most_codes, told_apart is not None)
-        found = to_host(chooser.choose(self, numbers, draft.ridge, told_apart))
-        features, cuts = found[:, :2].T.astype(np.int64)
-        gains, ranks = np.split(found[:, 2:], [n_asked], axis=1)
-        usual = 2 * ranks[:, :1].sum(axis=1) > self.n_rows
-        members = ranks[:, 1:] > cuts[:, None]
-        return Chosen(features, np.where(is_category[features], -1, cuts), members, usual, gains)
-
-    def _chooser(
-        self, n_levels: int, n_asked: int, most_codes: int, has_categories: bool
-    ) -> _Chooser:
-        """Return what chooses the stumps of samples of about this size."""
-        n_rows = int(_HEADROOM * self.n_rows)
-        unit = 1 << max(n_rows.bit_length() - 4, 0)
-        capacity = -(-n_rows // unit) * unit
-        # Few different widths: a power of two, and one bin more for what codes are moved by.
-        most = [bins_of_a_cell(capacity >> level) for level in range(n_levels)]
-        widths = [(1 << (min(each, most_codes) - 1).bit_length()) + 1 for each in most]
-        sizes = (capacity, self.codes.shape[0], self.residuals.shape[1])
-        key = (*sizes, n_asked, tuple(widths), has_categories)
-        choosers = self.device.choosers
-        # The one that was not used for longest goes, for its memory.
-        chooser = choosers.pop(key, None)
-        if chooser is None:
-            if len(choosers) == _MOST_CHOOSERS:
-                del choosers[next(iter(choosers))]
-            chooser = _Chooser(self, capacity, n_asked, tuple(widths), has_categories)
-        choosers[key] = chooser
-        return chooser
+    >>> with_room(10_000)
+    10600
+    """
+    return expected + int(6 * np.sqrt(expected))
 
 
 class _Chooser:
-    """Room for samples of a size, and the kernels that choose their stumps level by level.
+    """The kernels that draw the rows of some ferns, and choose their stumps level by level.
 
-    These are small and many, so that they are recorded. The capacity is the largest number of
-    rows, and widths are the largest numbers of bins of each level.
+    All ferns have as many levels, features and rows as the drafts for which this was made.
     """
 
     def __init__(
-        self,
-        sample: DeviceSample,
-        capacity: int,
-        n_asked: int,
-        widths: tuple[int, ...],
-        has_categories: bool,
+        self, growing: DeviceGrowingRows, drafts: Sequence[Draft], has_categories: bool
     ) -> None:
-        self._device, self._widths = sample.device, widths
-        (n_features, _), (_, n_columns) = sample.codes.shape, sample.residuals.shape
-        self._codes = sample.codes.new_zeros((n_features, capacity))
-        self._residuals = sample.residuals.new_empty((capacity, n_columns))
-        self._numbers = self._residuals.new_empty((len(widths), 5, n_asked))
-        self._ridge = self._residuals.new_empty((), dtype=self._device.torch.float64)
-        self._cells = self._residuals.new_empty(capacity, dtype=self._device.torch.int32)
+        self._growing, self._device, draft = growing, growing.device, drafts[0]
+        torch, place = self._device.torch, self._device.place
+        n_ferns, (n_levels, n_asked) = len(drafts), draft.levels.asked.shape
+        n_all = growing.n_training
+        self._is_drawn = n_all > draft.n_wanted
+        expected = rows_of_a_fern(n_all, draft.n_shares, draft.n_wanted)
+        self._n_rows = with_room(expected) if self._is_drawn else n_all
+        self._n_of_share = n_all if draft.n_shares == 1 else with_room(n_all // draft.n_shares)
+        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        most = [bins_of_a_cell(expected >> level) for level in range(n_levels)]
+        largest = int(np.diff(growing.offsets).max())
+        self._widths = [(1 << (min(each, largest) - 1).bit_length()) + 1 for each in most]
+        # Inputs, in this order in one array of the host.
+        sizes = [n_ferns, n_ferns, n_ferns * draft.features.size, n_ferns * draft.columns.size]
+        sizes.append(n_levels * n_ferns * 5 * n_asked)
+        self._input = place(np.zeros(sum(sizes), np.int64))
+        parts = self._input.split(sizes)
+        self._salts, self._n_in_share = parts[0][:, None], parts[1][:, None]
+        self._features, self._columns = parts[2].view(n_ferns, -1), parts[3].view(n_ferns, -1)
+        self._numbers = parts[4].view(n_levels, n_ferns, 5, n_asked)
+        self._wanted, self._ridges = place(np.zeros((2, n_ferns)))
+        self._share = growing.training_rows.expand(n_ferns, -1)
+        if draft.n_shares > 1:
+            self._share = self._input.new_zeros((n_ferns, self._n_of_share))
         self._told_apart: Tensor | None = None
         if has_categories:
-            self._told_apart = self._codes.new_empty((len(widths), n_asked, N_CODES))
-            self._zeros = self._cells.new_zeros(capacity)
-            self._inside = self._cells.new_empty(capacity)
-        self._recorded = self._device.repeated(self._run, self._device.can_record)
+            shape = (n_levels, n_ferns, n_asked, N_CODES)
+            self._told_apart = torch.empty(shape, dtype=torch.uint8, device=self._device.device)
+        self._choose = self._device.repeated(self._run)
 
-    def choose(
-        self,
-        sample: DeviceSample,
-        numbers: NDArray[np.int64],
-        ridge: float,
-        told_apart: NDArray[np.uint8] | None,
-    ) -> Tensor:
-        """Return for each level feature, cut and what the features that are asked would collect.
-
-        With categories follow how many rows are above the cut, and the place of each code of the
-        feature. Numbers are of shape (n_levels, 5, n_asked), see `Bins`; which codes of categories
-        are put in order of shape (n_levels, n_asked, 256), with _IN_ORDER for those of numbers.
-        """
-        self._codes[:, : sample.n_rows] = sample.codes
-        self._residuals[: sample.n_rows] = sample.residuals
-        # Rows that add nothing, with codes that all features have.
-        self._codes[:, sample.n_rows :], self._residuals[sample.n_rows :] = 0, 0
-        self._numbers.copy_(self._device.place(numbers))
-        self._ridge.fill_(ridge)
+    def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
+        """Return the stumps of each fern."""
+        growing = self._growing
+        shares = [growing.share(draft.number, draft.n_shares) for draft in drafts]
+        if drafts[0].n_shares > 1:
+            for own, share in zip(self._share, shares, strict=True):
+                own[: share.numel()] = share[: own.numel()]
+        n_in_share = [min(share.numel(), self._n_of_share) for share in shares]
+        numbers = np.stack([_numbers_of(draft) for draft in drafts], axis=1)
+        salts = np.array([draft.number for draft in drafts]) + growing.salt_of_samples
+        features = [each for draft in drafts for each in draft.features]
+        columns = [each for draft in drafts for each in draft.columns]
+        parts: Any = [salts, n_in_share, features, columns, numbers.ravel()]
+        self._input.copy_(self._device.place(np.concatenate(parts).astype(np.int64)))
+        self._wanted.fill_(drafts[0].n_wanted)
+        part = np.array(n_in_share) / max(growing.n_training, 1)
+        self._ridges.copy_(self._device.place(ridge * part / SAMPLE_UNIT))
         if self._told_apart is not None:
+            told_apart = np.stack([_told_apart(draft) for draft in drafts], axis=1)
             self._told_apart.copy_(self._device.place(told_apart))
-            self._inside[: sample.n_rows], self._inside[sample.n_rows :] = 1, 0
-        return self._recorded()
+        found = to_host(self._choose())
+        return [self._chosen(draft, own) for draft, own in zip(drafts, found, strict=True)]
+
+    def _chosen(self, draft: Draft, found: NDArray[np.float64]) -> Chosen:
+        """Return the stumps of one fern from what `_run` found for it."""
+        n_asked = draft.levels.asked.shape[1]
+        gains, stumps, ranks = np.split(found, [n_asked, n_asked + 3], axis=1)
+        n_drawn, features, cuts = stumps.T.astype(np.int64)
+        usual = 2 * ranks[:, :1].sum(axis=1) > n_drawn
+        members = ranks[:, 1:] > cuts[:, None]
+        is_category = draft.is_category[features]
+        return Chosen(features, np.where(is_category, -1, cuts), members, usual, gains)
 
     def _run(self) -> Tensor:
-        torch, loops, found = self._device.torch, self._device.loops, []
-        self._cells.zero_()
+        """Return for each fern and level what was found, (n_ferns, n_levels, ...).
+
+        That is what the features that were asked would collect, the rows that were drawn, feature
+        and cut; with categories how many rows are above the cut, and the place of each code of the
+        feature.
+        """
+        torch, loops = self._device.torch, self._device.loops
+        codes, residuals, inside = self._sample()
+        ridges = self._ridges * self._growing.units[1]
+        cells = torch.zeros(inside.shape, dtype=torch.int32, device=inside.device)
+        stumps, found = [], []
         for level, width in enumerate(self._widths):
-            bins, codes = Bins(self._numbers[level], width), self._codes
+            bins, own_codes = Bins(self._numbers[level], width), codes
             if self._told_apart is not None:
-                ranks = self._ranks(level, bins.numbers)
-                codes = ranks.gather(1, codes[bins.numbers[0]].long()).to(codes.dtype)
-                places = torch.arange(len(codes), device=codes.device)
-                bins = Bins(torch.cat([places[None], bins.numbers[1:]]), width)
-            sizes = (self._cells, 1 << level, self._residuals)
-            gains = loops.level_gains(codes, *sizes, bins, self._ridge)
-            stump = loops.divide_cells(codes, gains.argmax(), bins, self._cells)
-            parts = [stump, gains.amax(dim=1)]
+                ranks = self._ranks(level, codes, residuals, cells, ridges)
+                own_codes = _of_features(codes, bins.numbers[:, 0]).long()
+                own_codes = ranks.gather(2, own_codes).to(codes.dtype)
+                places = torch.arange(ranks.shape[1], device=codes.device)
+                places = places.expand(len(ranks), 1, -1)
+                bins = Bins(torch.cat([places, bins.numbers[:, 1:]], dim=1), width)
+            gains = loops.level_gains(own_codes, cells, 1 << level, residuals, bins, ridges)
+            best = gains.flatten(1).argmax(dim=1)
+            stump = loops.divide_cells(own_codes, best, bins, cells)
+            found.append(gains.amax(dim=2))
             if self._told_apart is not None:
-                place, cut = stump[:1], stump[1:]
-                feature = self._numbers[level, 0].index_select(0, place)
+                place, cut = stump[:, :1], stump[:, 1:]
+                feature = self._numbers[level, :, 0].gather(1, place)
                 # The last digit of a cell is the answer to this stump.
-                n_above = (self._cells & self._inside).sum()
-                own_ranks = ranks.index_select(0, place)[0]
-                parts = [feature, cut, parts[1], n_above[None], own_ranks]
-            found.append(torch.cat([part.double() for part in parts]))
-        return torch.stack(found)
+                n_above = (cells & inside).sum(dim=1, keepdim=True)
+                own_ranks = _of_features(ranks, place)[:, 0]
+                stump = torch.cat([feature, cut, n_above, own_ranks], dim=1)
+            stumps.append(stump)
+        n_drawn = inside.sum(dim=1)[:, None, None].expand(-1, len(found), -1)
+        integers = torch.cat([n_drawn, torch.stack(stumps, dim=1)], dim=2)
+        return torch.cat([torch.stack(found, dim=1), integers.double()], dim=2)
 
-    def _ranks(self, level: int, numbers: Tensor) -> Tensor:
-        """Return the place of each code of the features that a level asks, (n_asked, 256)."""
+    def _sample(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw rows of the shares in proportion to their residuals, see `GrowingRows.sample`.
+
+        Returned are codes, (n_ferns, n_features, n_rows), residuals, (n_ferns, n_rows, n_columns),
+        and which rows were drawn: others add nothing, and have codes that all features have.
+        """
+        torch, growing = self._device.torch, self._growing
+        rows, shares = self._share, None
+        inside = torch.arange(rows.shape[1], device=rows.device) < self._n_in_share
+        if self._is_drawn:
+            gradient, curvature = growing.residuals(rows, self._columns)
+            squares = (gradient * gradient + curvature * curvature).sum(dim=2)
+            sizes = (squares.double().sqrt().long() + 1).masked_fill_(~inside, 0)
+            chance = self._wanted / sizes.sum(dim=1).double()
+            own = sizes * chance[:, None]
+            draws = draw(growing.keys[rows], self._salts)
+            drawn = (draws < own * 2**32) & inside
+            place = drawn.cumsum(dim=1) - 1
+            # Those for whom there is no room have the last place, which is not looked at.
+            place = place.masked_fill_(~drawn, self._n_rows).clamp_(max=self._n_rows)
+            shape = (len(rows), self._n_rows + 1)
+            rows = rows.new_zeros(shape).scatter_(1, place, rows)[:, :-1]
+            shares = own.new_ones(shape).scatter_(1, place, own.clamp_(max=1.0))[:, :-1]
+            inside = torch.arange(self._n_rows, device=rows.device) < drawn.sum(1, keepdim=True)
+        gradient, curvature = growing.residuals(rows, self._columns)
+        if shares is not None:
+            gradient, curvature = gradient / shares[..., None], curvature / shares[..., None]
+        gradient = (gradient / SAMPLE_UNIT).round().long()
+        residuals = (gradient << 32) + (curvature / SAMPLE_UNIT).round().long()
+        codes = growing.values[self._features[:, :, None], rows[:, None]]
+        return codes, residuals.masked_fill_(~inside[..., None], 0), inside
+
+    def _ranks(self, level: int, codes, residuals, cells, ridges) -> Tensor:
+        """Return the place of each code of the features that a level asks, (..., n_asked, 256)."""
         torch, told_apart = self._device.torch, self._told_apart[level]  # type: ignore[index]
-        gradient, curvature = beyond_cells(self._residuals, self._cells, 1 << level, self._ridge)
-        zeros = torch.zeros_like(numbers[:1])
-        bins = Bins(torch.cat([numbers[:3], zeros, zeros]), N_CODES)
+        numbers, loops = self._numbers[level], self._device.loops
+        gradient, curvature = beyond_cells(residuals, cells, 1 << level, ridges)
+        zeros = torch.zeros_like(numbers[:, :2])
+        bins = Bins(torch.cat([numbers[:, :3], zeros], dim=1), N_CODES)
         both = (gradient << 32) + curvature
-        sums = self._device.loops.level_sums(self._codes, self._zeros, 1, both, bins)[:, 0]
+        sums = loops.level_sums(codes, torch.zeros_like(cells), 1, both, bins)[:, :, 0]
         gradient, curvature = sums >> 32, sums & 0xFFFFFFFF
-        steps = gradient / (curvature + self._ridge) * (told_apart == 1)[..., None]
-        codes = torch.arange(N_CODES, device=sums.device).expand(len(sums), -1)
-        places = along(steps, curvature) + 0.0  # which has no negative zero
-        places = places.masked_fill(codes >= numbers[1][:, None], torch.inf)
-        order = torch.where(told_apart == _IN_ORDER, codes, places).argsort(dim=1, stable=True)
-        return torch.empty_like(order).scatter_(1, order, codes)
+        steps = gradient / (curvature + ridges[:, None, None, None]) * (told_apart == 1)[..., None]
+        in_order = torch.arange(N_CODES, device=sums.device).expand(*sums.shape[:3])
+        # Adding nothing leaves no negative zero.
+        places = along(steps.flatten(0, 1), curvature.flatten(0, 1)).view(in_order.shape) + 0.0
+        places = places.masked_fill(in_order >= numbers[:, 1, :, None], torch.inf)
+        order = torch.where(told_apart == _IN_ORDER, in_order, places).argsort(dim=2, stable=True)
+        return torch.empty_like(order).scatter_(2, order, in_order)
 
 
-def beyond_cells(residuals, cells, n_cells: int, ridge) -> tuple[Tensor, Tensor]:
-    """Return gradients less what the step of their cell explains, and curvatures."""
+def _numbers_of(draft: Draft) -> NDArray[np.int64]:
+    """Return what `Bins` say of each level, (n_levels, 5, n_asked)."""
+    asked, shifts, moves = draft.levels
+    n_codes = draft.n_codes[asked]
+    lengths = ((n_codes - 1 + moves) >> shifts) + 1
+    return np.stack([asked, n_codes, lengths, shifts, moves], axis=1)
+
+
+def _told_apart(draft: Draft) -> NDArray[np.uint8]:
+    """Return which codes of categories are put in order, (n_levels, n_asked, 256)."""
+    asked, categories = draft.levels.asked, np.flatnonzero(draft.is_category)
+    found = np.full((len(asked), draft.is_category.size, N_CODES), _IN_ORDER)
+    if categories.size:
+        chances = draft.generator.random((len(asked), categories.size, N_CODES))
+        found[:, categories] = chances < TOLD_APART
+    return np.take_along_axis(found, asked[:, :, None], axis=1)
+
+
+def _of_features(values: Tensor, features: Tensor) -> Tensor:
+    """Return for each fern what belongs to some of its features, the second axis of the values."""
+    return values.gather(1, features[:, :, None].expand(-1, -1, values.shape[2]))
+
+
+def beyond_cells(residuals, cells, n_cells: int, ridges) -> tuple[Tensor, Tensor]:
+    """Return gradients less what the step of their cell explains, and curvatures, by fern."""
     gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
-    totals = residuals.new_zeros((n_cells, residuals.shape[1])).index_add_(0, cells, residuals)
-    steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
-    return gradient - (curvature * steps[cells]).round().long(), curvature
+    n_ferns, _, n_columns = residuals.shape
+    own = (cells + n_cells * numbers_below(n_ferns, cells)[:, None]).flatten()
+    totals = residuals.new_zeros((n_ferns * n_cells, n_columns))
+    totals.index_add_(0, own, residuals.flatten(0, 1))
+    steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridges.repeat_interleave(n_cells)[:, None])
+    return gradient - (curvature * steps[own].view_as(gradient)).round().long(), curvature
 
 
 def along(steps, mass) -> Tensor:
@@ -217,26 +268,76 @@ def along(steps, mass) -> Tensor:
     return (steps * direction[:, None]).sum(dim=2)
 
 
+class _Adder:
+    """The kernels that fill the tables of some ferns of a depth, and add them to the scores."""
+
+    def __init__(self, growing: DeviceGrowingRows, n_ferns: int, depth: int, has_sets: bool):
+        self._growing, self._depth, place = growing, depth, growing.device.place
+        self._stumps = place(np.zeros((n_ferns, 2, depth), np.int32))
+        self._members: Any = [None] * n_ferns
+        if has_sets:
+            self._members = place(np.zeros((n_ferns, depth, N_CODES), np.uint8))
+        self._rates, self._ridge = place(np.zeros(n_ferns)), place(np.zeros(()))
+        self._add = growing.device.repeated(self._run)
+
+    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float):
+        """Return tables, and gains and losses, as tensors: nothing is waited for."""
+        place = self._growing.device.place
+        stumps = [np.stack([fern.features, fern.cuts]) for fern in ferns]
+        self._stumps.copy_(place(np.stack(stumps).astype(np.int32)))
+        if self._members[0] is not None:
+            members = np.stack([fern.members for fern in ferns])
+            self._members.copy_(place(members.astype(np.uint8)))
+        self._rates.copy_(place(np.array(rates)))
+        self._ridge.fill_(ridge)
+        tables, told = self._add()
+        return tables.clone(), told.clone()
+
+    def _run(self) -> tuple[Tensor, Tensor]:
+        """Return tables, (n_ferns, n_cells, n_columns); gains and loss, (n_ferns, depth + 2)."""
+        growing, torch, loops = self._growing, self._growing.torch, self._growing.device.loops
+        tables, told = [], []
+        for stumps, members, rate in zip(self._stumps, self._members, self._rates, strict=True):
+            sums = growing.sums(stumps, members)
+            step, gains = loops.newton_steps(sums, growing.units, self._ridge)
+            tables.append((rate * step).float())
+            loss = growing.update(tables[-1])
+            told.append(torch.cat([gains, loss[None]]))
+        return torch.stack(tables), torch.stack(told)
+
+
 class DeviceGrowingRows:
     """What `GrowingRows` are, on a device; rows to hold out are drawn, and tables stay there."""
 
     def __init__(
         self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int, levels=None
     ) -> None:
-        self._device, self._torch = codes.device, codes.device.torch
-        self._values, self._objective, self._seed = codes.values, objective, seed
-        self._levels, self._wide, self._keys = y, levels, codes.place(keys)
+        self.device, self.torch = codes.device, codes.device.torch
+        self.values, self._objective, self._seed = codes.values, objective, seed
+        self._levels, self._wide, self.keys = y, levels, codes.place(keys)
         self._y = codes.place(objective.of_rows(y))
-        self._weights = codes.place(weights, self._torch.float32)
+        self._weights = codes.place(weights, self.torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        self._cells = self._keys.new_empty(self.n_rows, dtype=self._torch.int32)
+        self._cells = self.keys.new_empty(self.n_rows, dtype=self.torch.int32)
         self._heaviest = self._by_block(self._weights)
         self._even = bool((self._weights == self._weights[:1]).all())
-        self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self._torch.bool))
+        self.salt_of_samples = SALTS_OF_SAMPLES * (seed + 1)
+        self._shares: tuple[Any, Any] = (None, [])
+        self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
+
+    # Growth ------------------------------------------------------------------------------------
+
+    @property
+    def n_held_out(self) -> int:
+        return self._held_out_rows.numel()
+
+    @property
+    def n_training(self) -> int:
+        return self.n_rows - self.n_held_out
 
     def hold_out(self, share: float) -> int:
-        self._choose_held_out(draw(self._keys, 2 * self._seed + 1) < int(share * 2**32))
-        return self._held_out_rows.numel()
+        self._choose_held_out(draw(self.keys, 2 * self._seed + 1) < int(share * 2**32))
+        return self.n_held_out
 
     def start(self) -> NDArray[np.float32]:
         weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
@@ -246,146 +347,166 @@ class DeviceGrowingRows:
 
     def begin(self, intercept: NDArray[np.float32]) -> None:
         bytes_of_a_row = _BYTES_OF_A_RESIDUAL * intercept.size
-        n_rows = self._device.at_once(self.n_rows, bytes_of_a_row)
+        n_rows = self.device.at_once(self.n_rows, bytes_of_a_row)
         self._at_once = -(-n_rows // ROWS_PACKED) * ROWS_PACKED
         needed = 8 * intercept.size * self.n_rows + min(ROWS_PACKED, self.n_rows) * bytes_of_a_row
-        self._device.check_room(needed, "The scores and residuals of the rows")
-        self._scores = self._device.place(intercept).repeat(self.n_rows, 1)
-        self._packed = self._scores.new_empty(self._scores.shape, dtype=self._torch.int32)
-        self._units = self._scores.new_empty(2)
-        self._recorded = self._device.repeated(self._residuals_anew, self._device.can_record)
+        self.device.check_room(needed, "The scores and residuals of the rows")
+        self._scores = self.device.place(intercept).repeat(self.n_rows, 1)
+        self._packed = self._scores.new_empty(self._scores.shape, dtype=self.torch.int32)
+        self.units = self._scores.new_ones(2, dtype=self.torch.float64)
+        self._largest = self.torch.ones_like(self.units)
+        self._best_scores = self._scores[self._told_rows]
+        self._best_loss = self.units.new_full((), self.torch.inf)
+        self._choosers: dict[Any, _Chooser] = {}
+        self._adders: dict[Any, _Adder] = {}
+        self.update(None)
+        self.loss = float(self.update(None))  # with units that fit
 
-    def refresh(self, units: tuple, table: Tensor | NDArray | None) -> NDArray[np.float64]:
-        if table is not None:
-            table = self._device.place(table)
-            both = self._torch.cat([table, table])
-            for rows in self._blocks():
-                self._scores[rows] += both.index_select(0, self._cells[rows])
-        self._units.copy_(self._device.place(np.array(units)))
-        # One copy to the host brings the loss too, which is asked for next.
-        *found, loss = to_host(self._recorded()).tolist()
-        self._loss = loss * UNIT_OF_LOSS
-        return np.array(found)
+    def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
+        draft = drafts[0]
+        has_categories = any(each.is_category.any() for each in drafts)
+        key = (len(drafts), draft.levels.asked.shape, draft.n_wanted, has_categories)
+        if key not in self._choosers:
+            self._choosers[key] = _Chooser(self, drafts, has_categories)
+        return self._choosers[key].choose(drafts, ridge)
 
-    def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> Tensor:
-        place, torch = self._device.place, self._torch
-        stumps = place(np.stack([features, cuts]).astype(np.int32))
-        sets = place(members, torch.uint8) if (cuts < 0).any() else None
-        rows = (self._leading, self._packed, self._cells)
-        return self._device.loops.fern_sums(self._values, stumps, sets, *rows)
+    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float) -> list[Added]:
+        found = []
+        for some in _of_equal_depth(ferns):
+            depth, has_sets = (
+                len(ferns[some.start].cuts),
+                any((fern.cuts < 0).any() for fern in ferns[some]),
+            )
+            key = (some.stop - some.start, depth, has_sets)
+            if key not in self._adders:
+                self._adders[key] = _Adder(self, *key)
+            found.append(self._adders[key].add(ferns[some], rates[some], ridge))
+        told = [each for _, own in found for each in to_host(own)]
+        tables = [each for own, _ in found for each in own]
+        return [
+            Added(table, each[:-1], self._note(float(each[-1])))
+            for table, each in zip(tables, told, strict=True)
+        ]
 
-    def fill_levels(self, group: int) -> NDArray[np.int64]:
+    def add_table(self, table: NDArray[np.float32]) -> float:
+        return self._note(float(self.update(self.device.place(table))))
+
+    def sums_of_levels(self, group: int) -> NDArray[np.float64]:
         n_cells = int(np.diff(self._wide.offsets)[group])
         self._cells.copy_(self._wide.values[group]).add_(self._leading, alpha=n_cells)
         sums = sum(
             torch_loops.cell_sums(self._cells[rows], self._packed[rows], 2 * n_cells)
             for rows in self._blocks()
         )
-        return to_host(sums)
+        return to_host(sums / self.units)
 
-    def table(
-        self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
-    ) -> tuple[Tensor, NDArray[np.float64]]:
-        sums = self.fill(features, cuts, members)
-        step, gains = self._device.loops.newton_steps(sums, units, ridge)
-        return (rate * step).float(), to_host(gains)
+    @property
+    def best_held_out(self) -> tuple[NDArray[np.float32], NDArray]:
+        return to_host(self._best_scores), self._levels[to_host(self._told_rows)]
 
-    def held_out_loss(self) -> float:
-        return self._loss
+    def _note(self, loss: float) -> float:
+        return loss if self.n_held_out else np.nan
 
-    def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        rows = self._held_out_rows if self._objective.is_numeric else self._held_out_rows[:0]
-        return to_host(self._scores[rows]), self._levels[to_host(rows)]
+    # What is recorded --------------------------------------------------------------------------
 
-    def size_of_share(self, number: int, n_shares: int, columns: NDArray[np.intp]):
-        rows = self._share(number, n_shares)
-        gradient, curvature = self._found = self._residuals(rows, columns)
-        squares = (gradient * gradient + curvature * curvature).sum(dim=1)
-        self._magnitudes = squares.double().sqrt().long() + 1
-        return np.array([rows.numel(), int(self._magnitudes.sum())])
+    def sums(self, stumps: Tensor, members: Tensor | None) -> Tensor:
+        """Return the sums in the cells of a fern, see `GrowingRows.fill`."""
+        rows = (self._leading, self._packed, self._cells)
+        return self.device.loops.fern_sums(self.values, stumps, members, *rows)
 
-    def sample(
-        self, number: int, n_shares: int, features, columns, chance: float | None
-    ) -> DeviceSample:
-        rows = self._share(number, n_shares)
-        gradient, curvature = self._found
-        if chance is not None:
-            own = self._magnitudes * chance
-            draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
-            drawn = (draws < own * 2**32).nonzero()[:, 0]
-            rows, own = rows[drawn], own[drawn, None].clamp(max=1.0)
-            gradient, curvature = gradient[drawn] / own, curvature[drawn] / own
-        gradient = (gradient / SAMPLE_UNIT).round().long()
-        residuals = (gradient << 32) + (curvature / SAMPLE_UNIT).round().long()
-        codes = self._values
-        if len(features) < len(codes):
-            codes = codes[self._device.place(features)]
-        return DeviceSample(codes.index_select(1, rows), residuals, self._device)
+    def update(self, table: Tensor | None) -> Tensor:
+        """Add the table of what was filled last; return the loss of held-out rows from now on."""
+        torch = self.torch
+        if table is not None:
+            both = torch.cat([table, table])
+            for rows in self._blocks():
+                self._scores[rows] += both.index_select(0, self._cells[rows])
+        # Powers of two by what was largest a fern ago: by the bits of its exponent.
+        exponents = self._largest.clamp(min=SMALLEST_RESIDUAL).view(torch.int64) >> 52
+        self.units.view(torch.int64).copy_((_EXPONENTS - exponents) << 52)
+        bounds = [self._residuals_of(rows) for rows in self._blocks()]
+        self._largest.copy_(bounds[0] if len(bounds) == 1 else torch.stack(bounds).amax(dim=0))
+        loss = self._sum_of_losses()
+        if self._told_rows.numel():
+            is_better = loss < self._best_loss
+            own = self._scores[self._told_rows]
+            self._best_scores.copy_(torch.where(is_better, own, self._best_scores))
+        self._best_loss.copy_(torch.minimum(loss, self._best_loss))
+        return loss
 
-    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
-        return [draft.choose() for draft in drafts]
+    def residuals(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Return gradients and curvatures of rows of ferns, (..., n_rows, n_columns) both."""
+        n_columns = self._packed.shape[1]
+        if columns.shape[1] == n_columns:
+            packed = self._packed[rows]
+        else:
+            packed = self._packed.view(-1)[rows[:, :, None] * n_columns + columns[:, None]]
+        return (packed >> 16).long(), (packed & 0xFFFF).long()
+
+    def share(self, number: int, n_shares: int) -> Tensor:
+        """Return the rows of a share, see `GrowingRows.sample`."""
+        rows = self.training_rows
+        if n_shares == 1:
+            return rows
+        epoch, share = divmod(number, n_shares)
+        if self._shares[0] != (epoch, n_shares):
+            draws = draw(self.keys[rows], SALTS_OF_SHARES * (self._seed + 1) + epoch)
+            shares, order = ((draws * n_shares) >> 32).sort(stable=True)
+            sizes = self.torch.bincount(shares, minlength=n_shares).tolist()
+            self._shares = ((epoch, n_shares), rows[order].split(sizes))
+        return self._shares[1][share]
 
     def _choose_held_out(self, mask: Tensor) -> None:
-        self._leading = mask.to(self._torch.uint8)
+        self._leading = mask.to(self.torch.uint8)
         self._held_out_rows = mask.nonzero()[:, 0]
-        self._training_rows = (~mask).nonzero()[:, 0]
-        self._shares: tuple[Any, Any] = (None, [])
+        self.training_rows = (~mask).nonzero()[:, 0]
+        self._held_out_y = self._y[self._held_out_rows]
+        self._held_out_weights = self._weights[self._held_out_rows]
+        # Rows whose scores are asked for: those of numbers.
+        self._told_rows = self._held_out_rows[: None if self._objective.is_numeric else 0]
+        self._shares = (None, [])
 
     def _blocks(self) -> Iterator[slice]:
         """Yield blocks of rows that memory suffices for; nearly always one."""
         return steps(self.n_rows, self._at_once)
 
-    def _largest(self, values: Tensor, heaviest: Tensor) -> Tensor:
+    def _largest_of(self, values: Tensor, heaviest: Tensor) -> Tensor:
         """Return the bound of values times weights that the CPU finds, block by block of rows."""
-        if self._even:
-            return values.max().double() * heaviest[0]
         return (self._by_block(values.amax(dim=1)) * heaviest).max()
 
     def _by_block(self, values: Tensor) -> Tensor:
         """Return the largest of each block of rows."""
-        whole = self._torch.nn.functional.pad(values, (0, -len(values) % ROWS_PACKED))
+        whole = self.torch.nn.functional.pad(values, (0, -len(values) % ROWS_PACKED))
         return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
-
-    def _residuals_anew(self) -> Tensor:
-        """Compute the residuals; return bounds of both kinds, and the loss of held-out rows."""
-        bounds = [self._residuals_of(rows) for rows in self._blocks()]
-        largest = bounds[0] if len(bounds) == 1 else self._torch.stack(bounds).amax(dim=0)
-        return self._torch.cat([largest, self._sum_of_losses()[None]])
 
     def _residuals_of(self, rows: slice) -> Tensor:
         """Compute the residuals of some rows; return bounds of both kinds."""
         gradient, curvature = self._objective.derivatives(self._scores[rows], self._y[rows])
-        weights, (gradient_unit, curvature_unit) = self._weights[rows, None], self._units
+        own = (gradient, curvature, self._weights[rows], self.units, self._packed[rows])
+        self.device.loops.pack_residuals(*own)
         heaviest = self._heaviest[rows.start // ROWS_PACKED : -(-rows.stop // ROWS_PACKED)]
-        largest = [self._largest(gradient.abs(), heaviest), self._largest(curvature, heaviest)]
-        g = (gradient * weights * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
-        h = (curvature * weights * curvature_unit).round_().clamp_(max=MOST_PACKED)
-        self._packed[rows] = (g.int() << 16) + h.int()
-        return self._torch.stack(largest)
+        sizes = gradient.abs(), curvature
+        if self._even:
+            return self.torch.stack([each.max() for each in sizes]).double() * heaviest[0]
+        return self.torch.stack([self._largest_of(each, heaviest) for each in sizes])
 
     def _sum_of_losses(self) -> Tensor:
-        """Return the sum of the losses of the rows that take no part, in small units."""
-        rows = self._held_out_rows
-        losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
-        return (losses.double() / UNIT_OF_LOSS).round().sum()
+        """Return the sum of the losses of the rows that take no part."""
+        own = self._scores.index_select(0, self._held_out_rows)
+        losses = self._objective.value(own, self._held_out_y) * self._held_out_weights
+        return (losses.double() / UNIT_OF_LOSS).round().sum() * UNIT_OF_LOSS
 
-    def _residuals(self, rows: Tensor, columns) -> tuple[Tensor, Tensor]:
-        packed = self._packed[rows]
-        if len(columns) < packed.shape[1]:
-            packed = packed[:, self._device.place(columns)]
-        return (packed >> 16).long(), (packed & 0xFFFF).long()
 
-    def _share(self, number: int, n_shares: int) -> Tensor:
-        rows = self._training_rows
-        if n_shares == 1:
-            return rows
-        epoch, share = divmod(number, n_shares)
-        if self._shares[0] != (epoch, n_shares):
-            draws = draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
-            shares, order = ((draws * n_shares) >> 32).sort(stable=True)
-            sizes = self._torch.bincount(shares, minlength=n_shares).tolist()
-            self._shares = ((epoch, n_shares), rows[order].split(sizes))
-        return self._shares[1][share]
+def _of_equal_depth(ferns: Sequence[Chosen]) -> Iterator[slice]:
+    """Yield runs of a few ferns that have as many stumps."""
+    first = 0
+    while first < len(ferns):
+        last = first + 1
+        depth = len(ferns[first].cuts)
+        while last < min(first + _TOGETHER, len(ferns)) and len(ferns[last].cuts) == depth:
+            last += 1
+        yield slice(first, last)
+        first = last
 
 
 growing_rows.register(DeviceCodes, DeviceGrowingRows)

@@ -46,6 +46,11 @@ SMALL_RATE = 0.1
 _FEW_COLUMNS = 16
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
+# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow;
+# where all are smaller than this, of this.
+RESIDUAL_BITS, SMALLEST_RESIDUAL = 14, 1e-30
+# What shares and samples are drawn by, times one more than the seed.
+SALTS_OF_SHARES, SALTS_OF_SAMPLES = 1_000_003, 7_368_787
 # Losses of held-out rows are added up in steps of this.
 UNIT_OF_LOSS = 2.0**-20
 
@@ -321,11 +326,11 @@ class GrowthSample:
     def n_rows(self) -> int:
         return len(self.residuals)
 
-    def choose(self, draft: Draft) -> Chosen:
+    def choose(self, draft: Draft, ridge: float) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
         codes, residuals, loops = self.codes, self.residuals, self.loops
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
-        n_codes, ridge, is_category = draft.n_codes, draft.ridge, draft.is_category
+        n_codes, is_category = draft.n_codes, draft.is_category
         categories = np.flatnonzero(is_category)
         in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
         ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
@@ -349,19 +354,25 @@ class GrowthSample:
 
 @dataclass(frozen=True)
 class Draft:
-    """A fern whose stumps are to be chosen."""
+    """A fern whose stumps are to be chosen: what is drawn for it before any row is."""
 
-    sample: Any
-    features: NDArray[np.intp]  # (n_features,): which groups the codes of the sample are of
+    number: int  # tells its rows from those of other ferns
+    n_shares: int  # the rows are divided in so many; a fern sees one of them
+    n_wanted: int  # and so many of its rows, where there are more
+    features: NDArray[np.intp]  # (n_features,): the groups that it sees
+    columns: NDArray[np.intp]  # of the residuals
     n_codes: NDArray[np.int64]  # (n_features,)
-    levels: Levels
-    ridge: float
     is_category: NDArray[np.bool_]  # (n_features,)
+    levels: Levels
     generator: Any
 
-    def choose(self) -> Chosen:
-        """Return its stumps."""
-        return self.sample.choose(self)
+
+class Added(NamedTuple):
+    """What a fern came to."""
+
+    table: Any  # (n_cells, n_columns): where the rows are
+    gains: NDArray[np.float64]  # what its levels gained on rows that take no part
+    loss: float  # the sum of the losses of these rows, from now on
 
 
 class GrowingRows:
@@ -384,11 +395,82 @@ class GrowingRows:
         self._codes, self._loops, self._objective = codes, codes.loops, objective
         self._y, self._weights, self._keys = y, weights.astype(np.float32), keys
         self._seed, self._levels = seed, levels
-        self.offsets, self.n_rows = codes.offsets, codes.n_rows
+        self.offsets, self.n_rows, self.n_held_out = codes.offsets, codes.n_rows, 0
         self._held_out = np.zeros(self.n_rows, dtype=bool)
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
         self._tells_scores = objective.is_numeric
+
+    @property
+    def n_training(self) -> int:
+        """Rows that take part."""
+        return self.n_rows - self.n_held_out
+
+    # Growth ------------------------------------------------------------------------------------
+
+    def begin(self, intercept: NDArray[np.float32]) -> None:
+        """Set all scores to a constant."""
+        self.set_scores(intercept)
+        self._largest = np.ones(2)
+        self._update(None)
+        self._update(None)  # with units that fit
+        self.loss = self.held_out_loss()
+        self.best_held_out = self.held_out_scores()
+
+    def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
+        """Return the stumps of several ferns, chosen side by side, each on rows of its own.
+
+        The ridge is added to the curvature of each cell of all rows.
+        """
+        samples = [self._sampled(draft, ridge) for draft in drafts]
+
+        def choose(number: int) -> Chosen:
+            sample, own_ridge = samples[number]
+            return sample.choose(drafts[number], own_ridge)
+
+        return self._loops.each(choose, range(len(drafts)))
+
+    def _sampled(self, draft: Draft, ridge: float) -> tuple[GrowthSample, float]:
+        """Return the rows of a fern, and a ridge as small as their sums beside those of all."""
+        share = (draft.number, draft.n_shares)
+        n_rows, magnitude = self.size_of_share(*share, draft.columns)
+        chance = draft.n_wanted / float(magnitude) if n_rows > draft.n_wanted else None
+        sample = self.sample(*share, draft.features, draft.columns, chance)
+        part = n_rows / max(self.n_training, 1)
+        return sample, float(ridge * part / SAMPLE_UNIT * self._units[1])
+
+    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float) -> list[Added]:
+        """Fill the tables of ferns, and add them to the scores, one after the other.
+
+        A rate is a share of a Newton step.
+        """
+        found = []
+        for fern, rate in zip(ferns, rates, strict=True):
+            sums = self.fill(fern.features, fern.cuts, fern.members)
+            steps, gains = self._loops.newton_steps(sums / self._units, ridge)
+            table = (rate * steps).astype(np.float32)
+            found.append(Added(table, gains, self.add_table(table)))
+        return found
+
+    def add_table(self, table: NDArray[np.float32]) -> float:
+        """Add the table of what was filled last to the scores; return the loss from now on."""
+        self._update(table)
+        loss = self.held_out_loss() if self.n_held_out else np.nan
+        if loss < self.loss:
+            self.loss, self.best_held_out = loss, self.held_out_scores()
+        return loss
+
+    def sums_of_levels(self, group: int) -> NDArray[np.float64]:
+        """Return the sums in the cells of a category; see `fill`."""
+        return self.fill_levels(group) / self._units
+
+    def _update(self, table: NDArray[np.float32] | None) -> None:
+        # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
+        _, exponents = np.frexp(np.maximum(self._largest, SMALLEST_RESIDUAL))
+        self._units = np.ldexp(1.0, RESIDUAL_BITS - exponents)
+        self._largest = self.refresh(tuple(self._units.astype(np.float32)), table)
+
+    # What the rows of each worker do ------------------------------------------------------------
 
     def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
         """Let these rows, or about such a share of all, take no part; return how many these are."""
@@ -397,7 +479,8 @@ class GrowingRows:
         else:
             self._held_out = draw(self._keys, 2 * self._seed + 1) < np.uint64(rows * 2**32)
         self._shares = (None, [])
-        return int(self._held_out.sum())
+        self.n_held_out = int(self._held_out.sum())
+        return self.n_held_out
 
     def start(self) -> NDArray[np.float32]:
         """Return the best constant for the rows that take part."""
@@ -407,8 +490,8 @@ class GrowingRows:
         """Return the weights, zero for rows that take no part."""
         return np.where(self._held_out, 0.0, self._weights)
 
-    def begin(self, intercept: NDArray[np.float32]) -> None:
-        """Set all scores to a constant."""
+    def set_scores(self, intercept: NDArray[np.float32]) -> None:
+        """Set all scores to a constant, without residuals."""
         self._leading = self._held_out.astype(np.uint8)
         self._scores = np.tile(intercept, (self.n_rows, 1))
         self._packed = np.empty(self._scores.shape, dtype=np.int32)
@@ -444,18 +527,8 @@ class GrowingRows:
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 
-    def table(
-        self, features, cuts, members, units: NDArray[np.float64], ridge: float, rate: float
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the table of a fern, and what its levels gain on rows that take no part.
-
-        The ridge is added to the curvature of each cell, and the rate is a share of a Newton step.
-        """
-        sums = self.fill(features, cuts, members)
-        return table_of(sums, units, ridge, rate, self._loops)
-
     def fill_levels(self, group: int) -> NDArray[np.int64]:
-        """Return the sums in the cells of a category; see `fill`."""
+        """Return the sums in the cells of a category, in units; see `fill`."""
         n_cells = int(np.diff(self._levels.offsets)[group])
         self._levels.write_group(group, self._cells)
         self._cells += np.uint16(n_cells) * self._leading
@@ -498,16 +571,12 @@ class GrowingRows:
         shares = np.ones(rows.size)
         if chance is not None:
             own = self._sizes * chance
-            draws = draw(self._keys[rows], 7_368_787 * (self._seed + 1) + number)
+            draws = draw(self._keys[rows], SALTS_OF_SAMPLES * (self._seed + 1) + number)
             drawn = np.flatnonzero(draws < own * 2**32)
             rows, shares = rows[drawn], np.minimum(own[drawn], 1.0)
         codes, loops = self._codes.take_some(features, rows), self._loops
         residuals = loops.weigh_residuals(self._packed, rows, columns, shares, SAMPLE_UNIT)
         return GrowthSample(codes, residuals, loops.alone)
-
-    def choose(self, drafts: Sequence[Draft]) -> list[Chosen]:
-        """Return the stumps of several ferns, chosen side by side."""
-        return self._loops.each(lambda number: drafts[number].choose(), range(len(drafts)))
 
     def _share(self, number: int, n_shares: int) -> NDArray[np.intp]:
         """Return the rows of a share; each row is in one share of an epoch."""
@@ -516,7 +585,7 @@ class GrowingRows:
             epoch = 0
         if self._shares[0] != (epoch, n_shares):
             rows = np.flatnonzero(~self._held_out)
-            draws = draw(self._keys[rows], 1_000_003 * (self._seed + 1) + epoch)
+            draws = draw(self._keys[rows], SALTS_OF_SHARES * (self._seed + 1) + epoch)
             shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
             ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
             by_share = np.split(rows[np.argsort(shares, kind="stable")], ends)
@@ -530,12 +599,9 @@ def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int
     return GrowingRows(codes, objective, y, weights, keys, seed, levels)
 
 
-def table_of(
-    sums, units, ridge: float, rate: float, loops: Twins
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return the table that sums of all rows give, see `GrowingRows.table`."""
-    steps, gains = loops.newton_steps(sums / units, ridge)
-    return (rate * steps).astype(np.float32), gains
+def rows_of_a_fern(n_training: int, n_shares: int, n_wanted: int) -> int:
+    """Return on about how many rows the stumps of a fern are chosen."""
+    return min(n_training // n_shares, n_wanted)
 
 
 def bins_of_a_cell(n_rows: int) -> int:
@@ -544,7 +610,7 @@ def bins_of_a_cell(n_rows: int) -> int:
     >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
     (16, 64, 256)
     """
-    return 2 ** int(np.clip(np.log2(max(n_rows // 4, 1)), 4, 8))
+    return 2 ** min(max((n_rows // 4).bit_length() - 1, 4), 8)
 
 
 def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> Levels:

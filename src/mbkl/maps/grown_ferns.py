@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import groupby
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,16 +32,15 @@ from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory, wide_cat
 from mbkl.maps.ferns import FernFamily, FernMaps
 from mbkl.maps.growing_rows import (
     OBJECTIVES,
-    SAMPLE_UNIT,
     Chosen,
     Draft,
     GrowingRows,
-    GrowthSample,
     Objective,
     Targets,
     coarse_levels,
     growing_rows,
     objective_of,
+    rows_of_a_fern,
 )
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
@@ -48,8 +48,8 @@ from mbkl.solvers.problem import SharedProgress
 # Most ferns of a growth; nearly all end before, by rows that take no part. With half as many, those
 # that need more end too early, as steps get larger (python -m benchmarks.suite --all-rows).
 _FERNS_OF_A_GROWTH = 1_000
-# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow.
-_RESIDUAL_BITS = 14
+# Entries of a table from which on threads find equal cells faster (python -m benchmarks.gpu).
+_WORTH_THREADS = 10_000
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
 _COLUMNS_OF_A_FERN = 8
 # Features that a fern may ask, where there are many: half of them, within these bounds.
@@ -242,7 +242,8 @@ class HeldOutGains:
         """Depth of the next fern: one level more than those that are worth it."""
         gains = np.maximum(self._gains[1:], 0.0)
         useful = np.flatnonzero(gains > self._WORTH_IT * gains.sum())
-        return int(np.clip(useful.max(initial=-1) + 2, self._least, gains.size))
+        deepest = int(useful[-1]) + 2 if useful.size else 1
+        return min(max(deepest, self._least), gains.size)
 
 
 class Promises:
@@ -259,7 +260,8 @@ class Promises:
 
     def draw(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
         """Return the places of some of these features, for each level."""
-        count = int(np.clip(len(features) // 2, *self._BOUNDS))
+        least, most = self._BOUNDS
+        count = min(max(len(features) // 2, least), most)
         if count >= len(features):
             return np.tile(np.arange(len(features)), (depth, 1))
         # Who comes first in a race where all have a chance: that draws without replacement.
@@ -268,11 +270,16 @@ class Promises:
         return np.sort(np.argpartition(times, count, axis=1)[:, :count], axis=1)
 
     def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
-        """Note what the best stump of each feature adds to what was gained without it."""
-        best = gains.max()
-        if best > 0:
-            share = np.maximum(gains, 0.0) / best
-            self._shares[features] += (1 - self._FADING) * (share - self._shares[features])
+        """Note what the best stumps of the features that each level of a fern asks would collect.
+
+        What counts is what a stump adds to what is collected without it.
+        """
+        best = gains.max(axis=1)
+        before = np.append(0.0, best[:-1])
+        added = np.maximum(gains - before[:, None], 0.0)
+        for level in np.flatnonzero(best > before):
+            own, share = features[level], added[level] / (best[level] - before[level])
+            self._shares[own] += (1 - self._FADING) * (share - self._shares[own])
 
 
 class Growth:
@@ -314,10 +321,10 @@ class Growth:
         self.family, self.objective = family, objective
         self._rows, self._seed, self._is_category = rows, seed, is_category
         share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
-        self._n_held_out = rows.hold_out(share if held_out is None else held_out)
-        if self._n_held_out == rows.n_rows:  # a few rows may all be drawn
-            self._n_held_out = rows.hold_out(0.0)
-        deepest = int(np.log2(max(self._n_training, 1) / self._ROWS_A_CELL))
+        rows.hold_out(share if held_out is None else held_out)
+        if rows.n_held_out == rows.n_rows:  # a few rows may all be drawn
+            rows.hold_out(0.0)
+        deepest = int(np.log2(max(rows.n_training, 1) / self._ROWS_A_CELL))
         depth = int(np.clip(deepest, self._LEAST_DEPTH, self._MOST_DEPTH))
         if family.depth != "auto":
             depth = int(family.depth)
@@ -329,16 +336,12 @@ class Growth:
         self.losses: list[float] = []
         self._waiting: list[Chosen] = []
         self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
-        self._begin()
         self._ridge = family.ridge * objective.usual_curvature
-
-    @property
-    def _n_training(self) -> int:
-        return self._rows.n_rows - self._n_held_out
+        self._begin()
 
     @property
     def _has_few_rows(self) -> bool:
-        return self._n_training <= self._FEW_ROWS
+        return self._rows.n_training <= self._FEW_ROWS
 
     @property
     def n_iter(self) -> int:
@@ -353,31 +356,27 @@ class Growth:
     def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> Path:
         """Grow ferns until the rows that took no part gain no more."""
         self._n_ferns = n_ferns
-        is_told_to_stop = False
-        self.losses = [self._validation_loss()]
+        self.losses = [self._mean(self._rows.loss)]
         best = last_progress = 0
-        held_out = self._rows.held_out_scores()
-        while len(self.terms) < n_ferns and self._rows.offsets.size > 1:
-            self._add(self._filled(self._next(), is_new=True))
-            self.losses.append(self._validation_loss())
-            last = len(self.terms)
-            if not self._n_held_out or self.losses[last] < self.losses[best]:
-                best, held_out = last, self._rows.held_out_scores()
-            is_told_to_stop = progress(self)
-            if is_told_to_stop:
-                break
-            if not self._n_held_out:
-                continue
-            made = self.losses[0] - self.losses[last]
-            # What is left may be little beside what was made, and still worth having.
-            made = min(made, self.losses[last]) if self.objective.ends_at_zero else made
-            if self.losses[last] < self.losses[last_progress] - self._SMALLEST_PROGRESS * made:
-                last_progress = last
-            if last - last_progress >= self.family.patience:
-                break
-        n_rounds = len(self.terms)
+        is_told_to_stop, has_ended = False, self._rows.offsets.size == 1
+        while len(self.terms) < n_ferns and not (is_told_to_stop or has_ended):
+            for term, loss in self._next():
+                self.terms.append(term)
+                self.losses.append(self._mean(loss))
+                last = len(self.terms)
+                if not self._rows.n_held_out or self.losses[last] < self.losses[best]:
+                    best = last
+                is_told_to_stop = bool(progress(self)) or is_told_to_stop
+                made = self.losses[0] - self.losses[last]
+                # What is left may be little beside what was made, and still worth having.
+                made = min(made, self.losses[last]) if self.objective.ends_at_zero else made
+                if self.losses[last] < self.losses[last_progress] - self._SMALLEST_PROGRESS * made:
+                    last_progress = last
+                waited = last - last_progress if self._rows.n_held_out else 0
+                has_ended |= waited >= self.family.patience
+        n_rounds, held_out = len(self.terms), self._rows.best_held_out
         self.terms = self.terms[:best]
-        if self._n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
+        if self._rows.n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
         pairs = ((term.source, term.table) for term in self.terms)
         return Path(
@@ -392,17 +391,44 @@ class Growth:
     def _refill(self) -> None:
         """Fill all tables again, now from all rows."""
         terms, self.terms = self.terms, []
-        self._n_held_out = self._rows.hold_out(0.0)
+        self._rows.hold_out(0.0)
         self._begin()
         for wide in self._wide:
             wide.table[:] = 0.0
-        for term in terms:
-            self._add(self._filled(term.source))
+        for are_levels, same in groupby(terms, lambda term: isinstance(term.source, int)):
+            sources: list[Any] = [term.source for term in same]
+            filled = map(self._of_levels, sources) if are_levels else self._of_ferns(sources)
+            self.terms.extend(term for term, *_ in filled)
 
-    def _next(self) -> Chosen | int:
-        """Return the stumps of the next fern, or in turn a category with very many levels."""
+    def _next(self) -> list[tuple[Term, float]]:
+        """Add the next ferns, or in turn a category with very many levels.
+
+        The stumps of several ferns are chosen at once, side by side: what one adds to the scores
+        changes little for the next. Returned is the loss of held-out rows after each of them.
+        """
         turn = len(self.terms) % (len(self._wide) + 1)
-        return turn - 1 if turn and self._wide[turn - 1].gain > 0 else self._chosen()
+        if turn and self._wide[turn - 1].gain > 0:
+            return [self._of_levels(turn - 1)]
+        if not self._waiting:
+            self._waiting = self._chosen()
+        count = 1 if self._wide else self._n_ferns - len(self.terms)
+        ferns, self._waiting = self._waiting[:count], self._waiting[count:]
+        added = self._of_ferns(ferns)
+        for _, _, gains in added:
+            self.gains.add(gains)
+        return [(term, loss) for term, loss, _ in added]
+
+    def _of_ferns(self, ferns: list[Chosen]) -> list[tuple[Term, float, NDArray[np.float64]]]:
+        """Add ferns: damped Newton steps from all rows; return what held-out ones say, too."""
+        rates = [self._rate(len(self.terms) + place) for place in range(len(ferns))]
+        added = zip(ferns, self._rows.add(ferns, rates, self._ridge), strict=True)
+        return [(Term(fern, own.table), own.loss, own.gains) for fern, own in added]
+
+    def _of_levels(self, number: int) -> tuple[Term, float]:
+        """Add a step of a category with very many levels."""
+        own, held_out = np.split(self._rows.sums_of_levels(number), 2)
+        step = self._wide[number].step(own, held_out, self._ridge)
+        return Term(number, step), self._rows.add_table(step)
 
     def _tables_of_levels(self) -> list[WideCategory]:
         """Return the categories with tables of their own, as they were when growth was best."""
@@ -413,39 +439,32 @@ class Growth:
                     wide.table += term.table
         return self._wide
 
-    def _chosen(self) -> Chosen:
-        """Return the stumps of the next fern.
-
-        Those of several are chosen at once, side by side: what one fern adds to the scores
-        changes little for the next. Their tables are filled one after the other.
-        """
-        if not self._waiting:
-            count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
-            numbers = range(self._n_chosen, self._n_chosen + count)
-            self._n_chosen = numbers.stop
-            drafts = [self._draft(number) for number in numbers]
-            for draft, chosen in zip(drafts, self._rows.choose(drafts), strict=True):
-                gained = 0.0
-                for asked, gains in zip(draft.levels.asked, chosen.gains, strict=True):
-                    self._promises.note(draft.features[asked], gains - gained)
-                    gained = gains.max()
-                self._waiting.append(chosen._replace(features=draft.features[chosen.features]))
-        return self._waiting.pop(0)
+    def _chosen(self) -> list[Chosen]:
+        """Return the stumps of the next ferns."""
+        count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
+        numbers = range(self._n_chosen, self._n_chosen + count)
+        self._n_chosen = numbers.stop
+        drafts = [self._draft(number) for number in numbers]
+        ferns = []
+        for draft, fern in zip(drafts, self._rows.choose(drafts, self._ridge), strict=True):
+            self._promises.note(draft.features[draft.levels.asked], fern.gains)
+            ferns.append(fern._replace(features=draft.features[fern.features]))
+        return ferns
 
     def _draft(self, number: int) -> Draft:
-        """Draw the rows and features of a fern."""
+        """Draw the features of a fern, and say how many rows it is to see."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
         n_features, n_columns = self._rows.offsets.size - 1, self.objective.n_columns
         features = _some(n_features, self._n_features_of_a_fern(), generator)
         columns = _some(n_columns, _COLUMNS_OF_A_FERN, generator)
-        sample, share = self._sampled(number, features, columns)
-        # The sums of a sample are smaller than those of all rows: so is the ridge.
-        ridge = float(self._ridge * share / SAMPLE_UNIT * self._units[1])
+        wanted = self._n_wanted()
+        n_shares = max(round(self._rows.n_training / (self._POOL * wanted)), 1)
+        n_rows = rows_of_a_fern(self._rows.n_training, n_shares, wanted)
         n_codes = np.diff(self._rows.offsets)[features]
         asked = self._promises.draw(features, self.gains.depth, generator)
-        levels = coarse_levels(asked, n_codes, sample.n_rows, generator)
-        is_category = self._is_category[features]
-        return Draft(sample, features, n_codes, levels, ridge, is_category, generator)
+        levels = coarse_levels(asked, n_codes, n_rows, generator)
+        own = (features, columns, n_codes, self._is_category[features], levels, generator)
+        return Draft(number, n_shares, wanted, *own)
 
     def _n_features_of_a_fern(self) -> int:
         least, most = _FEATURES_OF_A_FERN
@@ -455,33 +474,17 @@ class Growth:
         n_alike = np.where(self._is_category, n_codes, 1).sum()
         return min(max(n_codes.size // 2, 2), most) if n_alike >= 2 * least else least
 
-    def _sampled(self, number: int, features, columns) -> tuple[GrowthSample, float]:
-        """Return the rows of one fern, and the share of all rows that they stand for."""
-        wanted = self.family.sample_rows
-        if wanted == "auto":
-            wanted = int(np.clip(self._ROWS_A_CELL * 2**self.gains.depth, *self._SAMPLE_BOUNDS))
-            wanted = wanted if self._has_few_rows else min(wanted, self._n_training // 2)
-        n_shares = max(round(self._n_training / (self._POOL * wanted)), 1)
-        n_rows, magnitude = self._rows.size_of_share(number, n_shares, columns)
-        chance = wanted / float(magnitude) if n_rows > wanted else None
-        sample = self._rows.sample(number, n_shares, features, columns, chance)
-        return sample, n_rows / max(self._n_training, 1)
+    def _n_wanted(self) -> int:
+        """Return on how many rows the stumps of a fern are to be chosen."""
+        if self.family.sample_rows != "auto":
+            return int(self.family.sample_rows)
+        least, most = self._SAMPLE_BOUNDS
+        wanted = min(max(self._ROWS_A_CELL * 2**self.gains.depth, least), most)
+        return wanted if self._has_few_rows else min(wanted, self._rows.n_training // 2)
 
-    def _filled(self, source: Chosen | int, is_new: bool = False) -> Term:
-        """Return what a fern or category adds: a damped Newton step from all rows."""
-        if isinstance(source, int):
-            sums = self._rows.fill_levels(source) / self._units
-            own, held_out = np.split(sums, 2)
-            return Term(source, self._wide[source].step(own, held_out, self._ridge))
-        table, gained = self._rows.table(*source[:3], self._units, self._ridge, self._rate)
-        if is_new:
-            self.gains.add(gained)
-        return Term(source, table)
-
-    @property
-    def _rate(self) -> float:
-        """Share of a Newton step that the next fern takes."""
-        larger = np.interp(len(self.terms) / self._n_ferns, self._LATE, (1.0, self._LARGER))
+    def _rate(self, number: int) -> float:
+        """Return the share of a Newton step that the fern with this number takes."""
+        larger = np.interp(number / self._n_ferns, self._LATE, (1.0, self._LARGER))
         rate = self.objective.usual_rate if self.family.rate == "auto" else self.family.rate
         return rate * float(larger)
 
@@ -489,26 +492,11 @@ class Growth:
         """Set the scores to the best constant."""
         self._intercept = self._rows.start()
         self._rows.begin(self._intercept)
-        # The second time with units that fit.
-        self._largest = np.ones(2)
-        self._refresh(None)
-        self._refresh(None)
 
-    def _add(self, term: Term) -> None:
-        self.terms.append(term)
-        self._refresh(term.table)
-
-    def _refresh(self, table: Any) -> None:
-        """Add a table to the scores, where there is one; compute the residuals anew."""
-        # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
-        _, exponents = np.frexp(np.maximum(self._largest, 1e-30))
-        self._units = np.ldexp(1.0, _RESIDUAL_BITS - exponents)
-        self._largest = self._rows.refresh(tuple(self._units.astype(np.float32)), table)
-
-    def _validation_loss(self) -> float:
-        if not self._n_held_out:
-            return np.nan
-        return self._rows.held_out_loss() / self._n_held_out
+    def _mean(self, loss: float) -> float:
+        """Return the mean of the losses of held-out rows from their sum."""
+        n_held_out = self._rows.n_held_out
+        return loss / n_held_out if n_held_out else np.nan
 
 
 def _some(n_all: int, count: int, generator) -> NDArray[np.intp]:
@@ -540,7 +528,10 @@ def averaged_maps(
             thresholds.append(np.full(len(members), np.nan))
             sets.extend(members)
             cells.append(table.astype(np.float32))
-    merged = loops.each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
+    # Threads that have little to do each wait for the interpreter.
+    is_much = sum(map(np.size, cells)) > _WORTH_THREADS * len(cells)
+    each = (loops if is_much else loops.alone).each
+    merged = each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
     sizes = np.array([len(distinct) for distinct, _ in merged], dtype=np.int64)
     dtype = smallest_code_dtype(int(sizes.max(initial=1)))
     nothing, no_cells = np.empty(0), np.empty((0, paths[0].intercept.size))
