@@ -8,7 +8,7 @@ matrix of numbers, and how many levels each column has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -73,7 +73,7 @@ class Column:
 
     def levels(self) -> list[Level]:
         """Return the different values, in the order declared or else sorted."""
-        values = self.objects()
+        values = self._different()[0].objects()
         self._kind(values)
         found = {_plain(value) for value in set(values) - {None}}
         if len(found) > _MOST_LEVELS:
@@ -84,7 +84,8 @@ class Column:
 
     def level_numbers(self, levels: list[Level]) -> NDArray[np.float64]:
         """Return the number of each value's level; NaN is missing, one beyond the last is new."""
-        values = self.objects()
+        column, rows = self._different()
+        values = column.objects()
         new, old = self._kind(values), self._kind(levels)
         if "text" in (new, old) and None not in (new, old) and new != old:
             raise ValueError(
@@ -93,7 +94,18 @@ class Column:
         place = {level: float(number) for number, level in enumerate(levels)}
         number_of = {value: place.get(_plain(value), float(len(levels))) for value in set(values)}
         number_of[None] = np.nan
-        return np.fromiter(map(number_of.__getitem__, values), np.float64, len(values))
+        found = np.fromiter(map(number_of.__getitem__, values), np.float64, len(values))
+        return found if rows is None else found[rows]
+
+    def _different(self) -> tuple[Column, NDArray[np.intp] | None]:
+        """Return the different values, and where each row's is; None where rows are as they were.
+
+        Numbers are told apart many times sooner than objects are made of them.
+        """
+        if self.values.dtype == object:
+            return self, None
+        different, place = np.unique(self.values, return_inverse=True)
+        return replace(self, values=different), place
 
     def _kind(self, values: Iterable) -> str | None:
         """Return "text", "boolean" or "number"; None where all are missing. Others are errors."""

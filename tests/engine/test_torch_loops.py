@@ -166,3 +166,28 @@ def test_residuals_are_packed(loops, n_columns):
     found = place(np.zeros_like(packed))
     loops.pack_residuals(*map(place, (gradient, curvature, weights, units)), found)
     np.testing.assert_array_equal(found.cpu(), packed)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_values_are_binned(loops, dtype):
+    generator = np.random.default_rng(0)
+    X = (generator.normal(size=(150, 70)) * 20 + 100).astype(dtype)
+    if dtype != np.uint8:
+        X[generator.random(X.shape) < 0.1] = np.nan
+    columns = np.sort(generator.choice(70, 66, replace=False))
+    thresholds = np.sort(generator.normal(size=(66, 5)) * 20 + 100).astype(np.float32)
+    thresholds[:, 0], thresholds[::2, 3:] = -np.inf, np.inf
+    thresholds[:, 1] = X[0, columns]
+    thresholds = np.sort(np.nan_to_num(thresholds, nan=100.0, posinf=np.inf, neginf=-np.inf))
+    values = place(np.zeros((66, 150), dtype=np.uint8))
+    loops.bin(place(X), place(columns), place(thresholds), values)
+    expected = (X[:, columns].astype(np.float32)[:, :, None] > thresholds).sum(axis=2).T
+    np.testing.assert_array_equal(values.cpu(), expected)
+
+
+@pytest.mark.parametrize("n_codes", [3, 256])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+def test_codes_are_counted(loops, n_codes, dtype):
+    codes = np.random.default_rng(0).integers(n_codes, size=(3, 5_000)).astype(dtype)
+    expected = [np.bincount(own, minlength=n_codes) for own in codes]
+    np.testing.assert_array_equal(loops.counts(place(codes), n_codes).cpu(), expected)

@@ -48,6 +48,8 @@ _SHARE_OF_MEMORY = 0.3
 # Copies between here and the device go through so much page-locked memory at a time, at most;
 # more threads copy there no faster.
 _STAGED_BYTES, _STAGING_THREADS = 256_000_000, 8
+# Fewer bytes are copied as they are (python -m benchmarks.gpu).
+_WORTH_STAGING = 8_000_000
 # Arrays of models that predict, on devices.
 _kept: dict[tuple[int, str], Any] = {}
 _NO_MEMBERS = np.zeros(1, dtype=bool)
@@ -134,7 +136,7 @@ class Device:
 
     @cached_property
     def loops(self) -> Any:
-        """Loops over ferns: fused where Triton is there."""
+        """Loops over rows: fused where Triton is there."""
         if self.device.type != "cuda" or importlib.util.find_spec("triton") is None:
             return torch_loops
         from mbkl.engine import triton_loops
@@ -201,7 +203,7 @@ class Device:
     def download(self, tensor: Tensor, target: NDArray) -> None:
         """Copy rows from the device, likewise: one block goes on from there while one arrives."""
         if not self._is_worth_staging(target):
-            target[:] = to_host(tensor)
+            self.torch.from_numpy(target).copy_(tensor)
             return
         with self.torch.cuda.device(self.device), ThreadPoolExecutor(_STAGING_THREADS) as pool:
             arriving: list[Any] = []
@@ -215,7 +217,7 @@ class Device:
                 _arrive(pool, target, *each)
 
     def _is_worth_staging(self, array: NDArray) -> bool:
-        return self.device.type == "cuda" and array.nbytes >= _BLOCK_CODES
+        return self.device.type == "cuda" and array.nbytes >= _WORTH_STAGING
 
     def _staged(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor, Any]]:
         """Yield blocks of rows, page-locked memory for each in turn, and an event of each."""
@@ -402,8 +404,9 @@ class DeviceCodes(Codes):
         return replace(self, values=values, offsets=offsets)
 
     def counts(self) -> NDArray[np.int64]:
-        ones = self.values.new_ones((self.n_rows, 1), dtype=self.device.torch.int64)
-        return to_host(self.histogram(ones)[:, 0])
+        found = to_host(self.device.loops.counts(self.values, int(np.diff(self.offsets).max())))
+        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return found[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), number]
 
     def dense(self) -> DenseCodes:
         dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
@@ -509,9 +512,7 @@ class DeviceRows(Rows):
         grid[np.repeat(np.arange(features.size), sizes), position] = edges.thresholds
         columns, thresholds = place(features), place(grid, torch.float32)
         for rows, block in self._on_device(features.size):
-            found = block[:, columns].t().float().contiguous()
-            below = torch.searchsorted(thresholds, found, out_int32=True)
-            values[:, rows] = below.masked_fill_(found.isnan(), 0).to(values.dtype)
+            self.device.loops.bin(block, columns, thresholds, values[:, rows])
         return DeviceCodes(values, edges.cell_offsets, self.device, self.loops)
 
     def bin_ferns(self, ferns) -> DeviceCodes:

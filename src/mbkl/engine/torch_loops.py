@@ -1,4 +1,4 @@
-"""The loops over ferns in plain Torch: for tests, and for devices without Triton.
+"""Loops over rows in plain Torch: for tests, and for devices without Triton.
 
 Each has a fused form of the same name in `triton_loops`, which reads and writes memory once.
 Sums of integers are the same bits everywhere; sums of gains are the same up to rounding.
@@ -48,6 +48,25 @@ class PlacedFerns(NamedTuple):
     cell_offsets: Tensor  # (n_ferns + 1,)
     n_levels: Tensor | None  # (n_features,): None where no stump has a set
     depths: NDArray[np.int64]  # (n_ferns,): here
+
+
+def bin(X, columns, thresholds, values) -> None:
+    """Write how many thresholds are below each value of some columns, (n_groups, n_rows).
+
+    Thresholds, (n_groups, most), are in order and filled up with infinity; NaN is above none.
+    """
+    torch = require("torch", "gpu")
+    found = X[:, columns].t().float().contiguous()
+    below = torch.searchsorted(thresholds, found, out_int32=True)
+    values.copy_(below.masked_fill_(found.isnan(), 0))
+
+
+def counts(values, n_codes: int) -> Tensor:
+    """Return how often each code is in each group, (n_groups, n_codes)."""
+    found = values.new_empty((len(values), n_codes), dtype=require("torch", "gpu").int64)
+    for group, own in enumerate(values):
+        found[group] = own.bincount(minlength=n_codes)
+    return found
 
 
 def pack_residuals(gradient, curvature, weights, units, packed) -> None:

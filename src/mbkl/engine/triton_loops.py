@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from mbkl.engine import torch_loops
 from mbkl.engine.torch_loops import columns_of
 from mbkl.engine.twins import MOST_PACKED
 from mbkl.extras import require
@@ -66,6 +67,63 @@ def indicators(codes, groups, numbers):
     with _on(codes):
         _indicators[grid](codes, groups, numbers, out, n_rows, codes.stride(0), BLOCK=_BLOCK)
     return out
+
+
+# Codes ------------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_groups", "most"])
+def _bin(
+    X, columns, thresholds, values, n_rows, n_groups, most, stride, stride_of_values,
+    ROWS: tl.constexpr, GROUPS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    group = tl.program_id(1) * GROUPS + tl.arange(0, GROUPS)[None, :]
+    inside = (row < n_rows) & (group < n_groups)
+    column = tl.load(columns + group, mask=group < n_groups, other=0)
+    value = tl.load(X + row * stride + column, mask=inside, other=0).to(tl.float32)
+    code = tl.zeros([ROWS, GROUPS], tl.int32)
+    for place in range(most):
+        threshold = tl.load(thresholds + group * most + place, mask=group < n_groups, other=0.0)
+        code += (value > threshold).to(tl.int32)
+    target = values + group.to(tl.int64) * stride_of_values + row
+    tl.store(target, code.to(values.dtype.element_ty), mask=inside)
+
+
+def bin(X, columns, thresholds, values) -> None:
+    """See `torch_loops.bin`."""
+    (n_groups, most), n_rows = thresholds.shape, len(X)
+    X = X if X.stride(1) == 1 else X.contiguous()
+    with _on(X):
+        _bin[(triton.cdiv(n_rows, 64), triton.cdiv(n_groups, 64))](
+            X, columns, thresholds, values, n_rows, n_groups, most, X.stride(0), values.stride(0),
+            ROWS=64, GROUPS=64,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_codes"])
+def _counts(values, found, n_rows, n_codes, stride, BLOCK: tl.constexpr, CODES: tl.constexpr):
+    group = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    # Those of no row are counted apart.
+    own = tl.load(values + group * stride + row, mask=row < n_rows, other=0).to(tl.int32)
+    own = tl.where(row < n_rows, own, CODES - 1)
+    code = tl.arange(0, CODES)
+    totals = tl.histogram(own, CODES).to(tl.int64)
+    tl.atomic_add(found + group * n_codes + code, totals, mask=code < n_codes, sem="relaxed")
+
+
+def counts(values, n_codes: int):
+    """See `torch_loops.counts`."""
+    if values.dtype != torch.uint8:
+        return torch_loops.counts(values, n_codes)
+    found = values.new_zeros((len(values), n_codes), dtype=torch.int64)
+    with _on(values):
+        _counts[(triton.cdiv(values.shape[1], _BLOCK), len(values))](
+            values, found, values.shape[1], n_codes, values.stride(0), BLOCK=_BLOCK,
+            CODES=_power_of_two(n_codes + 1),
+        )  # fmt: skip
+    return found
 
 
 # Growing ferns ----------------------------------------------------------------------------------
