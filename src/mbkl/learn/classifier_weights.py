@@ -101,6 +101,8 @@ def rounded_cells(operator: Operator, weights: Array) -> Array:
     Cells of ferns are many, and most of their weights tiny: steps of one part in sixty million
     of the margin move scores by far less than the tolerance of any solver.
     """
+    if not operator.is_cell.any():
+        return weights
     return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
 
 
