@@ -206,7 +206,7 @@ def explain_global(
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
+        tuple(shapes_of(predictor, background, names, classes, X, model.levels_)),
         _groups(set_contributions(predictor, rows, others), names, scale),
         strongest,
         (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),
