@@ -67,8 +67,6 @@ def input_columns(
 
     Kinds are those of columns by name, else numbers are whole where X has no others.
 
-    Examples
-    --------
     >>> [column.kind for column in input_columns(["age", "sex"], [None, ["f", "m"]])]
     ['number', 'category']
     """

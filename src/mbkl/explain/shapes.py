@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.arrays import is_fresh
 from mbkl.engine.twins import as_float32, just_above
-from mbkl.explain.fern_games import FernGames, games_of, is_fresh
+from mbkl.explain.fern_games import FernGames, games_of
 from mbkl.explain.rows import cells_of_features
 from mbkl.extras import require
 from mbkl.maps.families import MapSet

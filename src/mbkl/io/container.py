@@ -55,8 +55,6 @@ class ModelFileError(ValueError):
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[bytes]:
     """Yield the bytes of a file, piece by piece; the arrays are of the types in `DTYPES`.
 
-    Examples
-    --------
     >>> import io
     >>> data = b"".join(pack({"answer": 42}, {"a": np.arange(3, dtype="<u2")}))
     >>> unpack(io.BytesIO(data))
