@@ -1,9 +1,14 @@
-"""Codes larger than memory: in files, and read block by block in every pass."""
+"""Files: written as a whole or not at all; and of codes larger than memory.
+
+These are read block by block in every pass.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +20,23 @@ from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
 from mbkl.engine.rows import ArrayRows, BlockRows, Rows, steps
 from mbkl.engine.twins import Twins
+
+
+def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a file as a whole or not at all; a file of that name stays until the end."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{str(path)!r} exists and is no regular file.")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class DiskArray:
