@@ -136,8 +136,8 @@ def shapes_of(
     background: NDArray,
     names: Sequence[str],
     classes: tuple,
-    X=None,
-    levels: Sequence | None = None,
+    X,
+    levels: Sequence,
 ) -> list[FeatureShape]:
     """Return the shape functions of all features that stumps or ferns use.
 
@@ -159,8 +159,11 @@ def shapes_of(
         cuts = thresholds[first : first + count]
         values = np.vstack([np.zeros(jumps.shape[1]), jumps[first : first + count]]).cumsum(axis=0)
         values -= values[intervals(cuts, background[:, feature].astype(np.float64))].mean(axis=0)
-        data = None if columns is None else column_of(columns, feature)
-        bins, density = (None, None) if data is None else _density(data)
+        counts = bins = density = None
+        if columns is not None:
+            data = column_of(columns, feature)
+            counts = np.bincount(intervals(cuts, data), minlength=values.shape[0])
+            bins, density = _density(data)
         shapes.append(
             FeatureShape(
                 int(feature),
@@ -168,10 +171,10 @@ def shapes_of(
                 classes,
                 cuts,
                 values,
-                None if data is None else _count(data, cuts),
+                counts,
                 bins,
                 density,
-                None if levels is None or levels[feature] is None else tuple(levels[feature]),
+                None if levels[feature] is None else tuple(levels[feature]),
             )
         )
     return shapes
@@ -241,10 +244,6 @@ def column_of(X, feature: int) -> Array:
     """Return a column of rows, dense or sparse."""
     column = X[:, [feature]]
     return (column.toarray() if sparse.issparse(column) else column).ravel().astype(np.float64)
-
-
-def _count(column: Array, thresholds: Array) -> NDArray[np.intp]:
-    return np.bincount(intervals(thresholds, column), minlength=thresholds.size + 1)
 
 
 def data_range(column: Array) -> tuple[float, float]:
