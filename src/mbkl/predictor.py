@@ -70,6 +70,8 @@ class TablePredictor:
         return scores
 
     def _rows(self, X) -> Rows:
+        if self.device == "cpu":
+            return rows_to_predict(X, self.maps, self.n_jobs)
         n_codes = 0 if sparse.issparse(X) else X.shape[0] * self.maps.n_groups
         device = device_for(self.device, n_codes, CODES_TO_PREDICT_ON_A_DEVICE)
         # A model learned on a GPU predicts anywhere.

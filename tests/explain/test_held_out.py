@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mbkl.explain.held_out import folds_of
+from mbkl.explain.quality import folds_of
 
 
 @pytest.mark.parametrize("are_classes", [True, False])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import datasets
 
-from mbkl.explain.leaks import notes_on_leaks
+from mbkl.explain.input_columns import notes_on_leaks
 
 N = 400
 GENERATOR = np.random.default_rng(0)

@@ -5,8 +5,8 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from mbkl import MBKLClassifier, MBKLClassifierCV
 from mbkl.explain import explain_global
-from mbkl.explain.held_out import outcome_of
 from mbkl.explain.input_columns import input_columns
+from mbkl.explain.quality import outcome_of
 from mbkl.report import content
 
 

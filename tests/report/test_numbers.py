@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from mbkl import MBKLRegressor, MBKLRegressorCV
-from mbkl.explain.held_out import outcome_of
+from mbkl.explain.quality import outcome_of
 from mbkl.report import content, write_report
 
 

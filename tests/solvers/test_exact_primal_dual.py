@@ -16,7 +16,7 @@ def make_problem(loss=LOSSES[0], with_penalty=False, cost=1.0, n_rows=40, n_maps
     maps = np.sign(generator.normal(size=(n_rows, n_maps)) + 0.5 * labels)
     costs = cost * (generator.random((n_rows, 1)) + 0.5)
     penalty = generator.random(n_maps) + 0.5 if with_penalty else None
-    return Problem(DenseMaps(maps, penalty), Margins(labels, costs, loss), penalty)
+    return Problem(DenseMaps(maps), Margins(labels, costs, loss), penalty)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

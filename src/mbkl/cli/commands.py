@@ -124,7 +124,7 @@ def predict(
     import pandas as pd
 
     from mbkl.cli.models import Trained
-    from mbkl.io.container import write_atomically
+    from mbkl.engine.files import write_atomically
 
     trained = Trained.load(model)
     if proba and not hasattr(trained.model, "predict_proba"):

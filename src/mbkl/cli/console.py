@@ -83,7 +83,7 @@ class Console:
         """Write a figure of matplotlib, in the format that the name ends with, and close it."""
         from matplotlib import pyplot
 
-        from mbkl.io.container import write_atomically
+        from mbkl.engine.files import write_atomically
 
         content = io.BytesIO()
         figure.savefig(content, format=path.suffix[1:], dpi=120, bbox_inches="tight")

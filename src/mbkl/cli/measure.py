@@ -16,7 +16,7 @@ from mbkl.cli.options import DataFile, Folds, Learning, Picture, Reading, TestFi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mbkl.explain.held_out import Outcome
+    from mbkl.explain.quality import Outcome
     from mbkl.tabular import Frame
 
 _WORDS = {
@@ -63,7 +63,7 @@ def evaluate(
     from sklearn.metrics import accuracy_score, r2_score
 
     from mbkl.cli.models import Trained
-    from mbkl.explain.held_out import joined, outcome_of
+    from mbkl.explain.quality import joined, outcome_of
 
     if model is not None:
         trained = Trained.load(model)
@@ -91,7 +91,7 @@ def evaluate(
 
 def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:
     """Learn from some of the rows and try what was learned on others, in turn."""
-    from mbkl.explain.held_out import outcome_of
+    from mbkl.explain.quality import outcome_of
 
     outcomes = []
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
@@ -125,7 +125,7 @@ class Splits:
     ) -> Splits:
         """Read a file and its test file; without one, rows are held out fold by fold."""
         from mbkl.cli.models import learned_schema
-        from mbkl.explain.held_out import folds_of
+        from mbkl.explain.quality import folds_of
 
         frame = reading.read(data, console)
         schema, X, notes = learned_schema(frame, reading)
@@ -201,27 +201,16 @@ def _class_figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
     return result
 
 
-def _by_target(outcome: Outcome) -> list[tuple[Any, ...]]:
-    """Return truth, predictions and bounds of each target."""
-    n_rows = len(outcome.truth)
-    truth, guess = outcome.truth.reshape(n_rows, -1).T, outcome.predictions.reshape(n_rows, -1).T
-    if outcome.more is None:
-        return [(*one, None) for one in zip(truth, guess, strict=True)]
-    bounds = outcome.more.reshape(n_rows, -1, 2).swapaxes(0, 1)
-    return list(zip(truth, guess, bounds, strict=True))
-
-
 def _number_figures(outcome: Outcome, targets: Sequence[str]) -> dict[str, Any]:
     """Return R2, errors and intervals, beside those of always saying the mean."""
     import numpy as np
 
-    from mbkl.explain.held_out import COVERAGE
-    from mbkl.explain.quality import figures_of_the_mean, number_figures
+    from mbkl.explain.quality import COVERAGE, figures_of_the_mean, number_figures
 
     n_rows = {"rows": len(outcome.truth)}
     found = [
         {**number_figures(*own), "always_the_mean": figures_of_the_mean(own[0], COVERAGE)}
-        for own in _by_target(outcome)
+        for own in outcome.by_target()
     ]
     if len(found) == 1:
         return n_rows | found[0]
@@ -258,7 +247,7 @@ def _drawn(outcome: Outcome, classes: NDArray | None, targets: Sequence[str]) ->
         if outcome.more is None:
             raise typer.BadParameter("--plot needs probabilities, and this model has none.")
         return QualityDisplay.from_predictions(outcome.truth, outcome.more, classes).figure_
-    columns = _by_target(outcome)
+    columns = outcome.by_target()
     figure = Figure(figsize=(9, 4 * len(columns)), layout="constrained")
     axes = figure.subplots(len(columns), 2, squeeze=False)
     for own, name, pair in zip(columns, targets or ["y"], axes, strict=True):

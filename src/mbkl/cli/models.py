@@ -86,7 +86,7 @@ class Schema:
 
 def learned_schema(frame: Frame, reading: Reading) -> tuple[Schema, Any, list[str]]:
     """Learn how to encode a frame; return also its rows, and what is odd about its columns."""
-    from mbkl.explain.leaks import notes_on_leaks
+    from mbkl.explain.input_columns import notes_on_leaks
 
     are_classes = frame.task != "regression"
     classes = np.unique(frame.y) if are_classes else None

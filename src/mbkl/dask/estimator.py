@@ -268,15 +268,12 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
 
     Parameters
     ----------
-    client : Client or None, default=None
-        Of the cluster; None means the current one.
+    client, categorical_features, random_state, n_jobs, verbose
+        See `mbkl.dask.MBKLClassifier`.
     loss, quantile, maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
         See `mbkl.MBKLRegressor`; projections are not available.
-    categorical_features
-        See `mbkl.dask.MBKLClassifier`.
-    max_pairs, tol, max_iter, max_time, random_state, n_jobs, verbose
-        See `mbkl.MBKLRegressor`; `n_jobs` is for what is done here, workers use the threads
-        they have.
+    max_pairs, tol, max_iter, max_time
+        See `mbkl.MBKLRegressor`.
 
     Examples
     --------

@@ -95,7 +95,8 @@ class RemoteRows(NDArrayOperatorsMixin):
 
     def __array_function__(self, function, types, arguments, options):
         if function is np.flatnonzero:
-            return self._nonzero()
+            rows = Node(self.crew, np.flatnonzero, self)
+            return RowSet(rows, sum(self.crew.call(len, rows)))
         if function in (np.where, np.clip):
             return self.apply(function, *arguments, **options)
         return NotImplemented
@@ -144,10 +145,6 @@ class RemoteRows(NDArrayOperatorsMixin):
     def collected(self) -> NDArray:
         """Return the numbers of all rows, here."""
         return np.concatenate(self.crew.call(store.itself, self))
-
-    def _nonzero(self) -> RowSet:
-        rows = Node(self.crew, np.flatnonzero, self)
-        return RowSet(rows, sum(self.crew.call(len, rows)))
 
 
 def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:

@@ -109,8 +109,7 @@ def rows_of_keys(rows: Rows, keys, chosen: NDArray, y: NDArray | None, integers:
     place = np.minimum(np.searchsorted(chosen, keys), chosen.size - 1)
     here = np.flatnonzero(chosen[place] == keys)
     place = place[here]
-    mass = np.zeros(chosen.size, dtype=np.int64)
-    np.add.at(mass, place, integers[here, 0])
+    mass = group_totals(integers[here, 0], place, chosen.size)
     found, first = np.unique(place, return_index=True)
     first = here[first]
     labels = np.zeros(first.size, np.intp) if y is None else y[first]

@@ -88,6 +88,17 @@ def levels_of(columns: Values) -> tuple[NDArray, Values]:
     return levels, place.reshape(-1)
 
 
+def is_fresh(*keys: NDArray) -> NDArray[np.bool_]:
+    """Say of sorted entries which ones differ from the one before in some key.
+
+    >>> is_fresh(np.array([0, 0, 1]), np.array([5, 5, 5]))
+    array([ True, False,  True])
+    """
+    fresh = np.ones(keys[0].size, dtype=bool)
+    fresh[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return fresh
+
+
 def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.int64]:
     """Return the sum of the integers of each group's rows.
 

@@ -1,9 +1,14 @@
-"""Codes larger than memory: in files, and read block by block in every pass."""
+"""Files: written as a whole or not at all; and of codes larger than memory.
+
+These are read block by block in every pass.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +18,25 @@ from numpy.typing import NDArray
 
 from mbkl.engine.codes import Codes, DenseCodes
 from mbkl.engine.limits import FEW_ROWS_OF_A_FILE
-from mbkl.engine.rows import Rows, steps
+from mbkl.engine.rows import ArrayRows, BlockRows, Rows, steps
 from mbkl.engine.twins import Twins
+
+
+def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a file as a whole or not at all; a file of that name stays until the end."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{str(path)!r} exists and is no regular file.")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class DiskArray:
@@ -159,41 +181,25 @@ class FileCodes(Codes):
         return DenseCodes(np.concatenate(blocks, axis=1), self.offsets, self.loops)
 
 
-@dataclass(frozen=True)
-class FileRows(Rows):
-    """Rows whose codes are made in files."""
+class FileRows(BlockRows):
+    """Rows whose codes are made in files of a folder, in blocks of so many rows."""
 
-    source: Rows
-    loops: Twins
-    folder: Path  # for the files
-    block_rows: int  # rows of a block
-
-    @property
-    def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.source.shape
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        return self.source.dtype
-
-    def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        yield from self.source.blocks(step)
+    def __init__(self, source: Rows, loops: Twins, folder: Path, block_rows: int) -> None:
+        super().__init__(source)
+        self.loops, self._folder, self._block_rows = loops, folder, block_rows
 
     def bin(self, features, edges) -> FileCodes:
-        def code(block: NDArray) -> NDArray:
-            return self.loops.bin(block, features, edges)
-
-        return self._coded(code, features.size, edges.code_dtype, edges.cell_offsets)
+        return self._coded(lambda rows: rows.bin(features, edges))
 
     def bin_ferns(self, ferns) -> FileCodes:
-        def code(block: NDArray) -> NDArray:
-            return self.loops.bin_ferns(block, ferns)
+        return self._coded(lambda rows: rows.bin_ferns(ferns))
 
-        return self._coded(code, ferns.n_maps, ferns.numbers.dtype, ferns.cell_offsets)
-
-    def _coded(self, code: Callable, n_groups: int, dtype, offsets) -> FileCodes:
+    def _coded(self, code: Callable[[ArrayRows], DenseCodes]) -> FileCodes:
         """Return the codes of all rows, made block by block."""
-        array = DiskArray(self.folder, (n_groups, self.shape[0]), dtype, self.block_rows)
-        for rows, block in self.blocks(self.block_rows):
-            array.write(rows, code(np.ascontiguousarray(block)))
-        return FileCodes(array, offsets, self.loops)
+        # Those of no rows tell of what kind they are.
+        none = code(ArrayRows(np.empty((0, self.shape[1]), self.dtype), self.loops))
+        shape = (none.n_groups, self.shape[0])
+        array = DiskArray(self._folder, shape, none.values.dtype, self._block_rows)
+        for rows, block in self.blocks(self._block_rows):
+            array.write(rows, code(ArrayRows(np.ascontiguousarray(block), self.loops)).values)
+        return FileCodes(array, none.offsets, self.loops)

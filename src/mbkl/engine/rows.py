@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mbkl.engine.arrays import group_totals, to_fixed_point
+from mbkl.engine.arrays import group_totals, is_fresh, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
 from mbkl.engine.twins import TWINS, Twins, as_float32
 
@@ -355,10 +355,8 @@ def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
 def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
     """Return keys of which equal rows have different ones, whatever their order."""
     order = np.lexsort((weights, keys))
-    ordered = keys[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     place = np.arange(keys.size)
-    place -= np.maximum.accumulate(np.where(first, place, 0))
+    place -= np.maximum.accumulate(np.where(is_fresh(keys[order]), place, 0))
     with np.errstate(over="ignore"):
         told = keys.copy()
         told[order] += place.astype(np.uint64) * GOLDEN

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.arrays import is_fresh
 from mbkl.engine.twins import as_float32
 from mbkl.maps.ferns import FernMaps
 
@@ -160,18 +161,9 @@ class FernGames:
         return shares.reshape(rows.fern.size, width, n_columns)
 
 
-def is_fresh(*keys: NDArray) -> NDArray[np.bool_]:
-    """Return where sorted entries begin that differ from those before in some key."""
-    fresh = np.ones(keys[0].size, dtype=bool)
-    fresh[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return fresh
-
-
 def distinct(lines: NDArray, numbers: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return an entry of each different pair of a line and a number, and the pair of each entry.
 
-    Examples
-    --------
     >>> distinct(np.array([0, 1, 0, 0]), np.array([7, 7, 7, 5]))
     (array([3, 0, 1]), array([1, 2, 1, 0]))
     """
@@ -187,8 +179,6 @@ def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.i
 
     Those on the right are sorted by fern.
 
-    Examples
-    --------
     >>> same_fern(np.array([0, 1]), np.array([0, 1, 1]), 2)
     (array([0, 1, 1]), array([0, 1, 2]))
     """

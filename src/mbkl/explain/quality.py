@@ -1,20 +1,102 @@
-"""How good probabilities, numbers and candidates are: figures, and the curves that people draw."""
+"""What models say about rows of known class or number, and how good it is.
+
+There are figures of probabilities, numbers and candidates, and the curves that people draw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.base import is_regressor
+from sklearn.model_selection import KFold, StratifiedKFold
 
 Array = NDArray[np.float64]
 
+# Share of the rows that intervals are to hold.
+COVERAGE = 0.9
 # Points of a curve that a picture can show, parts of the rows whose probabilities are compared
 # with what happened, and parts whose intervals are drawn.
 _MOST_POINTS, _BINS, _BANDS = 200, 10, 40
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was predicted for rows, and the seconds of the fit.
+
+    More are probabilities, of shape (n_rows, n_classes), or bounds that are to hold the numbers,
+    of shape (n_rows, 2) or (n_rows, n_targets, 2); None where a model has neither.
+    """
+
+    truth: NDArray
+    predictions: NDArray
+    more: Array | None
+    seconds: float
+
+    def by_target(self) -> list[tuple[Array, Array, Array | None]]:
+        """Return numbers, predictions and bounds of each target."""
+        columns = (len(self.truth), -1)
+        truth, said = (
+            own.reshape(columns).T.astype(np.float64) for own in (self.truth, self.predictions)
+        )
+        bounds: Any = [None] * len(truth)
+        if self.more is not None:
+            bounds = self.more.reshape(*columns, 2).swapaxes(0, 1)
+        return list(zip(truth, said, bounds, strict=True))
+
+
+def outcome_of(model: Any, X: Any, y: NDArray, seconds: float = 0.0) -> Outcome:
+    """Return what a fitted model predicts."""
+    more = None
+    if hasattr(model, "predict_interval"):
+        more = model.predict_interval(X, COVERAGE)
+    elif hasattr(model, "predict_proba"):
+        more = model.predict_proba(X)
+    return Outcome(y, model.predict(X), more, seconds)
+
+
+def joined(outcomes: Sequence[Any]) -> Any:
+    """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
+
+    def rows_of(name: str) -> NDArray | None:
+        found = [getattr(one, name) for one in outcomes]
+        return None if any(own is None for own in found) else np.concatenate(found)
+
+    by_row = {name: rows_of(name) for name in ("truth", "predictions", "more")}
+    return replace(outcomes[0], **by_row, seconds=float(np.mean([own.seconds for own in outcomes])))
+
+
+def folds_of(
+    y: NDArray, are_classes: bool, n_folds: int, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows to learn from and those to be right about, fold by fold.
+
+    There are fewer folds where no class has so many rows, and none where each has one. A class with
+    one row is learned from, but never tested.
+    """
+    kind: type[KFold | StratifiedKFold] = KFold
+    others, most = np.arange(len(y)), len(y)
+    if are_classes:
+        kind = StratifiedKFold
+        _, first, counts = np.unique(y, return_index=True, return_counts=True)
+        others, most = np.setdiff1d(others, first[counts == 1]), counts.max()
+    if most < 2:
+        return
+    folds = kind(min(n_folds, most), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is outside of some of them only.
+        warnings.simplefilter("ignore", UserWarning)
+        pairs = list(folds.split(others, y[others]))
+    for _, outside in pairs:
+        yield np.setdiff1d(np.arange(len(y)), others[outside]), others[outside]
+
+
+# ---------------------------------------------------------------- probabilities
 
 
 def with_all_labels(
@@ -204,12 +286,13 @@ def rows_to_draw(n_rows: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
-def interval_band(predictions: Array, bounds: Array) -> Array | None:
+def interval_band(predictions: Array, bounds: Array | None) -> Array | None:
     """Return predictions, and the mean ends of intervals of about the same, less them: (3, n).
 
-    Rows of several folds have intervals of several models. None where some have no end.
+    Rows of several folds have intervals of several models. None where there are none, or some have
+    no end.
     """
-    if not np.isfinite(bounds).all():
+    if bounds is None or not np.isfinite(bounds).all():
         return None
     order = np.argsort(predictions, kind="stable")
     parts = np.array_split(order, min(_BANDS, order.size))

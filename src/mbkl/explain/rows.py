@@ -49,7 +49,8 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
         values = cells[feature][1]
         if feature in categories:
             values = values[1:-1]
-        rows[:, feature] = _evenly(values, n_rows, generator)
+        # All about equally often, in random order.
+        rows[:, feature] = generator.permutation(values[np.arange(n_rows) * values.size // n_rows])
     return rows
 
 
@@ -71,11 +72,6 @@ def cells_of_features(maps: MapSet) -> dict[int, tuple[NDArray, NDArray]]:
     for feature, n_levels in _categories(maps).items():
         cells[feature] = level_edges(n_levels), np.append(np.nan, np.arange(n_levels + 1.0))
     return cells
-
-
-def _evenly(values: NDArray, n_rows: int, generator: np.random.Generator) -> NDArray:
-    """Return so many of the values, all about equally often, in random order."""
-    return generator.permutation(values[np.arange(n_rows) * values.size // n_rows])
 
 
 def _categories(maps: MapSet) -> dict[int, int]:

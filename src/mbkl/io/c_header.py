@@ -20,7 +20,8 @@ from scipy import sparse
 
 import mbkl
 from mbkl.classifier import KernelClassifier
-from mbkl.io.container import compact, write_atomically
+from mbkl.engine.files import write_atomically
+from mbkl.io.container import compact
 from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
 from mbkl.maps.ferns import FernMaps

@@ -21,12 +21,10 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -55,8 +53,6 @@ class ModelFileError(ValueError):
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[bytes]:
     """Yield the bytes of a file, piece by piece; the arrays are of the types in `DTYPES`.
 
-    Examples
-    --------
     >>> import io
     >>> data = b"".join(pack({"answer": 42}, {"a": np.arange(3, dtype="<u2")}))
     >>> unpack(io.BytesIO(data))
@@ -96,23 +92,6 @@ def _little_endian(array: NDArray) -> NDArray:
 
 def _padding(length: int) -> int:
     return -length % _ALIGNMENT
-
-
-def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes]) -> None:
-    """Write a file as a whole or not at all; a file of that name stays until the end."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{str(path)!r} exists and is no regular file.")
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def unpack(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray]]:

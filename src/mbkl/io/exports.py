@@ -117,8 +117,6 @@ _EXACT_BYTES = 3_000_000
 def pack(values, kind: str | None = None) -> dict[str, str]:
     """Return an array as text: the name of JavaScript's array and its bytes.
 
-    Examples
-    --------
     >>> pack([1.0], "f4")
     {'array': 'Float32Array', 'bytes': 'AACAPw=='}
     """

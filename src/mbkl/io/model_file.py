@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import mbkl
+from mbkl.engine.files import write_atomically
 from mbkl.estimator import default_target_names
-from mbkl.io.container import ModelFileError, Stored, array_of, pack, unpack, write_atomically
+from mbkl.io.container import ModelFileError, Stored, array_of, pack, unpack
 from mbkl.io.map_state import pack_maps, unpack_maps
 from mbkl.io.parameters import pack_parameters, unpack_parameters
 from mbkl.levels import Levels, NoLevels

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.classifier import KernelClassifier, MBKLClassifier
+from mbkl.engine.files import write_atomically
 from mbkl.extras import require
-from mbkl.io.container import write_atomically
 from mbkl.io.exports import Column, check_exportable, columns_of_model
 from mbkl.io.onnx_scores import ML_DOMAIN, ML_OPSET, OPSET, Graph, Tensor, scores_of
 from mbkl.kernel_predictor import KernelPredictor

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mbkl.cells import Operator
 from mbkl.engine import limits
-from mbkl.engine.arrays import to_fixed_point, to_host
+from mbkl.engine.arrays import is_fresh, to_fixed_point, to_host
 from mbkl.engine.rows import GOLDEN, copies_of, scramble
 from mbkl.maps.numbers import Numbers
 
@@ -182,9 +182,7 @@ def merge_equal_rows(
     """
     low, high = hashes.T
     order = np.lexsort((y, low, high))
-    low, high, y = low[order], high[order], y[order]
-    fresh = np.ones(y.size, dtype=bool)
-    fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (y[1:] != y[:-1])
+    fresh = is_fresh(low[order], high[order], y[order])
     places = np.empty(y.size, dtype=np.intp)
     places[order] = np.cumsum(fresh) - 1
     return order[fresh], np.add.reduceat(weights[order], np.flatnonzero(fresh)), places

@@ -7,10 +7,8 @@ is never half-written.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
+import io
 import time
 import typing
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from mbkl import __version__
+from mbkl.engine.files import write_atomically
 from mbkl.engine.rows import rows_at_once
 
 try:  # scikit-learn 1.9 and later
@@ -184,7 +183,9 @@ class Checkpoint:
         result = compute()
         if finished():
             self._stored.update(_pack(result, prefix))
-            _write(self._path, self._stored)
+            content = io.BytesIO()
+            np.savez(content, **self._stored)  # type: ignore[arg-type]
+            write_atomically(self._path, [content.getbuffer()])
         return result
 
 
@@ -258,18 +259,3 @@ def _read(path: Path, identity: str) -> dict[str, np.ndarray]:
             "version. Delete the file or name another one."
         )
     return stored
-
-
-def _write(path: Path, stored: dict[str, np.ndarray]) -> None:
-    """Replace the file as a whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **stored)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise

@@ -57,8 +57,7 @@ class Numbers:
         _, exponent = np.frexp(np.abs(levels).max(axis=0))
         levels = np.ldexp(levels, -exponent)
         # By level: a weight of two is the same as two rows, to the bit.
-        integers, _ = to_fixed_point(weights[:, None])
-        mass = group_totals(integers[:, 0], y, len(levels)).astype(np.float64)
+        mass = _mass(weights, y, len(levels)).astype(np.float64)
         share = (mass / mass.sum())[:, None]
         is_constant = levels.min(axis=0) == levels.max(axis=0)
         if loss == "poisson":
@@ -136,9 +135,12 @@ def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float)
     >>> quantiles_of_levels(np.array([[1.0], [9.0]]), np.array([0, 1, 1]), np.ones(3), 0.5)
     array([9.])
     """
-    integers, _ = to_fixed_point(weights[:, None])
-    mass = group_totals(integers[:, 0], y, len(levels))
-    return _quantiles(levels, mass, np.array([level]))[0]
+    return _quantiles(levels, _mass(weights, y, len(levels)), np.array([level]))[0]
+
+
+def _mass(weights: Values, y: Values, n_levels: int) -> NDArray[np.int64]:
+    """Return the weight of each level, in a unit of its own."""
+    return group_totals(to_fixed_point(weights[:, None])[0][:, 0], y, n_levels)
 
 
 def _quantiles(columns: Array, mass: NDArray[np.int64], levels: Array) -> Array:

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mbkl.cells import Ladder
 from mbkl.declare import estimator, parameter
-from mbkl.engine.arrays import offsets_of, smallest_code_dtype
+from mbkl.engine.arrays import is_fresh, offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes, SparseCodes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates
 from mbkl.engine.twins import as_float32
@@ -341,9 +341,7 @@ def _sort(features: NDArray, thresholds: NDArray) -> tuple[NDArray, NDArray, NDA
     """Sort by feature and threshold, and merge equal stumps."""
     order = np.lexsort((thresholds, features))
     features, thresholds = features[order], thresholds[order]
-    fresh = np.ones(features.size, dtype=bool)
-    fresh[1:] = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
-    starts = np.flatnonzero(fresh)
+    starts = np.flatnonzero(is_fresh(features, thresholds))
     multiplicity = np.diff(np.append(starts, features.size))
     return features[starts], thresholds[starts], multiplicity
 

@@ -208,7 +208,7 @@ class PredictionDisplay(Display):
         place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
         truth.text(0.03, 0.97, _in_words(figures), **place)
         title = "residuals"
-        band = None if self.bounds is None else interval_band(self.predictions, self.bounds)
+        band = interval_band(self.predictions, self.bounds)
         if band is not None:
             residuals.fill_between(*band, color=COLOURS[4], alpha=0.25, linewidth=0)
             title = f"residuals; intervals hold {figures['coverage']:.1%}"

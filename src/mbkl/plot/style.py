@@ -66,8 +66,6 @@ def shorten(name: str, length: int = 28) -> str:
 def score_words(unit: str, name: str = "", length: int = 24) -> str:
     """Return what is explained: the score of a class, a target, or the logarithm of counts.
 
-    Examples
-    --------
     >>> score_words("score", "yes"), score_words("target", "price"), score_words("log", "visits")
     ('score of yes', 'price', 'log(visits)')
     """

@@ -23,12 +23,16 @@ from mbkl.explain import (
     quality_curves,
 )
 from mbkl.explain.attribution import joint_dependence
-from mbkl.explain.held_out import COVERAGE, Outcome, folds_of, joined, outcome_of
-from mbkl.explain.leaks import notes_on_leaks
+from mbkl.explain.input_columns import notes_on_leaks
 from mbkl.explain.quality import (
+    COVERAGE,
+    Outcome,
     figures_of_the_mean,
+    folds_of,
     interval_band,
+    joined,
     number_figures,
+    outcome_of,
     rows_to_draw,
     scoring_words,
     search_paths,
@@ -124,13 +128,9 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
 def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
     """Return figures of predicted numbers, and what to draw, for each target."""
     n_rows = len(made.truth)
-    truth, said = (
-        own.reshape(n_rows, -1).T.astype(np.float64) for own in (made.truth, made.predictions)
-    )
-    ends = np.asarray(made.more).reshape(n_rows, -1, 2).transpose(1, 0, 2)
     shown = rows_to_draw(n_rows, _DOTS)
     targets = []
-    for name, y, predictions, bounds in zip(names, truth, said, ends, strict=True):
+    for name, (y, predictions, bounds) in zip(names, made.by_target(), strict=True):
         band = interval_band(predictions, bounds)
         targets.append(
             {

@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils import check_consistent_length
 
+from mbkl.engine.files import write_atomically
 from mbkl.explain import InputColumn, explain_global
 from mbkl.explain.explanations import check_model, feature_names_of, score_classes
-from mbkl.explain.held_out import Outcome, outcome_of
 from mbkl.explain.input_columns import input_columns
+from mbkl.explain.quality import Outcome, outcome_of
 from mbkl.explain.rows import check_number
-from mbkl.io.container import write_atomically
 from mbkl.report import content
 
 _SCRIPTS = ("model.js", "charts.js", "curves.js", "numbers.js", "what_if.js", "report.js")

@@ -69,7 +69,6 @@ class DenseMaps:
     """All maps on few rows as a matrix."""
 
     matrix: Array  # (n_rows, n_maps)
-    penalty: Values = None  # (n_maps,): that of the problem, if it has one
 
     n_threads = 1
 
@@ -79,8 +78,8 @@ class DenseMaps:
 
     @property
     def is_wide(self) -> bool:
-        """Whether there are at least as many maps as rows, or their matrix serves many steps."""
-        return self.penalty is not None or self.matrix.shape[1] >= self.matrix.shape[0]
+        """Whether there are at least as many maps as rows."""
+        return self.matrix.shape[1] >= self.matrix.shape[0]
 
     def to_device(self, array: Array) -> Array:
         return array
@@ -91,17 +90,16 @@ class DenseMaps:
     def adjoint(self, residuals: Array) -> Array:
         return self.matrix.T @ residuals
 
-    @cached_property
-    def gram(self) -> Array:
-        """Z diag(1 / penalty) Z', the same at all points of Step 2."""
-        return (self.matrix / self.penalty) @ self.matrix.T
+    def gram(self, ratio: Array) -> Array:
+        """Return Z diag(1 / ratio) Z'."""
+        return (self.matrix / ratio[:, 0]) @ self.matrix.T
 
 
 @dataclass(frozen=True)
 class RootMaps(DenseMaps):
     """As many maps as rows that have the same kernel: the columns of a root of its matrix."""
 
-    kernel: Values = None  # (n_rows, n_rows): matrix @ matrix.T
+    kernel: Array  # (n_rows, n_rows): matrix @ matrix.T
 
     @classmethod
     def of(cls, kernel: Array) -> RootMaps:
@@ -110,11 +108,15 @@ class RootMaps(DenseMaps):
         ridge = _RIDGE * float(kernel.diagonal().max(initial=1.0))
         with one_blas_thread():
             root = cholesky(kernel + ridge * np.eye(len(kernel)), lower=True, check_finite=False)
-        return cls(root, np.ones(len(kernel)), kernel)
+        return cls(root, kernel)
 
     @property
-    def gram(self) -> Array:
-        return self.kernel
+    def penalty(self) -> Array:
+        return np.ones(len(self.kernel))
+
+    def gram(self, ratio: Array) -> Array:
+        """Return the kernel matrix, the same at all points of Step 2: ratios are penalties."""
+        return self.kernel.copy()
 
     def combinations(self, weights: Array) -> Array:
         """Return the combinations of the rows that weights of the maps stand for."""
@@ -338,10 +340,7 @@ class ExactSystem:
 
     def __init__(self, maps: DenseMaps, diagonal: Array, ratio: Array) -> None:
         self._maps, self._ratio = maps, ratio
-        if maps.penalty is None:
-            matrix = (maps.matrix / ratio[:, 0]) @ maps.matrix.T
-        else:
-            matrix = maps.gram.copy()
+        matrix = maps.gram(ratio)
         matrix[np.diag_indices_from(matrix)] += diagonal[:, 0]
         self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         self._constant = self._solve(np.ones_like(diagonal))
