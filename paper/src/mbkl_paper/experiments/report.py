@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -18,7 +17,6 @@ from mbkl_paper.experiments.systems import COSTS, MBKL, SWEPT, SYSTEMS
 from mbkl_paper.experiments.tables import Row
 
 PAGE = "REPORT.md"
-_LEFT_OUT = {"versions", "error"}
 
 
 class Page:
@@ -148,14 +146,7 @@ def _accuracy(page: Page, collection: Collection) -> None:
     page.add(notes=[*notes, *failures])
     page.add("The same as a mean over the classes:")
     page.add_table(tables.accuracy(collection, "balanced_accuracy"), "accuracy_by_class")
-    cells: list[Row] = [
-        {"data_set": name, "system": system, "split": split}
-        | {key: value for key, value in asdict(cell).items() if key not in _LEFT_OUT}
-        for (name, system), splits in collection.cells.items()
-        for split, cell in enumerate(splits)
-    ]
-    page.write_csv(cells, "cells")
-    page.add("Every measurement, with its costs and times, is a row of `cells.csv`.")
+    page.add("Every measurement, with its costs and times, is a line of `results.jsonl`.")
 
 
 def _learning(page: Page, collection: Collection) -> None:
