@@ -58,7 +58,7 @@ def test_every_result_is_a_line(small_run):
         assert (cell["C"] is not None) == has_cost
         is_ours = cell["method"].startswith("mbkl") and cell["method"] != "mbkl_published"
         assert (cell["C_kernel"] is not None) == (cell["theta_shrinkage"] is not None) == is_ours
-        assert (cell["thresholds"] is not None) == is_ours
+        assert (cell["thresholds"] is not None) == (cell["method"] in ("mbkl", "mbkl_ones"))
         is_learned = is_ours and cell["theta_shrinkage"] != 1.0
         assert (cell["step_1_seconds"] > 0) == (is_learned or cell["method"] == "mbkl_published")
     for cell in curves:

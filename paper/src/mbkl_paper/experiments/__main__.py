@@ -27,7 +27,6 @@ from mbkl_paper.experiments.sets import Problem
 from mbkl_paper.experiments.store import CellStore
 from mbkl_paper.experiments.systems import (
     MBKL,
-    ONES,
     STUMPS,
     SWEEP,
     SWEPT,
@@ -132,7 +131,7 @@ def _sweep(
             names = ("C", "C_kernel", "theta_shrinkage")
             costs = {name: getattr(found[0], name) for name in names}
             known = {key: value for key, value in costs.items() if value is not None}
-            if found[0].thresholds in STUMPS and system.base in (MBKL.base, ONES.base):
+            if found[0].thresholds is not None:
                 known["maps"] = STUMPS[found[0].thresholds]
             tasks += plan(problem, [system.at(size, known) for size in sizes])
     return tasks

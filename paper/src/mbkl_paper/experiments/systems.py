@@ -232,13 +232,12 @@ def _choose_ours(
     parameters = {name: getattr(estimator, name) for name in shared}
     costs = dict(system.costs)
     found = []
-    for maps in costs.pop("maps", (estimator.maps,)):
-        parameters["maps"] = maps
-        search = MBKLClassifierCV(**{"Cs": COSTS, "cv": splits, **parameters, **costs})
+    for own in [{"maps": maps} for maps in costs.pop("maps", ())] or [{}]:
+        search = MBKLClassifierCV(**{"Cs": COSTS, "cv": splits, **parameters, **costs, **own})
         search.fit(X, y)
         names = ("C", "C_kernel", "theta_shrinkage")
         chosen = {name: getattr(search, f"{name}_") for name in names}
-        found.append(Choice({**chosen, "maps": maps}, search.best_score_))
+        found.append(Choice({**chosen, **own}, search.best_score_))
     return max(found, key=attrgetter("accuracy"))
 
 
