@@ -13,6 +13,7 @@ from mbkl_paper.experiments.systems import (
     DEFAULT,
     MBKL,
     PUBLISHED,
+    STUMPS,
     SYSTEMS,
     VARIANTS,
     choose,
@@ -51,6 +52,16 @@ def test_ours_keeps_the_cost_of_the_mean_loss(rows, choice_rows):
     assert choice.parameters["C"] in COSTS
     assert choice.parameters["C_kernel"] in (0.01, 0.1, 1.0)
     assert 0.0 <= choice.parameters["theta_shrinkage"] <= 1.0
+
+
+def test_folds_choose_the_thresholds(rows):
+    either = choose(MBKL, SETTINGS, *rows, n_jobs=1)
+    assert either.parameters["maps"] in STUMPS.values()
+    alone = [
+        choose(replace(MBKL, costs={"maps": (maps,)}), SETTINGS, *rows, n_jobs=1)
+        for maps in STUMPS.values()
+    ]
+    assert either.accuracy == max(choice.accuracy for choice in alone)
 
 
 def test_the_published_form_has_one_cost_or_two(rows):

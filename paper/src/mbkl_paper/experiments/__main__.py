@@ -25,7 +25,14 @@ from mbkl_paper.experiments.collection import collect
 from mbkl_paper.experiments.common import say
 from mbkl_paper.experiments.sets import Problem
 from mbkl_paper.experiments.store import CellStore
-from mbkl_paper.experiments.systems import MBKL, SWEEP, SWEPT, SYSTEMS, VARIANTS
+from mbkl_paper.experiments.systems import (
+    MBKL,
+    STUMPS,
+    SWEEP,
+    SWEPT,
+    SYSTEMS,
+    VARIANTS,
+)
 
 COMMAND = "python -m mbkl_paper.experiments"
 # Below the folder in which the command is called: that of the repository.
@@ -124,6 +131,8 @@ def _sweep(
             names = ("C", "C_kernel", "theta_shrinkage")
             costs = {name: getattr(found[0], name) for name in names}
             known = {key: value for key, value in costs.items() if value is not None}
+            if found[0].thresholds is not None:
+                known["maps"] = STUMPS[found[0].thresholds]
             tasks += plan(problem, [system.at(size, known) for size in sizes])
     return tasks
 

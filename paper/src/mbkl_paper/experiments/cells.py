@@ -101,6 +101,7 @@ def test(fitted: Fitted, data: Part) -> Cell:
         step_1_seconds=timings.get("initial guess", 0.0) + timings.get("kernel weights", 0.0),
         step_1_gap=_gap(model),
         theta_shrinkage=choice.parameters.get("theta_shrinkage"),
+        thresholds=getattr(choice.parameters.get("maps"), "thresholds", None),
     )
 
 

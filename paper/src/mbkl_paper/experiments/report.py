@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -18,7 +17,6 @@ from mbkl_paper.experiments.systems import COSTS, MBKL, SWEPT, SYSTEMS
 from mbkl_paper.experiments.tables import Row
 
 PAGE = "REPORT.md"
-_LEFT_OUT = {"versions", "error"}
 
 
 class Page:
@@ -148,14 +146,7 @@ def _accuracy(page: Page, collection: Collection) -> None:
     page.add(notes=[*notes, *failures])
     page.add("The same as a mean over the classes:")
     page.add_table(tables.accuracy(collection, "balanced_accuracy"), "accuracy_by_class")
-    cells: list[Row] = [
-        {"data_set": name, "system": system, "split": split}
-        | {key: value for key, value in asdict(cell).items() if key not in _LEFT_OUT}
-        for (name, system), splits in collection.cells.items()
-        for split, cell in enumerate(splits)
-    ]
-    page.write_csv(cells, "cells")
-    page.add("Every measurement, with its costs and times, is a row of `cells.csv`.")
+    page.add("Every measurement, with its costs and times, is a line of `results.jsonl`.")
 
 
 def _learning(page: Page, collection: Collection) -> None:
@@ -276,8 +267,11 @@ _METHOD = (
     "losses are averaged and θ sums to one, so that the same grid reaches other strengths; its C "
     "is the usual one at 1,000 rows. In its form of the paper C is chosen with equal weights, and "
     "θ is learned with C_kernel = 1 and moved nine tenths of the way to equal weights, where folds "
-    "gain by it at that C; an older version chose among more shrinkages. θ as learned has C_kernel "
-    "of 0.01, 0.1 or 1 chosen with C. Costs of MBKL found on a part of the rows stay as they are; "
+    "gain by it at that C; an older version chose among more shrinkages. The same folds choose its "
+    "thresholds, with θ learned and with θ = 1: drawn as in the paper, uniformly and at random, or "
+    "spread evenly over the stumps of a feature and every other one at a quantile; older results "
+    "have the former. θ as learned has C_kernel of 0.01, 0.1 or 1 chosen with C. Costs of MBKL "
+    "found on a part of the rows stay as they are; "
     "those of others, which are costs of a row, too.",
     "Random forests have 100 trees of depth 50, on Liver and Sonar 50 of depth 10, and AdaBoost "
     "has 500 rounds, as in the paper. PmSVM has the grid like all others; the paper takes its "

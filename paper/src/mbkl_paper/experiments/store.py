@@ -65,6 +65,8 @@ class Cell:
         Relative duality gap at which Step 1 ended.
     theta_shrinkage : float or None
         Chosen with the costs: how far θ was moved towards equal weights.
+    thresholds : str or None
+        Chosen with the costs: how those of the stumps were drawn.
     """
 
     accuracy: float = 0.0
@@ -85,6 +87,7 @@ class Cell:
     step_1_seconds: float = 0.0
     step_1_gap: float | None = None
     theta_shrinkage: float | None = None
+    thresholds: str | None = None
 
 
 class CellStore:
