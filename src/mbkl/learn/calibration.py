@@ -16,7 +16,6 @@ from scipy.special import log_softmax
 from mbkl.engine import limits
 from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.labelled_rows import copies_of_rows
 from mbkl.solvers.problem import Solution, go_on
 
 Array = NDArray[np.float64]
@@ -132,7 +131,7 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
             return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])
     folds = rows.folds(_SHARES_HELD_OUT)
     inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
-    copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
+    copies = rows.copies()
     # With many copies none would be like those held out.
     if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
         inside = outside = np.arange(rows.y.size)

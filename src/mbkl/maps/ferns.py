@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import pdtr
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mbkl.cells import FreeCells
@@ -231,8 +231,9 @@ class Ferns(FernFamily):
             return np.full(uniform.size, int(self.depth), dtype=np.int64)
         # A fern without stumps says nothing.
         none = np.exp(-self.depth)
-        depths = stats.poisson.ppf(none + (1.0 - none) * uniform, self.depth)
-        return np.clip(depths, 1, DEEPEST).astype(np.int64)
+        running = pdtr(np.arange(DEEPEST), self.depth)
+        depths = np.searchsorted(running, none + (1.0 - none) * uniform)
+        return np.maximum(depths, 1).astype(np.int64)
 
 
 def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]:

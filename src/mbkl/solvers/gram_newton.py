@@ -86,7 +86,8 @@ def minimise(
             # An interrupt does not wait for the other columns.
             with ThreadPoolExecutor(operator.n_threads) as pool, tell:
                 solution = joined(list(pool.map(solve, range(n_columns))))
-    solution.weights = operator.adjoint(solution.supports) / problem.penalty[:, None]
+    pull = operator.adjoint(solution.supports) if problem.needs_weights else None
+    solution.weights = None if pull is None else pull / problem.penalty[:, None]
     return solution
 
 

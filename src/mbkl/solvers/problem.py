@@ -388,6 +388,7 @@ class Problem:
     # matrix tell how the first rows are scored by all others.
     copies: Callable[[], Array] | None = None
     needs_left_out: bool = False  # whether that is what the problem is solved for
+    needs_weights: bool = True  # or supports will do, where a solver has them
 
     @property
     def n_rows(self) -> int:
@@ -436,7 +437,7 @@ class Solution:
     0.25
     """
 
-    weights: Values  # (n_weights, n_columns)
+    weights: Values  # (n_weights, n_columns); None where supports were all that is needed
     # (n_columns,)
     intercept: Values
     objective: Values
