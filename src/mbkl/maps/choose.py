@@ -26,10 +26,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import spotrf, spotrs, strtri
-from scipy.spatial.distance import pdist, squareform
 
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
+from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.interactions import evidence_of_features
 from mbkl.maps.numbers import Numbers
 
@@ -194,11 +194,13 @@ def choose_kernel(
     numbers: Numbers | None = None,
     n_levels: NDArray[np.int64] | None = None,
     with_line: bool = False,
+    loops: Twins = TWINS,
 ) -> Choice:
     """Learn rates, depth, share and cost on a sample that stands for `n_rows` rows.
 
     `numbers` is what y stands for, where it is no class; columns of numbers have 0 levels.
-    `with_line` says whether the model may have a straight line beside the maps.
+    `with_line` says whether the model may have a straight line beside the maps; `loops` are what
+    rows are compared with.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 5))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -211,6 +213,7 @@ def choose_kernel(
             learner = _SampleLearner(sample, n_classes, n_levels)
         else:
             learner = (_WithLine if with_line else _SampleOfNumbers)(sample, numbers, n_levels)
+        learner.loops = loops
         learner.tolerance = _EQUAL if n_rows > 2 * sample.y.size else 0.0
         choice = learner.choose()
     growth = max(n_rows / sample.y.size, 1.0) ** _DEPTH_GROWTH
@@ -237,7 +240,7 @@ class _SampleLearner:
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
 
     def _begin(self, sample: Sample, n_levels) -> None:
-        self.tolerance = 0.0
+        self.tolerance, self.loops = 0.0, TWINS
         self.ranks, ranges = positions(sample)
         self.is_category = np.zeros(sample.X.shape[1], bool) if n_levels is None else n_levels > 0
         # Missing values of a category are equal, and no level.
@@ -322,7 +325,8 @@ class _SampleLearner:
     def distance(self, rates: Array) -> tuple[Pairs, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
         ordered = np.where(self.is_category, 0.0, rates)[self.feature_of_scale]
-        distance = squareform(pdist(self.scales * ordered, metric="cityblock"))
+        places = np.ascontiguousarray((self.scales * ordered).T)
+        distance = self.loops.city_block(places, places)
         for level, rate in zip(self.levels, rates[self.is_category], strict=True):
             distance += rate * PARTED_LEVELS * (level[:, None] != level)
         mean = float(distance.mean())
