@@ -271,16 +271,15 @@ class _SampleLearner:
         """
         best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
-        place = self.allowed(best)
-        grid = _Grid(self, distance)
+        best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
-            new_rates = self.learned_rates(grid.at(place), distance, rates)
+            new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
-            again = _Grid(self, new_distance)
-            if again.at(place).error > _WORTH_IT * grid.at(place).error:
+            again = self.best_ridge(best, new_distance)
+            if again.error > _WORTH_IT * best.error:
                 break
-            grid, rates, distance, mean = again, new_rates, new_distance, new_mean
-        return grid.walk(place, [_OF_RIDGES]), rates, mean, slopes
+            best, rates, distance, mean = again, new_rates, new_distance, new_mean
+        return best, rates, mean, slopes
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         """Return what is best for some of the rows: a kernel, rates and, for numbers, a line.
@@ -346,12 +345,8 @@ class _SampleLearner:
 
     def best_ridge(self, candidate: _Candidate, distance: Pairs) -> _Candidate:
         """Walk along the ridges from the candidate's own while the error falls."""
-        return _Grid(self, distance).walk(self.allowed(candidate), [_OF_RIDGES])
-
-    def allowed(self, candidate: _Candidate) -> tuple[int, ...]:
-        """Return the place of the candidate, with a ridge that is allowed."""
         *kind, ridge = candidate.place
-        return *kind, max(ridge, self.least_ridge)
+        return _Grid(self, distance).walk((*kind, max(ridge, self.least_ridge)), [_OF_RIDGES])
 
     def tried(self, candidate: _Candidate, kernel: Pairs) -> _Candidate:
         """Return the candidate with the weights of rows, and the mean loss of the last of them.
