@@ -63,6 +63,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", HeldOut)
     _FEWEST_ROWS_TO_MIX: ClassVar[int] = limits.ROWS_OF_MIXTURES
+    _FERNS_OF_FOLDS: ClassVar[int] = limits.FERNS_OF_A_FOLD
+    _FERNS_AFTER_FOLDS: ClassVar[int | None] = limits.FERNS_OF_A_MIXTURE
 
     def _look_at_held_out(
         self,

@@ -265,7 +265,8 @@ class BinaryMapsEstimator(BaseEstimator):
 
         def choose() -> Choice:
             sample = self._sample(data)
-            of_targets = data.numbers, self.n_levels, self._may_have_line
+            loops = choose_loops(sample.X.size * len(sample.X), self.n_jobs)
+            of_targets = data.numbers, self.n_levels, self._may_have_line, loops
             return choose_kernel(sample, data.n_classes, sample.n_different, *of_targets)
 
         self.feature_rates_ = None

@@ -44,6 +44,9 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
     # Fewer rows cannot tell how much of either model is best.
     _FEWEST_ROWS_TO_MIX: ClassVar[int] = 200
+    # Ferns that tell, in folds, how much of a mixture is to be grown, and those of the mixture.
+    _FERNS_OF_FOLDS: ClassVar[int] = limits.FERNS_OF_A_MIXTURE
+    _FERNS_AFTER_FOLDS: ClassVar[int | None] = None
 
     @property
     def has_costs(self) -> bool:
@@ -285,11 +288,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
-                own_name, n_maps = f"{name}, fold {fold}", limits.FERNS_OF_A_MIXTURE
+                own_name, n_maps = f"{name}, fold {fold}", self._FERNS_OF_FOLDS
                 grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)
-        return scores, lambda: self._grown(data, progress, name)
+        after = self._FERNS_AFTER_FOLDS
+        return scores, lambda: self._grown(data, progress, name, n_maps=after)
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
         """Mix the model with that of grown ferns."""

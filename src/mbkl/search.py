@@ -147,7 +147,7 @@ class Search:
             # Too small a cost is no news on a path; the final fit warns.
             warnings.simplefilter("ignore")
             for kernel, solution in _solutions(part, candidates):
-                guess = held_out.scores(solution)
+                guess = held_out.scores_beside(part, solution)
                 scores.append(self.scorer(held_out.rows.y, guess, self.weights[outside]))
                 n_maps.append(int((kernel.theta > 0).sum()))
         return FoldPath(np.array(scores), np.array(n_maps))
@@ -196,12 +196,15 @@ def _solutions(
     """Yield kernel and classifier of each candidate; Step 1 is run once for each of its costs."""
     theta: Kernel | None = None
     solution: Solution | None = None
+    # Then that of all rows tells the scores of held-out ones.
+    is_shared = learner.rows.gram is not None
     for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
         theta = learner.learn_theta(C_kernel, theta)
         kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
         own = learner.with_gram(kernel)
         for candidate in of_cost:
-            solution = own.learn_classifier(kernel, candidate.C, solution)
+            C = candidate.C
+            solution = own.learn_classifier(kernel, C, solution, only_supports=is_shared)
             yield kernel, solution
 
 

@@ -51,3 +51,17 @@ def test_shared_matrices_change_no_solution(learner, share, power):
     np.testing.assert_allclose(
         own.learn_classifier(kernel, 1.0).objective, expected.objective, rtol=2e-3
     )
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_supports_alone_score_rows_as_weights_do(learner, C):
+    learner = replace(learner, settings=replace(learner.settings, theta="ones")).with_gram()
+    part, others = learner.take(np.arange(40)).merged, learner.take(np.arange(40, 60))
+    kernel = part.learn_kernel(1.0)
+    whole = part.learn_classifier(kernel, C)
+    lean = part.learn_classifier(kernel, C, only_supports=True)
+    assert lean.weights is None
+    np.testing.assert_array_equal(lean.supports, whole.supports)
+    expected = others.scores(whole)
+    np.testing.assert_allclose(others.scores_beside(part, lean), expected, atol=1e-6)
+    np.testing.assert_array_equal(others.scores_beside(part, whole), expected)

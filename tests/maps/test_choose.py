@@ -1,6 +1,7 @@
 """The kernel in the limit, on a sample: closed forms against refits, and what is chosen."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from mbkl.maps.choose import (
     _RIDGES,
     Choice,
     _Candidate,
+    _Grid,
     _SampleLearner,
     choose_kernel,
     positions,
     rows_to_compare,
 )
 
-CANDIDATES = [_Candidate(1.8, 0.1), _Candidate(7.2, 0.5)]
+CANDIDATES = [_Candidate((0, 0, 3)), _Candidate((2, 1, 3))]
 
 
 def make_sample(n_rows=40, n_features=4, n_classes=2, seed=0, missing=0.0):
@@ -103,7 +105,7 @@ def test_the_distance_is_the_chance_that_a_stump_parts_two_rows():
     learner = _SampleLearner(sample, 2)
     rates = np.array([0.4, 0.3, 0.2, 0.1])
     distance, mean = learner.distance(rates)
-    halves = [np.abs(part[:, None] - part) @ rates for part in (learner.ranks, learner.ranges)]
+    halves = [np.abs(part[:, None] - part) @ rates for part in positions(sample)]
     np.testing.assert_allclose(distance * mean, (halves[0] + halves[1]) / 2, atol=1e-6)
     assert distance.mean() == pytest.approx(1.0, abs=1e-6)
 
@@ -132,15 +134,16 @@ def residuals_by_refits(learner, kernel, ridge):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("ridge", [_RIDGES[0], 0.1, _RIDGES[-1]])
+@pytest.mark.parametrize("ridge", [0, 3, len(_RIDGES) - 1])
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_errors_are_those_of_refits_without_each_row(n_classes, ridge, candidate):
+    candidate = replace(candidate, place=(*candidate.place[:2], ridge))
     learner = _SampleLearner(make_sample(25, n_classes=n_classes), n_classes)
     kernel = candidate.kernel(learner.distance(np.full(4, 0.25))[0])
-    expected = residuals_by_refits(learner, kernel, ridge)
+    expected = residuals_by_refits(learner, kernel, candidate.ridge)
     losses = np.clip(learner.labels * expected, 0.0, _LARGEST_RESIDUAL) ** 2
     mean = np.average(losses.mean(axis=1), weights=learner.weights)
-    assert learner.error(kernel, ridge) == pytest.approx(mean, rel=1e-6)
+    assert learner.tried(candidate, kernel).error == pytest.approx(mean, rel=1e-6)
 
 
 def test_weights_solve_the_ridge_regression():
@@ -154,16 +157,31 @@ def test_weights_solve_the_ridge_regression():
     assert learner.factor(-3.0 * np.eye(40), 0.1) is None
 
 
-@pytest.mark.parametrize("start", [_RIDGES[0], 0.1, _RIDGES[-1]])
+@pytest.mark.parametrize("start", [0, 3, len(_RIDGES) - 1])
 def test_the_best_ridge_is_no_worse_than_its_neighbours(start):
     learner = _SampleLearner(make_sample(), 2)
     distance, _ = learner.distance(np.full(4, 0.25))
-    best = learner.best_ridge(_Candidate(3.6, 0.1, ridge=start), distance)
+    best = learner.best_ridge(_Candidate((1, 0, start)), distance)
     kernel = best.kernel(distance)
-    assert best.error == learner.error(kernel, best.ridge)
-    place = _RIDGES.index(best.ridge)
-    for neighbour in _RIDGES[max(place - 1, 0) : place + 2]:
-        assert best.error <= learner.error(kernel, neighbour)
+    assert best.error == learner.tried(best, kernel).error
+    for step in (-1, 1):
+        neighbour = replace(best, place=(1, 0, best.place[2] + step))
+        if 0 <= neighbour.place[2] < len(_RIDGES):
+            assert best.error <= learner.tried(neighbour, kernel).error
+
+
+def test_a_walk_tries_each_candidate_once_and_ends_below_its_neighbours():
+    learner = _SampleLearner(make_sample(), 2)
+    grid = _Grid(learner, learner.distance(np.full(4, 0.25))[0])
+    best = grid.walk((0, 0, 3), (0, 1, 2))
+    tried = [each for each in grid.tried.values() if each.weights is not None]
+    assert best.error == min(each.error for each in tried)
+    assert len(tried) < 48
+    neighbours = [(axis, step) for axis in range(3) for step in (-1, 1)]
+    for axis, step in neighbours:
+        place = [*best.place]
+        place[axis] += step
+        assert best.error <= grid.at(tuple(place)).error
 
 
 # --- What is chosen ---

@@ -53,8 +53,7 @@ class Compiled(Twins):
 
     def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         if has_one_weight(weights):
-            ones = np.ones(weights.size, dtype=np.uint16)
-            counts = self._compare(loops.agreement, values, others, ones)
+            counts = self._compare(loops.count_agreements, values, others)
             counts *= weights[0] if weights.size else 0.0
             return counts
         return self._compare(loops.agreement, values, others, weights)

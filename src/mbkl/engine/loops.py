@@ -21,6 +21,8 @@ _BLOCK = 2048
 _ROWS_BINNED = 256
 # Rows of either side that are compared at a time: 32 KiB of sums.
 _ROWS_COMPARED, _OTHERS_COMPARED = 8, 512
+# The same where agreements are counted, and how many a byte can count.
+_ROWS_COUNTED, _MOST_COUNTED = 16, 255
 
 
 def jit(function):
@@ -249,9 +251,8 @@ def bin_ferns(X, ferns, codes, start, stop):
 def agreement(values, others, weights, symmetric, agreement, start, stop):
     """OUT agreement[start:stop]: total weight of the groups in which two rows agree.
 
-    Weights of one in 16 bits count the groups, several times as fast as others add up. Where both
-    sides are the same rows, only those at or after each row are compared, and the result is
-    written for both.
+    Where both sides are the same rows, only those at or after each row are compared, and the
+    result is written for both.
     """
     n_groups, n_others = others.shape
     # A block of either side: its sums stay in the nearest cache while all groups pass.
@@ -271,6 +272,51 @@ def agreement(values, others, weights, symmetric, agreement, start, stop):
                     for other in range(end - begin):
                         line[other] += weight if codes[other] == code else nothing
             _write_block(sums, symmetric, agreement, first, last, begin, end)
+
+
+@jit
+def count_agreements(values, others, symmetric, counts, start, stop):
+    """OUT counts[start:stop]: number of groups in which two rows agree.
+
+    That is what `agreement` adds up for weights of one, many times as fast: in sums of a byte,
+    four groups at once.
+    """
+    n_groups, n_others = others.shape
+    sums = np.empty((_ROWS_COUNTED, _OTHERS_COMPARED), np.uint8)
+    totals = np.empty((_ROWS_COUNTED, _OTHERS_COMPARED))
+    one, nothing = np.uint8(1), np.uint8(0)
+    for first in range(start, stop, _ROWS_COUNTED):
+        last = min(first + _ROWS_COUNTED, stop)
+        for begin in range(first if symmetric else 0, n_others, _OTHERS_COMPARED):
+            end = min(begin + _OTHERS_COMPARED, n_others)
+            totals[:] = 0.0
+            for first_group in range(0, n_groups, _MOST_COUNTED):
+                sums[:] = nothing
+                group, last_group = first_group, min(first_group + _MOST_COUNTED, n_groups)
+                while group + 4 <= last_group:
+                    codes_0, codes_1 = others[group, begin:end], others[group + 1, begin:end]
+                    codes_2, codes_3 = others[group + 2, begin:end], others[group + 3, begin:end]
+                    for row in range(first, last):
+                        code_0, code_1 = values[group, row], values[group + 1, row]
+                        code_2, code_3 = values[group + 2, row], values[group + 3, row]
+                        line = sums[row - first]
+                        for other in range(end - begin):
+                            line[other] += (
+                                (one if codes_0[other] == code_0 else nothing)
+                                + (one if codes_1[other] == code_1 else nothing)
+                                + (one if codes_2[other] == code_2 else nothing)
+                                + (one if codes_3[other] == code_3 else nothing)
+                            )
+                    group += 4
+                while group < last_group:
+                    codes = others[group, begin:end]
+                    for row in range(first, last):
+                        code, line = values[group, row], sums[row - first]
+                        for other in range(end - begin):
+                            line[other] += one if codes[other] == code else nothing
+                    group += 1
+                totals += sums
+            _write_block(totals, symmetric, counts, first, last, begin, end)
 
 
 @jit

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.engine.arrays import to_host
+from mbkl.engine.arrays import one_blas_thread, to_host
 from mbkl.learn.classifier_weights import learn_classifier_weights
 from mbkl.learn.initial_guess import Shares, initial_signs, shares_of
 from mbkl.learn.kernel_weights import KernelProblem
@@ -107,7 +107,7 @@ class Learner:
             return self
         weights = self.weights_of(kernel)
         shared = SharedGram(cache(lambda: operator.gram(weights)), np.arange(operator.n_rows))
-        return replace(self, rows=replace(self.rows, gram=shared))
+        return replace(self, rows=replace(self.rows.hashed, gram=shared))
 
     def with_equal_weights(self) -> Learner:
         """Return the learner that does not learn theta."""
@@ -154,12 +154,14 @@ class Learner:
         start: Solution | None = None,
         *,
         leave_out: bool | str = False,
+        only_supports: bool = False,
         tol: float | None = None,
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
         To start from is the solution for another cost or other rows. `leave_out` (also "always")
-        tells, where that is cheap, how the first rows are scored by all others.
+        tells, where that is cheap, how the first rows are scored by all others. `only_supports`
+        is for those who need no weights where the solver has supports.
         """
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
@@ -172,6 +174,7 @@ class Learner:
                 self.settings.max_iter,
                 iteration,
                 leave_out,
+                only_supports,
             )
 
     def weights_of(self, kernel: Kernel) -> Array:
@@ -188,6 +191,15 @@ class Learner:
         """Return the scores of all rows."""
         operator = self.rows.operator
         return to_host(operator.forward(operator.to_device(solution.weights))) + solution.intercept
+
+    def scores_beside(self, part: Learner, solution: Solution) -> Array:
+        """Return the scores of all rows by a solution of others with the same kernel matrix."""
+        if solution.weights is not None:
+            return self.scores(solution)
+        assert self.rows.gram is not None
+        assert part.rows.gram is not None
+        with one_blas_thread():
+            return self.rows.gram.beside(part.rows.gram) @ solution.supports + solution.intercept
 
     @cached_property
     def shares(self) -> Shares:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,6 @@ from scipy.special import log_softmax
 from mbkl.engine import limits
 from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.labelled_rows import copies_of_rows
 from mbkl.solvers.problem import Solution, go_on
 
 Array = NDArray[np.float64]
@@ -132,7 +132,7 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
             return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])
     folds = rows.folds(_SHARES_HELD_OUT)
     inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
-    copies = copies_of_rows(rows.operator, rows.weights, rows.seed)
+    copies = rows.copies()
     # With many copies none would be like those held out.
     if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
         inside = outside = np.arange(rows.y.size)
@@ -177,10 +177,21 @@ def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> 
     def loss(log_temperature: float, offset: float | None) -> float:
         return exact_total(log_losses(Calibration(float(np.exp(log_temperature)), offset), found))
 
-    options = {"bounds": bounds, "method": "bounded", "options": {"xatol": near}}
-    best = [minimize_scalar(loss, args=(offset,), **options) for offset in offsets]
-    place = int(np.argmin([each.fun for each in best]))
-    return Calibration(float(np.exp(best[place].x)), offsets[place])
+    @cache
+    def best(place: int) -> tuple[float, float]:
+        """Return the smallest loss with an offset, and where it is."""
+        if not 0 <= place < len(offsets):
+            return np.inf, 0.0
+        options = {"bounds": bounds, "method": "bounded", "options": {"xatol": near}}
+        least = minimize_scalar(loss, args=(offsets[place],), **options)
+        return float(least.fun), float(least.x)
+
+    # Down the hill from the middle: a loss between the softmax and that of margins has one.
+    place = (len(offsets) - 1) // 2
+    for step in (-1, 1):
+        while best(place + step) < best(place):
+            place += step
+    return Calibration(float(np.exp(best(place)[1])), offsets[place])
 
 
 def log_losses(rule: Calibration, found: HeldOut) -> Array:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Operator
 from mbkl.engine.arrays import Values, cast, exact_total, index_for, is_numpy, namespace
-from mbkl.learn.labelled_rows import LabelledRows, copies_of_rows
+from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.solvers.choose import solve
 from mbkl.solvers.problem import (
     LOSSES,
@@ -68,6 +67,7 @@ def learn_classifier_weights(
     max_iter: int,
     progress: Progress = go_on,
     leave_out: bool | str = False,
+    only_supports: bool = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
@@ -90,7 +90,9 @@ def learn_classifier_weights(
     columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
-    problem = _problem(operator, rows, costs, own_weights, loss, leave_out)
+    known = rows.known_hashes if kept[whole.is_map].all() else None
+    rows = replace(rows, operator=operator, known_hashes=known)
+    problem = _problem(rows, costs, own_weights, loss, leave_out, only_supports)
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 
@@ -107,30 +109,31 @@ def rounded_cells(operator: Operator, weights: Array) -> Array:
 
 
 def _problem(
-    operator: Operator,
     rows: LabelledRows,
     costs: Array,
     kernel_weights: Array,
     loss: str,
     leave_out: bool | str,
+    only_supports: bool,
 ) -> Problem:
     """Return what to minimise, with the way that few rows allow."""
-    n_columns = n_problems_of(rows)
+    operator, n_columns = rows.operator, n_problems_of(rows)
     costs = operator.to_device(costs, operator.row_dtype(n_columns))
 
     def gram() -> Array:
         return operator.gram(kernel_weights) if rows.gram is None else rows.gram.matrix()
 
-    copies = partial(copies_of_rows, operator, rows.weights, rows.seed)
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = margins_of(rows, costs[:, None], loss, operator.to_device)
-    left_out = copies if leave_out else None
+    copies = rows.copies if leave_out else None
     always = leave_out == "always"
-    return Problem(operator, margins, penalty, gram, left_out, always)
+    return Problem(operator, margins, penalty, gram, copies, always, not only_supports)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
-    """Return the weights of some columns at other places, zero elsewhere."""
+    """Return the weights of some columns, if any, at other places, zero elsewhere."""
+    if solution.weights is None:
+        return solution
     weights = np.zeros((n_columns, solution.intercept.size))
     weights[new_columns] = solution.weights[columns]
     return replace(solution, weights=weights)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mbkl.cells import Block, FreeCells, Ladder, Operator, stacked
 from mbkl.engine.arrays import Values, index_for, to_host
 from mbkl.extras import require
-from mbkl.learn.labelled_rows import LabelledRows, mix, row_hashes
+from mbkl.learn.labelled_rows import LabelledRows, mix
 from mbkl.solvers.choose import solve
 from mbkl.solvers.problem import LOSSES, Margins, Problem, Progress, Solution, go_on, positive_part
 
@@ -68,7 +68,7 @@ def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
         labels = np.where(y == 1, 1, -1).astype(np.int8)
         return Pairs(every_row, np.zeros_like(every_row), labels, rows.weights)
     n_wrong = n_wrong_classes(rows.n_classes, negatives_per_positive)
-    hashes = row_hashes(rows.operator, rows.seed)[:, 0]
+    hashes = rows.hashes[:, 0]
     wrong = _wrong_classes(hashes, y, rows.n_classes, n_wrong)
     classes = np.concatenate([y[:, None], wrong], axis=1).ravel()
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), y.size)

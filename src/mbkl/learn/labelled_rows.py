@@ -35,7 +35,11 @@ class SharedGram:
         return SharedGram(self.whole, self.rows[rows])
 
     def matrix(self) -> Array:
-        return self.whole()[np.ix_(self.rows, self.rows)]
+        return self.beside(self)
+
+    def beside(self, others: SharedGram) -> Array:
+        """Return the kernel of these rows and others of the same matrix."""
+        return self.whole()[np.ix_(self.rows, others.rows)]
 
 
 @dataclass
@@ -53,6 +57,19 @@ class LabelledRows:
     numbers: Numbers | None = None  # what y stands for, where it is no class
     # (n_rows_before,): of merged rows, in which of them each of the rows before is
     places: NDArray[np.intp] | None = None
+    # (n_rows, 2): see `row_hashes`, where they are known
+    known_hashes: NDArray[np.uint64] | None = None
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """Two independent hashes of each row's codes."""
+        known = self.known_hashes
+        return row_hashes(self.operator, self.seed) if known is None else known
+
+    @property
+    def hashed(self) -> LabelledRows:
+        """The same rows with hashes that parts of them need not find again."""
+        return replace(self, known_hashes=self.hashes)
 
     @property
     def n_rows(self) -> int:
@@ -67,17 +84,17 @@ class LabelledRows:
             weights=self.weights[rows],
             rank=None if self.rank is None else self.rank[rows],
             gram=None if self.gram is None else self.gram.take(rows),
+            known_hashes=None if self.known_hashes is None else self.known_hashes[rows],
         )
 
     @cached_property
     def merged(self) -> LabelledRows:
         """The same rows with equal ones merged; few are collected in the order of their own."""
-        hashes = row_hashes(self.operator, self.seed)
         integers, unit = to_fixed_point(self.weights[:, None])
-        rows, mass, places = merge_equal_rows(hashes, self.y, integers[:, 0])
+        rows, mass, places = merge_equal_rows(self.hashes, self.y, integers[:, 0])
         weights = mass * unit
         if rows.size <= limits.FEW_ROWS_GRAM:
-            few = self.take(rows)
+            few = self.hashed.take(rows)
             few = replace(few, operator=few.operator.collected(), weights=weights, rank=None)
             return replace(few, places=places)
         # Row rows[order[i]] is the i-th where they are, and the order[i]-th in their own order.
@@ -120,6 +137,10 @@ class LabelledRows:
             folds[order] = n_folds * before // up_to[-1:]
         return folds
 
+    def copies(self) -> Array:
+        """Return how many samples each of the rows stands for."""
+        return copies_of(self.hashes[:, 0].tolist(), self.weights)
+
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.
 
@@ -127,18 +148,13 @@ class LabelledRows:
         """
         rows = np.arange(self.y.size)
         if rows.size > n_rows:
-            hashes = row_hashes(self.operator, self.seed)[:, 0]
+            hashes = self.hashes[:, 0]
             kinds = self.y if self.numbers is None else np.zeros_like(self.y)
             quota = equal_quota(np.bincount(kinds), n_rows)
             rows = np.sort(smallest_of_kinds(hashes, kinds, quota))
         chosen = self if rows.size == self.y.size else self.take(rows)
         # First as they come, which reads a file once, then in their own order.
         return chosen if chosen.rank is None else chosen.take(np.argsort(chosen.rank))
-
-
-def copies_of_rows(operator: Operator, weights: Array, seed: int) -> Array:
-    """Return how many samples each of some rows in memory stands for."""
-    return copies_of(row_hashes(operator, seed)[:, 0].tolist(), weights)
 
 
 def row_hashes(operator: Operator, seed: int) -> NDArray[np.uint64]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import pdtr
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mbkl.cells import FreeCells
@@ -213,15 +213,15 @@ class Ferns(FernFamily):
             thresholds[n_levels[features] > 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
-        numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
-        dtype = smallest_code_dtype(int(n_raw.max(initial=1)))
+        most = int(n_raw.max(initial=1))
+        numbers = np.arange(most, dtype=smallest_code_dtype(most))
         return FernMaps(
             features,
             thresholds,
             offsets_of(depths),
             factors,
             n_raw,
-            numbers.astype(dtype),
+            np.concatenate([numbers[:0], *(numbers[:size] for size in n_raw)]),
             raw_offsets,
             sets=sets,
         )
@@ -231,8 +231,9 @@ class Ferns(FernFamily):
             return np.full(uniform.size, int(self.depth), dtype=np.int64)
         # A fern without stumps says nothing.
         none = np.exp(-self.depth)
-        depths = stats.poisson.ppf(none + (1.0 - none) * uniform, self.depth)
-        return np.clip(depths, 1, DEEPEST).astype(np.int64)
+        running = pdtr(np.arange(DEEPEST), self.depth)
+        depths = np.searchsorted(running, none + (1.0 - none) * uniform)
+        return np.maximum(depths, 1).astype(np.int64)
 
 
 def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]:
@@ -273,14 +274,15 @@ def draw_thresholds(
 def _renumber(maps: FernMaps, codes: Codes, seen: NDArray[np.bool_]) -> tuple[FernMaps, Codes]:
     """Give numbers to the cells that were seen, one to all others; drop idle ferns."""
     starts, n_raw = maps.cell_offsets[:-1], maps.n_raw
-    before: NDArray[np.int64] = np.cumsum(seen) - seen
-    numbers: NDArray[np.int64] = before - np.repeat(before[starts], n_raw)
-    n_seen = np.add.reduceat(seen, starts, dtype=np.int64)
-    numbers = np.where(seen, numbers, np.repeat(n_seen, n_raw))
+    # There are many cells: short integers take half of the time.
+    dtype = np.int32 if seen.size < 2**31 else np.int64
+    before = np.cumsum(seen, dtype=dtype) - seen
+    n_seen = np.add.reduceat(seen, starts, dtype=dtype)
+    numbers = np.where(seen, before - np.repeat(before[starts], n_raw), np.repeat(n_seen, n_raw))
     kept = n_seen > 1
-    n_cells = n_seen + (n_seen < n_raw)
-    dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
-    whole = replace(maps, numbers=numbers.astype(dtype), cell_offsets=offsets_of(n_cells))
+    n_cells = n_seen.astype(np.int64) + (n_seen < n_raw)
+    code_dtype = smallest_code_dtype(int(n_cells[kept].max(initial=1)))
+    whole = replace(maps, numbers=numbers.astype(code_dtype), cell_offsets=offsets_of(n_cells))
     selected = whole.select(kept)
     groups = np.flatnonzero(kept)
     return selected, codes.renumbered(groups, whole.numbers, selected.cell_offsets)

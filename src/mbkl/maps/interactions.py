@@ -9,6 +9,8 @@ at all products.
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,12 +74,13 @@ def _standardised(columns: Array, share: Array) -> Array:
 
 def _pairs(functions: list[Array], target: Array, chance: float) -> Array:
     evidence = np.zeros(functions[0].shape[1])
-    for left in functions:
-        weighted = target[:, None] * left
-        for right in functions:
-            squares = (weighted.T @ right) ** 2
-            np.fill_diagonal(squares, 0.0)
-            evidence += np.maximum(squares - chance, 0.0).sum(axis=1)
+    for left, right in combinations_with_replacement(functions, 2):
+        squares = ((target[:, None] * left).T @ right) ** 2
+        np.fill_diagonal(squares, 0.0)
+        excess = np.maximum(squares - chance, 0.0)
+        evidence += excess.sum(axis=1)
+        if left is not right:
+            evidence += excess.sum(axis=0)
     return evidence
 
 

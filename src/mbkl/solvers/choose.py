@@ -86,12 +86,17 @@ def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:
     may_help &= not isinstance(problem.margins.loss, SquaredError)
     if stuck.size and not is_told_to_end and may_help:
         exact = _with_root(problem.columns(stuck), None, tol, max_iter, progress)
-        better = exact.gap < solution.gap[stuck]
+        variables = ("weights", "supports")
+        names = [name for name in variables if _both_have(name, solution, exact)]
+        better = (exact.gap < solution.gap[stuck]) & bool(names)
         stuck, better = stuck[better], np.flatnonzero(better)
-        solution.weights[:, stuck] = exact.weights[:, better]
-        for name in ("intercept", "objective", "gap"):
-            getattr(solution, name)[stuck] = getattr(exact, name)[better]
+        for name in (*names, "intercept", "objective", "gap"):
+            getattr(solution, name)[..., stuck] = getattr(exact, name)[..., better]
     return solution
+
+
+def _both_have(name: str, one: Solution, other: Solution) -> bool:
+    return getattr(one, name) is not None and getattr(other, name) is not None
 
 
 def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:

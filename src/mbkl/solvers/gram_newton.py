@@ -19,7 +19,8 @@ that is exact, and rows that are right by more than the margin change nothing at
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,9 @@ def minimise(
     """
     assert problem.gram is not None
     assert problem.penalty is not None
-    gram, margins, operator = problem.gram(), problem.margins, problem.operator
+    gram, operator = problem.gram(), problem.operator
+    # Rows that a kernel matrix is formed of have an order of their own.
+    margins = replace(problem.margins, total=partial(np.sum, axis=0))
     half = gram if tol < _ENOUGH_FOR_HALF[0] else gram.astype(np.float32)
     copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
     n_columns = margins.labels.shape[1]
@@ -86,7 +89,8 @@ def minimise(
             # An interrupt does not wait for the other columns.
             with ThreadPoolExecutor(operator.n_threads) as pool, tell:
                 solution = joined(list(pool.map(solve, range(n_columns))))
-    solution.weights = operator.adjoint(solution.supports) / problem.penalty[:, None]
+    pull = operator.adjoint(solution.supports) if problem.needs_weights else None
+    solution.weights = None if pull is None else pull / problem.penalty[:, None]
     return solution
 
 

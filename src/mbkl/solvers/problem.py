@@ -240,6 +240,8 @@ class Margins:
     # (n_rows, n_columns): None means zero
     targets: Values = None
     tilts: Values = None
+    # Adds up the rows of each column, in any order; few that have one may be added as they stand.
+    total: Callable[[Values], Values] = exact_sum
 
     @classmethod
     def of_numbers(cls, numbers: Values, costs: Values, loss: str, quantile: float) -> Margins:
@@ -302,7 +304,7 @@ class Margins:
         losses = loss.value(self.of(scores))
         if self.tilts is not None:
             losses = losses - self.tilts * self._distances(scores) - self._least()
-        return exact_sum(self.costs * losses)
+        return self.total(self.costs * losses)
 
     def _least(self) -> Values:
         """Return the smallest value of each row's tilted loss."""
@@ -322,7 +324,7 @@ class Margins:
             values = values + self.targets * self.signed(support)
         if self.tilts is not None:
             values = values - self.costs * self._least()
-        return exact_sum(values)
+        return self.total(values)
 
     def best_intercept(self, scores: Values, start: Values) -> Values:
         """Minimise the loss over a constant added to each column.
@@ -335,17 +337,17 @@ class Margins:
         low, high = start - np.inf, start + np.inf
         negligible = 1e-11 if is_numpy(scores) else 1e-6
         # Where all rows are on one side, the best constant is infinite: this is near enough.
-        nothing = 1e-13 * exact_sum(self.costs)
+        nothing = 1e-13 * self.total(self.costs)
         for _ in range(100):
             shifted = scores + cast(intercept, scores)
             support = self.support(shifted)
-            slope = -exact_sum(self.signed(support))
-            done = abs(slope) <= negligible * exact_sum(abs(support)) + nothing
+            slope = -self.total(self.signed(support))
+            done = abs(slope) <= negligible * self.total(abs(support)) + nothing
             if done.all():
                 break
             low = xp.where(slope < 0, intercept, low)
             high = xp.where(slope > 0, intercept, high)
-            curvature = exact_sum(self.curvature(shifted))
+            curvature = self.total(self.curvature(shifted))
             with np.errstate(divide="ignore", invalid="ignore"):
                 proposal = intercept - slope / curvature
             # Scores and intercepts are of order one: doubling from there finds
@@ -388,6 +390,7 @@ class Problem:
     # matrix tell how the first rows are scored by all others.
     copies: Callable[[], Array] | None = None
     needs_left_out: bool = False  # whether that is what the problem is solved for
+    needs_weights: bool = True  # or supports will do, where a solver has them
 
     @property
     def n_rows(self) -> int:
@@ -436,7 +439,7 @@ class Solution:
     0.25
     """
 
-    weights: Values  # (n_weights, n_columns)
+    weights: Values  # (n_weights, n_columns); None where supports were all that is needed
     # (n_columns,)
     intercept: Values
     objective: Values
