@@ -70,9 +70,21 @@ def test_jumps_of_categories_and_numbers_do_not_depend_on_blocks(monkeypatch):
         np.testing.assert_allclose(shape.values, expected.values, atol=1e-12)
 
 
-def test_a_value_adds_what_its_interval_has(fitted):
+def test_the_warp_is_that_of_the_kernel(fitted):
     model, X = fitted("learned stumps")
-    for shape in explain_global(model, X).shapes:
+    shapes = explain_global(model, X).shapes
+    theta = np.concatenate([shape.theta for shape in shapes])
+    np.testing.assert_array_equal(theta, model.theta_)
+    for shape in shapes:
         for value, place in zip(X[:9, shape.feature], shape.at(X[:9, shape.feature])):
+            below = shape.theta[shape.stump_thresholds < value].sum()
             interval = (value > shape.thresholds).sum()
+            assert np.isclose(shape.warp[interval], below)
             np.testing.assert_array_equal(place, shape.values[interval])
+
+
+def test_stumps_among_other_maps_keep_their_weights(fitted):
+    model, X = fitted("everything")
+    shapes = explain_global(model, X).shapes
+    theta = np.concatenate([shape.theta for shape in shapes])
+    np.testing.assert_array_equal(theta, model.theta_[: model.stump_features_.size])

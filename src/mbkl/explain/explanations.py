@@ -100,7 +100,12 @@ class GlobalExplanation:
         Several targets may have units of their own: then the mean of the shares that the feature
         has of the sum over all features.
         """
-        return (self.importances / _scale(self.importances, self.unit)).mean(axis=1)
+        return (self.importances / self.scale).mean(axis=1)
+
+    @property
+    def scale(self) -> Array:
+        """Of several targets the sum over all features, of scores and a single target one."""
+        return _scale(self.importances, self.unit)
 
     @property
     def ranking(self) -> NDArray[np.intp]:
@@ -201,7 +206,7 @@ def explain_global(
         classes,
         predictor.scores(background).mean(axis=0),
         importances,
-        tuple(shapes_of(predictor, background, names, classes, X, model.levels_)),
+        tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
         _groups(set_contributions(predictor, rows, others), names, scale),
         strongest,
         (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),

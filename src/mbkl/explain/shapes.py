@@ -51,6 +51,8 @@ class FeatureShape:
         Edges of bins of equal width over the range of the data, less its outermost ends.
     density : ndarray of shape (n_bins,) or None
         Rows of the data in each bin; those beyond count in the first or last.
+    stump_thresholds, theta : ndarray of shape (n_stumps,)
+        Thresholds of the stumps kept by the kernel, and their weights.
     levels : tuple or None
         Levels of a category; `values` and `counts` are those of missing values, of each level,
         and of new ones.
@@ -64,6 +66,8 @@ class FeatureShape:
     counts: NDArray[np.intp] | None
     bins: Array | None
     density: NDArray[np.intp] | None
+    stump_thresholds: Array
+    theta: Array
     levels: tuple | None = None
 
     def __repr__(self) -> str:
@@ -71,6 +75,13 @@ class FeatureShape:
         if self.levels is not None:
             return f"<FeatureShape: {self.name!r}, {len(self.levels)} levels, {n_scores} scores>"
         return f"<FeatureShape: {self.name!r}, {n_intervals} intervals, {n_scores} scores>"
+
+    @property
+    def warp(self) -> Array:
+        """Where the kernel of stumps places each interval: the weights below it."""
+        climbed = np.append(0.0, np.cumsum(self.theta))
+        below = np.searchsorted(self.stump_thresholds, self.thresholds, side="right")
+        return np.append(0.0, climbed[below])
 
     def at(self, x) -> Array:
         """Return what values of the feature, or numbers of its levels, add: (n, n_columns)."""
@@ -134,6 +145,7 @@ def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
 def shapes_of(
     predictor: TablePredictor,
     background: NDArray,
+    theta: Array,
     names: Sequence[str],
     classes: tuple,
     X,
@@ -142,7 +154,7 @@ def shapes_of(
     """Return the shape functions of all features that stumps or ferns use.
 
     That of a feature is the sum of its stumps' tables and of the mean effects of the
-    ferns that ask about it. The rows of X are counted.
+    ferns that ask about it. The rows of X are counted. Theta has the kernel's weight of each map.
     """
     own = [
         jumps
@@ -153,6 +165,7 @@ def shapes_of(
     if not own:
         return []
     features, thresholds, jumps = _summed(*map(np.concatenate, zip(*own, strict=True)))
+    stumps, stump_thresholds, weights = _stumps(predictor.maps, theta)
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     shapes = []
     for feature, first, count in zip(*np.unique(features, return_index=True, return_counts=True)):
@@ -164,6 +177,7 @@ def shapes_of(
             data = column_of(columns, feature)
             counts = np.bincount(intervals(cuts, data), minlength=values.shape[0])
             bins, density = _density(data)
+        is_own = stumps == feature
         shapes.append(
             FeatureShape(
                 int(feature),
@@ -174,10 +188,20 @@ def shapes_of(
                 counts,
                 bins,
                 density,
+                stump_thresholds[is_own],
+                weights[is_own],
                 None if levels[feature] is None else tuple(levels[feature]),
             )
         )
     return shapes
+
+
+def _stumps(maps: MapSet, theta: Array) -> Jumps:
+    """Return feature, threshold and kernel weight of all stumps, by threshold."""
+    pairs = zip(maps.families, maps.split(theta), strict=True)
+    weights = np.concatenate([own[: family.stump_features.size] for family, own in pairs])
+    order = np.argsort(maps.stump_thresholds, kind="stable")
+    return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
 
 
 Jumps = tuple[NDArray[np.intp], Array, Array]
