@@ -77,7 +77,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
-            said = learner.scores(solution)
+            some = self._scores_of_some(data)
+            said = learner.scores(solution) if some is None else some
         else:
             rule, said = fit_rule(mixed, self.calibration), mixed.scores
         self.temperature_, self.offset_ = rule.temperature, rule.offset
@@ -118,9 +119,18 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        if isinstance(data.rows, ArrayRows):
-            some = data.rows.X[:: max(data.rows.shape[0] // _ROWS_TO_TRY, 1)]
-            self._warn_if_one_class(self.predictor_.scores(some))
+        some = self._scores_of_some(data, 0)
+        if some is not None:
+            self._warn_if_one_class(some)
+
+    def _scores_of_some(
+        self, data: TrainingRows | None, enough: int = _ROWS_TO_TRY
+    ) -> np.ndarray | None:
+        """Return scores of some of many rows in memory; None where they are elsewhere, or few."""
+        if data is None or not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
+            return None
+        step = max(data.rows.shape[0] // _ROWS_TO_TRY, 1)
+        return self.predictor_.scores(data.rows.X[::step])
 
     def _how_often(self, scores: np.ndarray) -> np.ndarray:
         """Return how often each class has the best score."""

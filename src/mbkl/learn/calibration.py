@@ -126,7 +126,8 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
     if is_squared:
-        solution = _solved_quietly(part, kernel, C, leave_out="always", tol=_LOOSELY)
+        wanted = {"leave_out": "always", "only_supports": True}
+        solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSELY)
         if solution.left_out is not None:  # there are maps
             n_rows = len(solution.left_out)
             return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])

@@ -45,6 +45,8 @@ _BYTES_OF_A_RESIDUAL = 64
 _EXPONENTS = 2 * 1023 - 1 + RESIDUAL_BITS
 # Ferns that are added by one recording, at most.
 _TOGETHER = 4
+# Sums of the cells of a level are kept so many times that these are about this many.
+_SUMS_APART = 4_096
 # Stands for codes of numbers, which keep their order.
 _IN_ORDER = np.uint8(2)
 
@@ -244,10 +246,14 @@ def _of_features(values: Tensor, features: Tensor) -> Tensor:
 def beyond_cells(residuals, cells, n_cells: int, ridges) -> tuple[Tensor, Tensor]:
     """Return gradients less what the step of their cell explains, and curvatures, by fern."""
     gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
-    n_ferns, _, n_columns = residuals.shape
+    n_ferns, n_rows, n_columns = residuals.shape
     own = (cells + n_cells * numbers_below(n_ferns, cells)[:, None]).flatten()
-    totals = residuals.new_zeros((n_ferns * n_cells, n_columns))
-    totals.index_add_(0, own, residuals.flatten(0, 1))
+    # Rows that add to the same few sums would wait for each other.
+    n_parts = max(_SUMS_APART // n_cells, 1)
+    part = numbers_below(n_ferns * n_rows, cells) % n_parts
+    totals = residuals.new_zeros((n_parts * n_ferns * n_cells, n_columns))
+    totals.index_add_(0, part * (n_ferns * n_cells) + own, residuals.flatten(0, 1))
+    totals = totals.view(n_parts, -1, n_columns).sum(dim=0)
     steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridges.repeat_interleave(n_cells)[:, None])
     return gradient - (curvature * steps[own].view_as(gradient)).round().long(), curvature
 
