@@ -186,11 +186,11 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
     rows = DeviceRows(X, Device("cpu"))
     arguments = (Targets(y, int(y.max()) + 1, weights), 40, 0)
     expected = family.grow(rows, *arguments)
-    n_recorded, n_replayed = [], []
+    n_recorded, n_replayed, rooms = [], [], []
 
-    def record(self, run):
+    def record(self, run, room):
         """Remember what was run; nothing is computed before it is started."""
-        n_recorded.append(1)
+        n_recorded.append(room)
         kept = copies_of(growing)
         result = run()
         for tensor, before in kept:
@@ -217,8 +217,12 @@ def test_kernels_that_are_recorded(monkeypatch, objective, n_classes):
     monkeypatch.setattr(DeviceGrowingRows, "__init__", noted)
     monkeypatch.setattr(Device, "can_record", True)
     monkeypatch.setattr(Device, "record", record)
+    monkeypatch.setattr(Device, "room_for_recordings", lambda self: rooms.append(1) or len(rooms))
     found = family.grow(DeviceRows(X, Device("cpu")), *arguments)
     assert len(n_replayed) > len(n_recorded) > 1
+    # Rows that are held out no more begin anew: what was recorded before goes with its room.
+    assert len(rooms) == 2
+    assert 1 in n_recorded
     np.testing.assert_array_equal(found.thresholds, expected.thresholds)
     np.testing.assert_array_equal(found.path, expected.path)
 

@@ -85,11 +85,11 @@ class Device:
         """Whether kernels can be recorded, and started again at once."""
         return self.loops is not torch_loops
 
-    def repeated(self, run: Callable[[], Any]) -> Callable[[], Any]:
+    def repeated(self, run: Callable[[], Any], room: Any) -> Callable[[], Any]:
         """Return a function that does the same, of many small kernels, and faster from now on.
 
         `run` waits for nothing, and reads and writes the same tensors every time. What it returns
-        is written to by whatever else was recorded, so it is to be copied before that.
+        is written to by whatever else was recorded in that room, so it is to be copied before.
         """
         if not self.can_record:
             return run
@@ -100,19 +100,21 @@ class Device:
                 found.append(None)
                 return run()
             if found[0] is None:
-                found[0] = self.record(run)
+                found[0] = self.record(run, room)
             replay, result = found[0]
             replay()
             return result
 
         return call
 
-    @cached_property
-    def _pool(self) -> Any:
-        """Memory of all recordings, none of which needs what another leaves there."""
-        return self.torch.cuda.graph_pool_handle()
+    def room_for_recordings(self) -> Any:
+        """Return memory that recordings share, none of which needs what another leaves there.
 
-    def record(self, run: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
+        It goes with the last of them, and is not to be asked for again after that.
+        """
+        return self.torch.cuda.graph_pool_handle() if self.can_record else None
+
+    def record(self, run: Callable[[], Any], room: Any) -> tuple[Callable[[], Any], Any]:
         """Return what starts all kernels of a function at once, and what they write the result to.
 
         Nothing is computed while they are recorded.
@@ -124,7 +126,7 @@ class Device:
         gc.disable()
         torch.cuda.synchronize(self.device)
         with torch.cuda.stream(stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            graph.capture_begin(pool=room, capture_error_mode="thread_local")
             try:
                 found = run()
             finally:

@@ -97,7 +97,7 @@ class _Chooser:
         if has_categories:
             shape = (n_levels, n_ferns, n_asked, N_CODES)
             self._told_apart = torch.empty(shape, dtype=torch.uint8, device=self._device.device)
-        self._choose = self._device.repeated(self._run)
+        self._choose = self._device.repeated(self._run, growing.room)
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
         """Return the stumps of each fern."""
@@ -284,7 +284,7 @@ class _Adder:
         if has_sets:
             self._members = place(np.zeros((n_ferns, depth, N_CODES), np.uint8))
         self._rates, self._ridge = place(np.zeros(n_ferns)), place(np.zeros(()))
-        self._add = growing.device.repeated(self._run)
+        self._add = growing.device.repeated(self._run, growing.room)
 
     def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float):
         """Return tables, and gains and losses, as tensors: nothing is waited for."""
@@ -363,6 +363,7 @@ class DeviceGrowingRows:
         self._largest = self.torch.ones_like(self.units)
         self._best_scores = self._scores[self._told_rows]
         self._best_loss = self.units.new_full((), self.torch.inf)
+        self.room = self.device.room_for_recordings()
         self._choosers: dict[Any, _Chooser] = {}
         self._adders: dict[Any, _Adder] = {}
         self.update(None)
