@@ -77,8 +77,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
-            some = self._scores_of_some(data)
-            said = learner.scores(solution) if some is None else some
+            said = self._scores_of_some(data)
+            if said is None or np.count_nonzero(self._how_often(said)) == 1:
+                said = learner.scores(solution)
         else:
             rule, said = fit_rule(mixed, self.calibration), mixed.scores
         self.temperature_, self.offset_ = rule.temperature, rule.offset

@@ -247,3 +247,9 @@ def test_without_a_gpu_the_remedy_is_named(monkeypatch):
 def test_an_unknown_device_is_named():
     with pytest.raises(ValueError, match=r"device must be .*'tpu'"):
         device_of("tpu")
+
+
+def test_no_groups_have_no_counts():
+    rows = DeviceRows(np.ones((5, 2)), device_of("torch"))
+    maps, codes = Stumps().fit_codes(rows, np.ones(5), 10, 0)
+    assert maps.n_maps == codes.counts().size == 0

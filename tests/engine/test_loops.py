@@ -119,7 +119,7 @@ def test_agreement(make_compiled, make_codes, dtype, n_cells, n_rows, kind):
 
 @EVERY_WEIGHTS
 def test_agreement_of_many_groups(make_compiled, kind):
-    """More groups than 16 bits can count."""
+    """Many more groups than are counted at once."""
     n_groups = 2**16 + 3
     values = np.random.default_rng(0).integers(2, size=(n_groups, 4)).astype(np.uint8)
     values[:, 3] = values[:, 0]

@@ -275,6 +275,22 @@ def test_the_rule_has_the_smallest_log_loss():
     assert log_loss(y, found, labels=range(4)) < log_loss(y, np.exp(softmax), labels=range(4))
 
 
+@pytest.mark.parametrize("factor", [0.2, 1.0, 3.0])
+def test_logarithms_of_odds_become_chances_by_the_softmax(factor):
+    """However far the rule is from that of margins, the walk gets there."""
+    generator = np.random.default_rng(0)
+    odds = 3 * generator.normal(size=(400, 4))
+    chances = np.exp(odds - np.logaddexp.reduce(odds, axis=1, keepdims=True))
+    y = (chances.cumsum(axis=1) < generator.random((400, 1))).sum(axis=1)
+    held_out = HeldOut(factor * odds, y, np.ones(400))
+    rules = [fit_rule(held_out, "auto"), fit_rule(held_out, "temperature")]
+    losses = [
+        log_loss(y, np.exp(log_probabilities(held_out.scores, rule.temperature, rule.offset)))
+        for rule in rules
+    ]
+    assert losses[0] < losses[1] + 0.005
+
+
 def test_scores_of_cross_validation_that_need_probabilities(make_data):
     X, y = make_data(n_rows=120, spread=1.0)
     for scoring in ("neg_log_loss", "roc_auc", "neg_brier_score"):

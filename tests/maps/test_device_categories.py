@@ -86,6 +86,24 @@ def test_grown_ferns_with_sets_and_tables_of_levels(n_classes):
     np.testing.assert_allclose(scores, expected, atol=0.02)
 
 
+def test_ferns_that_saw_no_category_are_filled_again_beside_others():
+    """Few of many columns are seen by each fern, and tables are filled again in other groups."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(600, 80))
+    X[:, 0] = generator.integers(5, size=600)
+    y = 1 * ((X[:, 0] > 2) + X[:, 3] / 2 + generator.normal(size=600) > 0.5)
+    n_levels = np.zeros(80, dtype=np.int64)
+    n_levels[0] = 5
+    family, targets = GrownFerns(depth=3, n_growths=1), Targets(y, 2, np.ones(600))
+    scores = []
+    for rows in both(X):
+        maps = family.grow(rows, targets, 12, 0, n_levels=n_levels)
+        ferns = np.split(maps.features, maps.offsets[1:-1])
+        assert 0 < sum((own == 0).any() for own in ferns) < maps.n_maps
+        scores.append(maps.intercept + maps.score(rows, maps.path))
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
 def test_random_ferns_have_the_cells_of_the_cpu():
     X, _ = sample()
     (maps, codes), (others, there) = (

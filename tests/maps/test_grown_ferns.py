@@ -347,6 +347,22 @@ def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
     np.testing.assert_allclose(rates, [0.2] * 5 + [0.4] + [0.6] * 4)
 
 
+@pytest.mark.parametrize("n_ferns", [5, 6, 8])
+def test_ferns_that_are_chosen_together_are_added_before_growth_ends(monkeypatch, n_ferns):
+    monkeypatch.setattr(Growth, "_FEW_ROWS", 10)
+    X, y = sample(500)
+    assert grow(X, y, n_maps=n_ferns, validation_share=0).n_rounds == n_ferns
+    seen = []
+
+    def stop(state):
+        seen.append(state.n_iter)
+        return state.n_iter == n_ferns
+
+    ended = grow(X, y, n_maps=40, progress=stop)
+    assert seen == list(range(1, n_ferns + 1))
+    assert ended.n_rounds == 8
+
+
 def test_features_that_gain_more_are_asked_more_often():
     promises, generator = Promises(100), np.random.default_rng(0)
     features = np.arange(100)

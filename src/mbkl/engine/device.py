@@ -406,7 +406,8 @@ class DeviceCodes(Codes):
         return replace(self, values=values, offsets=offsets)
 
     def counts(self) -> NDArray[np.int64]:
-        found = to_host(self.device.loops.counts(self.values, int(np.diff(self.offsets).max())))
+        n_codes = int(np.diff(self.offsets).max(initial=1))
+        found = to_host(self.device.loops.counts(self.values, n_codes))
         number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         return found[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), number]
 

@@ -93,6 +93,8 @@ def _bin(
 def bin(X, columns, thresholds, values) -> None:
     """See `torch_loops.bin`."""
     (n_groups, most), n_rows = thresholds.shape, len(X)
+    if not values.numel():
+        return
     X = X if X.stride(1) == 1 else X.contiguous()
     with _on(X):
         _bin[(triton.cdiv(n_rows, 64), triton.cdiv(n_groups, 64))](
@@ -115,7 +117,7 @@ def _counts(values, found, n_rows, n_codes, stride, BLOCK: tl.constexpr, CODES: 
 
 def counts(values, n_codes: int):
     """See `torch_loops.counts`."""
-    if values.dtype != torch.uint8:
+    if values.dtype != torch.uint8 or not len(values):
         return torch_loops.counts(values, n_codes)
     found = values.new_zeros((len(values), n_codes), dtype=torch.int64)
     with _on(values):

@@ -265,8 +265,8 @@ def _sums_by_level(sums: NDArray) -> list[NDArray]:
 
 
 def has_one_weight(weights: NDArray[np.float64]) -> bool:
-    """Say whether all groups weigh the same, and are few enough to be counted in 16 bits."""
-    return weights.size < 2**16 and bool((weights == weights[:1]).all())
+    """Say whether all groups weigh the same, so that they can be counted."""
+    return bool((weights == weights[:1]).all())
 
 
 def as_float32(values: NDArray) -> NDArray[np.float64]:

@@ -170,7 +170,8 @@ def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> 
     """
     if not len(found.y):
         return Calibration()
-    offsets: tuple[float | None, ...] = (*_OFFSETS, None) if is_mixed else _OFFSETS
+    # The softmax is the limit of the smallest offsets.
+    offsets: tuple[float | None, ...] = (None, *_OFFSETS) if is_mixed else _OFFSETS
     bounds, near = _TEMPERATURES, _NEAR
     if calibration == "temperature":
         offsets, bounds, near = (None,), _ANY_TEMPERATURES, _NEARER
@@ -187,10 +188,10 @@ def fit_rule(found: HeldOut, calibration: str | None, is_mixed: bool = True) -> 
         least = minimize_scalar(loss, args=(offsets[place],), **options)
         return float(least.fun), float(least.x)
 
-    # Down the hill from the middle: a loss between the softmax and that of margins has one.
-    place = (len(offsets) - 1) // 2
+    # Down the hill from the middle: from the softmax to margins the loss has one valley.
+    place = len(offsets) // 2
     for step in (-1, 1):
-        while best(place + step) < best(place):
+        while best(place + step)[0] < best(place)[0]:
             place += step
     return Calibration(float(np.exp(best(place)[1])), offsets[place])
 

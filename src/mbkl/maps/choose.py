@@ -41,7 +41,7 @@ Pairs = NDArray[np.float32]  # something of each pair of rows
 _EXPONENTS = (1.8, 3.6, 7.2)
 _STUMP_SHARES = (0.1, 0.5)
 _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
-# Their axes. A walk along shares and ridges, for each exponent, tries 12 of these 48 and chooses as
+# Their axes. A walk along shares and ridges, for each exponent, tries 12 of these 42 and chooses as
 # the best ridges of all kernels do nearly always: in 140 of 142 choices of the suite.
 _OF_EXPONENTS, _OF_SHARES, _OF_RIDGES = 0, 1, 2
 _START = 0, 0, 3

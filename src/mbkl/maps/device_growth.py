@@ -128,7 +128,9 @@ class _Chooser:
         gains, stumps, ranks = np.split(found, [n_asked, n_asked + 3], axis=1)
         n_drawn, features, cuts = stumps.T.astype(np.int64)
         usual = 2 * ranks[:, :1].sum(axis=1) > n_drawn
-        members = ranks[:, 1:] > cuts[:, None]
+        members = np.zeros((len(cuts), N_CODES), dtype=bool)
+        if ranks.size:
+            members = ranks[:, 1:] > cuts[:, None]
         is_category = draft.is_category[features]
         return Chosen(features, np.where(is_category, -1, cuts), members, usual, gains)
 
@@ -367,7 +369,7 @@ class DeviceGrowingRows:
         self._choosers: dict[Any, _Chooser] = {}
         self._adders: dict[Any, _Adder] = {}
         self.update(None)
-        self.loss = float(self.update(None))  # with units that fit
+        self.first_loss = float(self.update(None))  # with units that fit
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
         draft = drafts[0]

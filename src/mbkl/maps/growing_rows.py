@@ -372,7 +372,7 @@ class Added(NamedTuple):
 
     table: Any  # (n_cells, n_columns): where the rows are
     gains: NDArray[np.float64]  # what its levels gained on rows that take no part
-    loss: float  # the sum of the losses of these rows, from now on
+    loss: float  # the sum of the losses of these rows, from now on; NaN where there are none
 
 
 class GrowingRows:
@@ -414,7 +414,7 @@ class GrowingRows:
         self._largest = np.ones(2)
         self._update(None)
         self._update(None)  # with units that fit
-        self.loss = self.held_out_loss()
+        self.first_loss = self._least_loss = self.held_out_loss()
         self.best_held_out = self.held_out_scores()
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
@@ -456,8 +456,8 @@ class GrowingRows:
         """Add the table of what was filled last to the scores; return the loss from now on."""
         self._update(table)
         loss = self.held_out_loss() if self.n_held_out else np.nan
-        if loss < self.loss:
-            self.loss, self.best_held_out = loss, self.held_out_scores()
+        if loss < self._least_loss:
+            self._least_loss, self.best_held_out = loss, self.held_out_scores()
         return loss
 
     def sums_of_levels(self, group: int) -> NDArray[np.float64]:

@@ -142,7 +142,8 @@ class GrownFerns(FernFamily):
     ) -> GrownMaps:
         """Grow up to so many ferns on labelled rows; see `Stumps.fit_codes` for the levels.
 
-        Progress is called once a fern with the `Growth` so far; True ends it.
+        Progress is called once a fern with the `Growth` so far; True ends it, after the ferns that
+        were chosen together with this one.
         """
         self._validate_params()
         y, weights = targets.y, targets.weights
@@ -354,9 +355,12 @@ class Growth:
         return f"loss of held-out rows {self.losses[-1]:.4f}"
 
     def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> Path:
-        """Grow ferns until the rows that took no part gain no more."""
+        """Grow ferns until the rows that took no part gain no more.
+
+        Ferns that are chosen together are all added before growth ends.
+        """
         self._n_ferns = n_ferns
-        self.losses = [self._mean(self._rows.loss)]
+        self.losses = [self._mean(self._rows.first_loss)]
         best = last_progress = 0
         is_told_to_stop, has_ended = False, self._rows.offsets.size == 1
         while len(self.terms) < n_ferns and not (is_told_to_stop or has_ended):
@@ -366,7 +370,7 @@ class Growth:
                 last = len(self.terms)
                 if not self._rows.n_held_out or self.losses[last] < self.losses[best]:
                     best = last
-                is_told_to_stop = bool(progress(self)) or is_told_to_stop
+                is_told_to_stop = is_told_to_stop or bool(progress(self))
                 made = self.losses[0] - self.losses[last]
                 # What is left may be little beside what was made, and still worth having.
                 made = min(made, self.losses[last]) if self.objective.ends_at_zero else made
