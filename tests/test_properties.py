@@ -117,9 +117,10 @@ def test_the_unit_of_a_feature_does_not_matter(settings_of_the_model, problem, d
     first = fit(X, y, **parameters)
     second = fit(X * 2.0**power, y, **parameters)
     if parameters["maps"] == "auto":
-        # The order of the rows of a sample is a hash of their values: sums are rounded differently.
+        # The order of the rows of a sample is a hash of their values: sums are rounded differently,
+        # those of the choice of maps in single precision.
         scores = second.decision_function(X * 2.0**power)
-        np.testing.assert_allclose(first.decision_function(X), scores, atol=1e-6)
+        np.testing.assert_allclose(first.decision_function(X), scores, atol=1e-4)
     else:
         assert same_bits(first, second, ("coef_", "intercept_", "theta_"))
     np.testing.assert_array_equal(first.stump_thresholds_ * 2.0**power, second.stump_thresholds_)
