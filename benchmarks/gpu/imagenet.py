@@ -175,8 +175,7 @@ def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
         "gather": lambda: codes.gather(tables),
         "histogram": lambda: codes.histogram(residuals),
     }.items():
-        with codes.coarse():
-            seconds = _seconds(action, repeats=3)
+        seconds = _seconds(action, repeats=3)
         work = 2.0 * shape.n_rows * n_maps * width
         moved = 5.0 * shape.n_rows * n_maps  # a code read, an indicator written and read
         lines.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +41,6 @@ class Features:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_columns, dtype=bool)
-
-    def coarse(self):
-        return nullcontext()
 
     def forward(self, weights):
         import torch

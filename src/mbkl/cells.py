@@ -108,10 +108,6 @@ class Operator:
         """Return the data type of the scores of rows."""
         return self.codes.row_dtype(n_columns)
 
-    def coarse(self):
-        """Return a context in which products may be coarser, where that is faster."""
-        return self.codes.coarse()
-
     # Columns and maps -------------------------------------------------------------------------
 
     @cached_property
@@ -320,7 +316,7 @@ class Ladder(Cells):
         # coming from the plus total on which the group before it ended.
         steps[first] = -totals
         steps[first[1:]] -= totals[:-1]
-        return running_sum(steps)
+        return np.cumsum(steps, axis=0, out=steps) if is_numpy(steps) else steps.cumsum(0)
 
     def gradient(self, sums: Values) -> Values:
         """Turn a histogram into the transpose of `tables`, exactly for integers.

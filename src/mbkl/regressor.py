@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import RegressorMixin, _fit_context
 
 from mbkl.engine import choose_loops, limits
@@ -33,7 +35,7 @@ from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.maps.line import is_enough, line_of, plan_of_line, slopes_of_many
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
-from mbkl.solvers.problem import Solution
+from mbkl.solvers.problem import SharedProgress, Solution
 
 # Of so many rows, a third is enough to tell how much of either model is best: growth takes half
 # the time.
@@ -120,20 +122,24 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         if slopes is None:
             return None
         few = replace(data, rows=ArrayRows(other.X), y=other.y, weights=other.weights)
-        without, with_line = (
-            self._loss_of_growth(each, progress) for each in (few, self._around(few, slopes))
-        )
+        both = few, self._around(few, slopes)
+        n_threads = min(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs), len(both))
+        with (
+            progress.stage("growth") as iteration,
+            SharedProgress(iteration) as tell,
+            ThreadPoolExecutor(n_threads) as pool,
+        ):
+            without, with_line = pool.map(lambda each: self._loss_of_growth(each, tell), both)
         ratios = with_line / np.maximum(without, np.finfo(float).tiny)
         return slopes if ratios.mean() < _WORTH_A_LINE else None
 
-    def _loss_of_growth(self, data: TrainingRows, progress: Progress) -> np.ndarray:
+    def _loss_of_growth(self, data: TrainingRows, tell: SharedProgress) -> np.ndarray:
         """Return the mean squared error of each target for rows that a few ferns did not see."""
         (plan,) = plans_of("grown", _FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
         held_out = np.arange(data.y.size) % 3 == 0  # their order is random
         targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
-        with progress.stage("growth") as iteration:
-            rows = self._placed(data, [plan], 1)
-            grown = plan.grow(rows, targets, seed, iteration)
+        rows = replace(data.rows.in_memory(), loops=choose_loops(plan.n_codes(data.rows.shape), 1))
+        grown = plan.grow(rows, targets, seed, tell)
         assert data.numbers is not None
         away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
         return np.square(away).mean(axis=0)

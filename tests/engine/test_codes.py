@@ -202,10 +202,6 @@ def test_numbers_of_codes_in_memory_stay_here(make_codes, kind):
     assert codes.place(array) is array
     assert codes.row_dtype(100) == np.float64
     assert not codes.many_at_once
-    tables = tables_for(codes, 2)
-    with codes.coarse():
-        found = codes.gather(tables)
-    np.testing.assert_array_equal(found, codes.gather(tables))
 
 
 def test_the_twins_are_the_default(make_codes):

@@ -191,3 +191,30 @@ def test_codes_are_counted(loops, n_codes, dtype):
     codes = np.random.default_rng(0).integers(n_codes, size=(3, 5_000)).astype(dtype)
     expected = [np.bincount(own, minlength=n_codes) for own in codes]
     np.testing.assert_array_equal(loops.counts(place(codes), n_codes).cpu(), expected)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+@pytest.mark.parametrize("at_once", [100, 32_000_000])
+def test_table_entries_are_looked_up(loops, n_columns, at_once, monkeypatch):
+    monkeypatch.setattr(torch_loops, "_AT_ONCE", at_once)
+    codes, first = codes_of(700), np.cumsum(N_CODES) - N_CODES
+    generator = np.random.default_rng(2)
+    tables = generator.integers(1000, size=(N_CODES.sum(), n_columns)).astype(float)
+    scores = generator.integers(1000, size=(700, n_columns)).astype(float)
+    expected = scores + tables[codes + first[:, None]].sum(axis=0)
+    found = place(scores)
+    loops.look_up(place(codes), place(first), place(tables), found)
+    np.testing.assert_array_equal(found.cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_indicators_of_cells(loops, by_row, dtype):
+    codes = codes_of(700).astype(dtype)
+    groups, numbers = np.repeat(np.arange(5), 30), np.tile(np.arange(30), 5).astype(dtype)
+    found = loops.indicators(place(codes), place(groups), place(numbers), by_row).cpu().numpy()
+    found = found.T if by_row else found
+    expected = codes[groups] == numbers[:, None]
+    np.testing.assert_array_equal(found[:150, :700], expected)
+    assert found.shape == (192, 704)
+    assert found.sum() == expected.sum()

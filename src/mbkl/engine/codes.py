@@ -11,7 +11,6 @@ A pass costs one look-up per group and row, whatever the number of cells.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,10 +140,6 @@ class Codes:
     def row_dtype(self, n_columns: int) -> Any:
         """Return the data type of the scores of rows."""
         return np.float64
-
-    def coarse(self) -> AbstractContextManager:
-        """Return a context for coarser products; here they are all exact."""
-        return nullcontext()
 
 
 @dataclass(frozen=True)

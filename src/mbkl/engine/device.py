@@ -1,9 +1,10 @@
 """Codes on a GPU, and the two hot operations in Torch.
 
 With few columns, table entries are looked up and residuals scattered. With many, one pass is
-two matrix products: blocks of the indicators of all cells are formed on the fly and go through
-the tensor cores, with values as bfloat16 and sums in float32. A value is then a sum of two
-bfloat16 pieces where precision matters, and one where a direction is enough.
+matrix products: blocks of the indicators of all cells are formed on the fly and go through the
+tensor cores, with values as integers of eight bits, whose sums are exact. A value is the sum of two
+such pieces, each in a unit of its column: as much work as one of bfloat16, and finer. One would not
+do for the directions of Newton steps either, which have small entries that matter.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import importlib.util
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 _MANY_COLUMNS = 16
 # The tensor cores run seven times slower on other widths (measured on an H200).
 _WIDTH = 128
-# Indicators formed at once: enough to fill the device, little enough to fit anywhere.
-_BLOCK_ROWS, _BLOCK_CELLS = 131_072, 4_096
+# Indicators formed at once: enough to fill the device, little enough to fit anywhere. Products
+# whose sums run over the cells take more of these with fewer rows.
+_BLOCK_ROWS, _BLOCK_CELLS, _MORE_CELLS = 131_072, 8_192, 4
 _SMALLEST_BLOCK = 1_024
+# Pieces of a value, and the largest integer of one, in its unit.
+_PIECES, _MOST_OF_A_PIECE = 2, 127
 # Look-ups at once, and what one takes with all that is made of it.
 _BLOCK_CODES, _BYTES_OF_A_VALUE = 64_000_000, 32
 # Rows that take up more of the free memory than this are sent again for each pass over them.
@@ -58,12 +61,11 @@ _SCORED_CODES = 1_000_000_000
 
 
 class Device:
-    """A device of Torch: where numbers go, and how finely products are computed."""
+    """A device of Torch: where numbers go, and how much is computed there at once."""
 
     def __init__(self, name) -> None:
         self.torch = require("torch", "gpu")
         self.device = self.torch.device(name)
-        self.precise = True
         self.block_rows = _BLOCK_ROWS
 
     def place(self, array, dtype=None) -> Tensor:
@@ -148,15 +150,6 @@ class Device:
     def row_dtype(self, n_columns: int) -> torch.dtype:
         """Return the data type of the scores of rows: single where products are coarser."""
         return self.torch.float32 if n_columns >= _MANY_COLUMNS else self.torch.float64
-
-    @contextmanager
-    def coarse(self):
-        """Let products be coarser: for directions, whose errors do not add up."""
-        self.precise = False
-        try:
-            yield
-        finally:
-            self.precise = True
 
     def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> Tensor:
         """Return room for codes; Torch has no wider unsigned integers."""
@@ -267,21 +260,25 @@ class DeviceCodes(Codes):
     def row_dtype(self, n_columns: int) -> torch.dtype:
         return self.device.row_dtype(n_columns)
 
-    def coarse(self):
-        return self.device.coarse()
-
     def gather(self, tables: Tensor) -> Tensor:
-        if tables.shape[1] >= _MANY_COLUMNS:
-            return self._in_blocks(self._multiply, tables)
-        scores = tables.new_zeros((self.n_rows, tables.shape[1]))
-        for groups, rows in self._blocks(tables.shape[1]):
-            scores[rows] += tables[self._cells(groups, rows)].sum(dim=0)
+        torch = self.device.torch
+        n_columns = tables.shape[1]
+        if n_columns >= _MANY_COLUMNS:
+            scores = tables.new_zeros((self.n_rows, n_columns), dtype=torch.float32)
+            # Where Step 2 starts, tables are zero.
+            return self._in_blocks(self._multiply, tables, scores) if tables.any() else scores
+        scores = tables.new_zeros((self.n_rows, n_columns))
+        self.device.loops.look_up(self.values, self.place(self.offsets[:-1]), tables, scores)
         return scores
 
     def histogram(self, residuals: Tensor) -> Tensor:
         n_columns = residuals.shape[1]
         if n_columns >= _MANY_COLUMNS:
-            return self._in_blocks(self._multiply_transposed, residuals)
+            # Where Step 2 starts, the curvature of all columns is.
+            are_equal = bool((residuals == residuals[:, :1]).all())
+            own = residuals[:, :1] if are_equal else residuals
+            sums = own.new_zeros((self.n_cells, own.shape[1]), dtype=self.device.torch.float64)
+            return self._in_blocks(self._multiply_transposed, own, sums).expand(-1, n_columns)
         if residuals.is_floating_point():  # running sums over all groups follow
             residuals = residuals.double()
         sums = residuals.new_zeros((self.n_cells, n_columns))
@@ -296,11 +293,12 @@ class DeviceCodes(Codes):
         first = self.place(self.offsets[:-1][groups])[:, None]
         return self.values[groups, rows].long() + first
 
-    def _in_blocks(self, operation, values: Tensor) -> Tensor:
+    def _in_blocks(self, operation, values: Tensor, found: Tensor) -> Tensor:
         """Run an operation, in smaller blocks of rows where memory does not suffice."""
         while True:
             try:
-                return operation(values)
+                operation(values, found)
+                return found
             except self.device.torch.OutOfMemoryError:
                 if self.device.block_rows <= _SMALLEST_BLOCK:
                     raise
@@ -315,78 +313,81 @@ class DeviceCodes(Codes):
             for start in range(0, self.n_rows, n_rows):
                 yield slice(first, first + n_groups), slice(start, start + n_rows)
 
-    def _multiply(self, tables: Tensor) -> Tensor:
-        """Return indicators times tables."""
+    def _multiply(self, tables: Tensor, scores: Tensor) -> None:
+        """OUT scores: indicators times tables."""
         first = self.place(self.offsets[:-1])
+        groups, numbers, cells = self._cells_but_first
         base = tables[first].sum(dim=0)
-        first_of_own = self.place(np.repeat(self.offsets[:-1], np.diff(self.offsets)))
-        pieces = self._pieces(tables - tables[first_of_own])
-        scores = self.device.torch.empty((self.n_rows, tables.shape[1]), device=self.device.device)
-        for rows in steps(self.n_rows, self.device.block_rows):
-            total = None
-            for columns, indicators in self._indicators(rows):
-                for piece in pieces:
-                    total = self._add_product(total, indicators.t(), piece[columns])
-            found = base if total is None else total[:, : tables.shape[1]] + base
-            scores[rows] = found.to(scores.dtype)
-        return scores
+        pieces = self._pieces(tables[cells] - tables[first][groups])
+        for rows in steps(self.n_rows, max(self.device.block_rows // _MORE_CELLS, 1)):
+            totals: list[Any] = [0] * len(pieces)
+            for part in steps(cells.numel(), _BLOCK_CELLS * _MORE_CELLS):
+                own = self.device.loops.indicators(
+                    self.values[:, rows], groups[part], numbers[part], True
+                )
+                for number, (piece, _) in enumerate(pieces):
+                    totals[number] = totals[number] + self._product(own, piece[:, part])
+            scores[rows] = base
+            for total, (_, unit) in zip(totals, pieces, strict=True):
+                scores[rows] += (total * unit)[: len(scores[rows]), : tables.shape[1]]
 
-    def _multiply_transposed(self, residuals: Tensor) -> Tensor:
-        """Return transposed indicators times residuals."""
+    def _multiply_transposed(self, residuals: Tensor, sums: Tensor) -> None:
+        """OUT sums: transposed indicators times residuals."""
         n_columns = residuals.shape[1]
-        sums = residuals.new_zeros((self.n_cells, n_columns), dtype=self.device.torch.float64)
-        total = residuals.sum(dim=0, dtype=self.device.torch.float64)
+        groups, numbers, cells = self._cells_but_first
+        sums.zero_()
         for rows in steps(self.n_rows, self.device.block_rows):
             pieces = self._pieces(residuals[rows])
-            for columns, indicators in self._indicators(rows):
-                for piece in pieces:
-                    sums[columns] += self._add_product(None, indicators, piece)[:, :n_columns]
-        first = self.place(self.offsets[:-1])
-        sums[first] = total - group_sums(sums, self.offsets)
-        return sums
+            for part in steps(cells.numel(), _BLOCK_CELLS):
+                own = self.device.loops.indicators(
+                    self.values[:, rows], groups[part], numbers[part], False
+                )
+                for piece, unit in pieces:
+                    found = self._product(own, piece) * unit
+                    sums[cells[part]] += found[: len(cells[part]), :n_columns]
+        total = residuals.sum(dim=0, dtype=sums.dtype)
+        sums[self.place(self.offsets[:-1])] = total - group_sums(sums, self.offsets)
 
-    def _pieces(self, values: Tensor) -> list[Tensor]:
-        """Return bfloat16 columns, padded in width, whose sum is the values."""
-        torch = self.device.torch
-        padding = -values.shape[1] % _WIDTH
-        values = torch.nn.functional.pad(values.float(), (0, padding))
-        pieces = [values.bfloat16()]
-        if self.device.precise:
-            pieces.append((values - pieces[0]).bfloat16())
-        return pieces
+    @property
+    def _cells_but_first(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return group, number in it, and number of all cells but the first of each group.
 
-    def _add_product(self, total: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
-        """Return left @ right in float32, added to a total where there is one."""
-        if self.device.device.type != "cuda":
-            product = left.float() @ right.float()
-            return product if total is None else total.add_(product)
-        if total is None:
-            return self.device.torch.mm(left, right, out_dtype=self.device.torch.float32)
-        return self.device.torch.addmm(total, left, right, out_dtype=self.device.torch.float32)
-
-    def _indicators(self, rows: slice):
-        """Yield for blocks of cells their numbers and indicators on some rows.
-
-        The first cell of each group is left out: a row is in one of them, so it is what the others
-        leave.
+        A row is in one cell of each group, so what is in the first is what the others leave.
         """
         sizes = np.diff(self.offsets)
         number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes)
         others = np.flatnonzero(number)
-        cells = self.place(others)
         groups = self.place(np.repeat(np.arange(self.n_groups), sizes)[others])
         numbers = self.place(number[others]).to(self.values.dtype)
-        block = self.values[:, rows]
-        for part in steps(others.size, _BLOCK_CELLS):
-            yield cells[part], self._equal(block, groups[part], numbers[part])
+        return groups, numbers, self.place(others)
 
-    def _equal(self, codes: Tensor, groups: Tensor, numbers: Tensor) -> Tensor:
-        """Return for each column whether the rows are in its cell, as 0 and 1 in bfloat16."""
-        if self.device.device.type == "cuda":
-            from mbkl.engine.triton_loops import indicators
+    def _product(self, indicators: Tensor, piece: Tensor) -> Tensor:
+        """Return the exact product with the lines of a piece."""
+        missing = indicators.shape[1] - piece.shape[1]
+        piece = self.device.torch.nn.functional.pad(piece, (0, missing)) if missing else piece
+        return self.device.torch._int_mm(indicators, piece.t())
 
-            return indicators(codes, groups, numbers)
-        return (codes[groups] == numbers[:, None]).bfloat16()
+    def _pieces(self, values: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return integers of eight bits, a line for each column, whose sum in their units is it.
+
+        Lines are filled up to a width that suits the device.
+        """
+        if not len(values):
+            return []
+        torch = self.device.torch
+        padding = -values.shape[1] % _WIDTH
+        rest = torch.nn.functional.pad(values, (0, padding))
+        unit = abs(rest).amax(0) / _MOST_OF_A_PIECE
+        pieces = []
+        for _ in range(_PIECES):
+            integers = torch.round(rest / torch.where(unit > 0, unit, 1.0))
+            pieces.append((integers.to(torch.int8).t().contiguous(), unit.double()))
+            rest = rest - integers * unit
+            # What is left is half a unit at most.
+            unit = unit / (2 * _MOST_OF_A_PIECE)
+            if not rest.any():
+                break
+        return pieces
 
     # Moves ------------------------------------------------------------------------------------
 

@@ -62,6 +62,10 @@ FEW_ROWS_STUCK = 300
 # Where no kernel matrix of all rows tells how they are scored without them, that of so many does,
 # or with losses that it does not suit so many are solved for, some of them held out.
 ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 700, 3_000
+# On a device all of many problems at once are solved for sooner than one after the other through
+# that matrix: from so many on, and with so many rows of each class
+# (python -m benchmarks.gpu.imagenet).
+PROBLEMS_AT_ONCE, ROWS_OF_A_CLASS = 100, 8
 # Curved rows are copied for a Newton system where they are less than this share of all rows.
 # `python -m benchmarks.speed.growth`
 WORTH_COPYING = 0.8

@@ -18,6 +18,8 @@ from mbkl.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Sizes of indicators are multiples of this.
+TILE = 64
 # Numbers that are formed at once: comparisons of rows with stumps, or sums of a histogram.
 _AT_ONCE = 32_000_000
 
@@ -67,6 +69,36 @@ def counts(values, n_codes: int) -> Tensor:
     for group, own in enumerate(values):
         found[group] = own.bincount(minlength=n_codes)
     return found
+
+
+def look_up(values, first, tables, scores) -> None:
+    """Add to scores the table entries of each row, (n_rows, n_columns).
+
+    Values are the codes of the rows, (n_groups, n_rows), and the table of group g begins at
+    `first[g]`.
+    """
+    n_groups, n_rows = values.shape
+    n_columns = tables.shape[1]
+    rows_at_once = max(_AT_ONCE // n_columns, 1)
+    for rows in steps(n_rows, rows_at_once):
+        groups_at_once = max(rows_at_once // (rows.stop - rows.start), 1)
+        for groups in steps(n_groups, groups_at_once):
+            cells = values[groups, rows].long() + first[groups, None]
+            scores[rows] += tables[cells].sum(dim=0)
+
+
+def indicators(codes, groups, numbers, by_row: bool) -> Tensor:
+    """Say which rows are in which cells, as 0 and 1 in eight bits: a line a cell, or `by_row`.
+
+    A cell has the number of a group and, within it, its own; codes are of shape (n_groups, n_rows).
+    Lines and their number are filled up with zeros to multiples of `TILE`, as the tensor cores
+    want it.
+    """
+    torch = require("torch", "gpu")
+    inside = codes[groups] == numbers[:, None]
+    padding = (0, -inside.shape[1] % TILE, 0, -inside.shape[0] % TILE)
+    inside = torch.nn.functional.pad(inside.to(torch.int8), padding)
+    return inside.t().contiguous() if by_row else inside
 
 
 def pack_residuals(gradient, curvature, weights, units, packed) -> None:

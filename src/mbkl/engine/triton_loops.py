@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from mbkl.engine import torch_loops
-from mbkl.engine.torch_loops import columns_of
+from mbkl.engine.torch_loops import TILE, columns_of
 from mbkl.engine.twins import MOST_PACKED
 from mbkl.extras import require
 
@@ -40,32 +40,68 @@ def _power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-# Indicators -------------------------------------------------------------------------------------
+# Cells ------------------------------------------------------------------------------------------
 
 
-@triton.jit
-def _indicators(codes, groups, numbers, out, n_rows, stride, BLOCK: tl.constexpr):
-    column = tl.program_id(0)
-    row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    group = tl.load(groups + column).to(tl.int64)
-    number = tl.load(numbers + column)
+@triton.jit(do_not_specialize=["n_rows", "n_groups"])
+def _look_up(
+    values, first, tables, scores, n_rows, n_groups, stride,
+    COLUMNS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = row < n_rows
+    column = tl.arange(0, WIDTH)[None, :]
+    mask = inside[:, None] & (column < COLUMNS)
+    place = scores + row[:, None] * COLUMNS + column
+    total = tl.load(place, mask=mask, other=0.0)
+    for group in range(n_groups):
+        code = tl.load(values + row, mask=inside, other=0).to(tl.int64)
+        cell = tl.load(first + group) + code
+        total += tl.load(tables + cell[:, None] * COLUMNS + column, mask=mask, other=0.0)
+        values += stride
+    tl.store(place, total, mask=mask)
+
+
+def look_up(values, first, tables, scores) -> None:
+    """See `torch_loops.look_up`."""
+    (n_groups, n_rows), n_columns = values.shape, tables.shape[1]
+    width = _power_of_two(n_columns)
+    n_at_once = max(256 // width, 32)
+    tables = tables.contiguous()
+    with _on(values):
+        _look_up[(triton.cdiv(n_rows, n_at_once),)](
+            values, first, tables, scores, n_rows, n_groups, values.stride(0),
+            COLUMNS=n_columns, WIDTH=width, ROWS=n_at_once,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_cells"])
+def _indicators(
+    codes, groups, numbers, out, n_rows, n_cells, stride, cell_stride, row_stride,
+    CELLS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[None, :]
+    cell = tl.program_id(1) * CELLS + tl.arange(0, CELLS)[:, None]
+    group = tl.load(groups + cell, mask=cell < n_cells, other=0)
+    number = tl.load(numbers + cell, mask=cell < n_cells, other=0)
+    inside = (row < n_rows) & (cell < n_cells)
     code = tl.load(codes + group * stride + row, mask=inside, other=0)
-    place = out + column.to(tl.int64) * n_rows + row
-    tl.store(place, (code == number).to(tl.bfloat16), mask=inside)
+    place = out + cell.to(tl.int64) * cell_stride + row.to(tl.int64) * row_stride
+    tl.store(place, ((code == number) & inside).to(tl.int8))
 
 
-def indicators(codes, groups, numbers):
-    """Return for each column whether the rows are in its cell, as 0 and 1 in bfloat16.
-
-    A column has the number of a group and, within it, that of a cell. Rows of the codes are next to
-    each other in memory.
-    """
-    n_rows = codes.shape[1]
-    out = torch.empty((groups.numel(), n_rows), dtype=torch.bfloat16, device=codes.device)
-    grid = (groups.numel(), triton.cdiv(n_rows, _BLOCK))
-    with _on(codes):
-        _indicators[grid](codes, groups, numbers, out, n_rows, codes.stride(0), BLOCK=_BLOCK)
+def indicators(codes, groups, numbers, by_row: bool):
+    """See `torch_loops.indicators`."""
+    n_rows, n_cells = triton.cdiv(codes.shape[1], TILE), triton.cdiv(groups.numel(), TILE)
+    shape = (n_rows * TILE, n_cells * TILE) if by_row else (n_cells * TILE, n_rows * TILE)
+    out = torch.empty(shape, dtype=torch.int8, device=codes.device)
+    cell_stride, row_stride = out.stride()[::-1] if by_row else out.stride()
+    if out.numel():
+        with _on(codes):
+            _indicators[(n_rows, n_cells)](
+                codes, groups, numbers, out, codes.shape[1], groups.numel(), codes.stride(0),
+                cell_stride, row_stride, CELLS=TILE, ROWS=TILE,
+            )  # fmt: skip
     return out
 
 

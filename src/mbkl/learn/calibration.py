@@ -17,6 +17,8 @@ from scipy.special import log_softmax
 from mbkl.engine import limits
 from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
+from mbkl.learn.classifier_weights import n_problems_of
+from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.solvers.problem import Solution, go_on
 
 Array = NDArray[np.float64]
@@ -120,12 +122,11 @@ def _solved_without_first(
 
 def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     """Return scores of rows that a model of some rows has not seen."""
-    is_squared = learner.settings.loss == "squared_hinge"
-    rows = learner.rows.some_here(limits.ROWS_TO_CALIBRATE if is_squared else limits.ROWS_OF_A_PART)
+    rows = _part_of(learner)
     part = replace(learner, rows=rows)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
-    if is_squared:
+    if learner.settings.loss == "squared_hinge" and not rows.operator.many_at_once:
         wanted = {"leave_out": "always", "only_supports": True}
         solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSELY)
         if solution.left_out is not None:  # there are maps
@@ -133,6 +134,8 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
             return HeldOut(solution.left_out, rows.y[:n_rows], rows.weights[:n_rows])
     folds = rows.folds(_SHARES_HELD_OUT)
     inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
+    if rows.operator.many_at_once:  # some of very many classes have few rows
+        outside = outside[np.isin(rows.y[outside], rows.y[inside])]
     copies = rows.copies()
     # With many copies none would be like those held out.
     if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
@@ -140,6 +143,16 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     own_C = C * inside.size / rows.y.size
     solution = _solved_quietly(part.take(inside), kernel, own_C, tol=_LOOSELY)
     return replace(_scored(part.take(outside), solution, outside), rows=None)
+
+
+def _part_of(learner: Learner) -> LabelledRows:
+    """Return the rows that are solved for once more: here, or all of many problems on a device."""
+    rows, n_problems = learner.rows, n_problems_of(learner.rows)
+    if rows.operator.many_at_once and n_problems >= limits.PROBLEMS_AT_ONCE:
+        n_rows = max(limits.ROWS_OF_A_PART, limits.ROWS_OF_A_CLASS * n_problems)
+        return rows.take(rows.first(n_rows))
+    is_squared = learner.settings.loss == "squared_hinge"
+    return rows.some_here(limits.ROWS_TO_CALIBRATE if is_squared else limits.ROWS_OF_A_PART)
 
 
 def _solved_quietly(learner: Learner, kernel: Kernel, *arguments, **options) -> Solution:
@@ -150,11 +163,12 @@ def _solved_quietly(learner: Learner, kernel: Kernel, *arguments, **options) -> 
 
 
 def _can_hold_out(learner: Learner, inside, outside) -> bool:
-    """Say whether there are rows of all classes inside, and any outside."""
+    """Say whether there are rows outside, and inside some of all their classes, two at least."""
     rows = learner.rows
-    if not (inside.size and outside.size):
-        return False
-    return rows.numbers is not None or np.unique(rows.y[inside]).size == rows.n_classes
+    if rows.numbers is not None or not (inside.size and outside.size):
+        return bool(inside.size and outside.size)
+    known = np.unique(rows.y[inside])
+    return known.size > 1 and bool(np.isin(np.unique(rows.y[outside]), known).all())
 
 
 # ---------------------------------------------------------------- rules

@@ -84,13 +84,14 @@ def learn_classifier_weights(
     kept = kernel_weights > 0
     if not kept.any():
         return _constant(rows, costs, loss)
+    is_whole = bool(kept[whole.is_map].all())
     operator = whole.keep_maps(kept)
     own_weights = np.ones(operator.n_slots)
     own_weights[operator.is_map] = kernel_weights[kept]
     columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
     if start is not None:
         start = _moved(start, columns, own_columns, operator.n_columns)
-    known = rows.known_hashes if kept[whole.is_map].all() else None
+    known = rows.known_hashes if is_whole else None
     rows = replace(rows, operator=operator, known_hashes=known)
     problem = _problem(rows, costs, own_weights, loss, leave_out, only_supports)
     solution = solve(problem, start, tol, max_iter, progress)
@@ -134,6 +135,8 @@ def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution
     """Return the weights of some columns, if any, at other places, zero elsewhere."""
     if solution.weights is None:
         return solution
+    if len(solution.weights) == n_columns:  # all maps are there
+        return replace(solution, weights=np.ascontiguousarray(solution.weights))
     weights = np.zeros((n_columns, solution.intercept.size))
     weights[new_columns] = solution.weights[columns]
     return replace(solution, weights=weights)

@@ -16,7 +16,6 @@ class to class (Step 1) the chain is an approximation, for one class it is exact
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs
@@ -65,8 +64,6 @@ def minimise(
     nowhere = np.inf + start.intercept
     solution = Solution(1.0 * start.weights, 1.0 * start.intercept, 1.0 * nowhere, nowhere)
     smallest_gain = _SMALLEST_GAIN if scores.itemsize == 8 else _SMALLEST_GAIN_SINGLE
-    # A narrow parabola in place of a kink leaves no room for errors.
-    coarse = nullcontext if margins.loss.path else operator.coarse
     columns = np.arange(nowhere.shape[0])  # those not solved yet
     first_size = np.nan * start.intercept
     for solution.n_iter in range(max_iter + 1):
@@ -87,12 +84,11 @@ def minimise(
         curvature = loss.curvature(shifted)
         groups = [slice(None)] if at_once else [slice(k, k + 1) for k in range(columns.size)]
         directions, sizes = xp.empty_like(gradient), xp.empty_like(gradient[0])
-        with coarse():
-            for own in groups:
-                system = NewtonSystem(operator, curvature[:, own], penalty)
-                sizes[own] = system.size(gradient[:, own])
-                accuracy = _accuracy(sizes[own], first_size[columns[own]])
-                directions[:, own] = system.solve(-gradient[:, own], accuracy)
+        for own in groups:
+            system = NewtonSystem(operator, curvature[:, own], penalty)
+            sizes[own] = system.size(gradient[:, own])
+            accuracy = _accuracy(sizes[own], first_size[columns[own]])
+            directions[:, own] = system.solve(-gradient[:, own], accuracy)
         first_size[columns] = xp.fmax(first_size[columns], sizes)
         change = operator.forward(directions)
         shifts = -weighted_means(change, curvature)
