@@ -8,7 +8,14 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from mbkl.levels import chosen_columns, counts_of, learn_levels, numbers_as_levels, to_numbers
+from mbkl.levels import (
+    _counted,
+    chosen_columns,
+    counts_of,
+    learn_levels,
+    numbers_as_levels,
+    to_numbers,
+)
 
 
 def learned(X, wanted="from_dtype"):
@@ -176,3 +183,26 @@ def test_level_numbers_of_rows_that_are_read_by_blocks(bound):
     with pytest.raises(ValueError, match="no level number; rows that are read by blocks"):
         numbers_as_levels(ranges, np.array([True]))
     assert numbers_as_levels((np.array([np.nan]),) * 2, np.array([True])) == [[]]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, np.float32, np.float64])
+@pytest.mark.parametrize("shift", [0, 2**60])
+def test_whole_numbers_are_counted_as_they_would_be_sorted(dtype, shift):
+    generator = np.random.default_rng(0)
+    values = generator.integers(0, 100, size=60).astype(dtype)
+    if np.dtype(dtype).itemsize == 8:
+        values += dtype(shift)
+    for has_missing in (False, np.dtype(dtype).kind == "f"):
+        values[: 5 * has_missing] = np.nan if has_missing else values[0]
+        different, place = _counted(values)
+        expected = np.unique(values, return_inverse=True)
+        assert different.dtype == dtype
+        np.testing.assert_array_equal(different, expected[0])
+        np.testing.assert_array_equal(place, expected[1])
+
+
+@pytest.mark.parametrize(
+    "values", [[0.5, 1.0], [-1.0, 1e-17], [np.nan], [], [0.0, 1e9], [np.inf, 1.0], [-128.0, 1e300]]
+)
+def test_other_numbers_are_not_counted(values):
+    assert _counted(np.array(values, dtype=float)) is None

@@ -92,3 +92,11 @@ def test_a_model_without_maps_is_its_intercept(paper, make_data, n_rows, make):
     assert model.n_maps_ == 0
     scores = model.predictor_.scores(make(rows(n_rows)))
     np.testing.assert_array_equal(scores, np.tile(model.intercept_, (n_rows, 1)))
+
+
+def test_infinities_are_an_error_for_estimators_alone(model):
+    X = rows(9)
+    X[5, 2] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        model.predict(X)
+    assert len(model.predictor_.scores(X)) == 9

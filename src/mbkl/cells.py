@@ -104,6 +104,10 @@ class Operator:
         """Return an array where the operator computes."""
         return self.codes.place(array, dtype)
 
+    def to_host(self, array: Values) -> NDArray:
+        """Return an array from there as one of NumPy."""
+        return self.codes.fetch(array)
+
     def row_dtype(self, n_columns: int):
         """Return the data type of the scores of rows."""
         return self.codes.row_dtype(n_columns)
@@ -316,7 +320,7 @@ class Ladder(Cells):
         # coming from the plus total on which the group before it ended.
         steps[first] = -totals
         steps[first[1:]] -= totals[:-1]
-        return np.cumsum(steps, axis=0, out=steps) if is_numpy(steps) else steps.cumsum(0)
+        return np.cumsum(steps, axis=0, out=steps) if is_numpy(steps) else running_sum(steps)
 
     def gradient(self, sums: Values) -> Values:
         """Turn a histogram into the transpose of `tables`, exactly for integers.

@@ -202,8 +202,12 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return y as whole numbers, with what belongs to it: fields of `TrainingRows`."""
         raise NotImplementedError
 
-    def _validate_new(self, X):
-        """Return rows to predict or transform as an array, or as they are to be read."""
+    def _validate_new(self, X, **options):
+        """Return rows to predict or transform as an array, or as they are to be read.
+
+        Options are those of `validate_data`, in place of what is asked of rows to learn from.
+        """
+        options = {**self._accepted(), **options}
         check_is_fitted(self)
         if hasattr(X, "blocks"):
             _check_feature_names(self, getattr(X, "names", X), reset=False)
@@ -212,9 +216,9 @@ class BinaryMapsEstimator(BaseEstimator):
             return X
         X = to_host(X)
         if self.n_levels is None and not is_frame(X):
-            return validate_data(self, X, reset=False, **self._accepted())
+            return validate_data(self, X, reset=False, **options)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return check_array(to_numbers(X, self.levels_), estimator=self, **self._accepted())
+        return check_array(to_numbers(X, self.levels_), estimator=self, **options)
 
     @property
     def n_levels(self) -> np.ndarray | None:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine import limits
+from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import first_by_hash, rows_at_once
 from mbkl.estimator import Predicting, TrainingRows, estimator
@@ -215,7 +215,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.coef_, self.intercept_ = weights.T, intercept
 
     def _set_predictor(self) -> None:
-        tables = self._maps.tables(self.coef_.T)
+        tables = self._maps.tables(self.coef_.T, choose_loops(self.coef_.size, self.n_jobs))
         self.predictor_ = TablePredictor(
             self._maps, tables, self.intercept_, self.n_jobs, self.device
         )
@@ -373,9 +373,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         return explain_local(self, X, **options)
 
     def _scores(self, X, predictor: TablePredictor | None = None) -> np.ndarray:
-        X, predictor = self._validate_new(X), predictor or self.predictor_
         if not hasattr(X, "blocks"):
-            return predictor.scores(X)
+            # A device finds infinities sooner.
+            X = self._validate_new(X, ensure_all_finite=False)
+            return (predictor or self.predictor_).scores(X, check_finite=True)
+        X, predictor = self._validate_new(X), predictor or self.predictor_
         blocks = X.blocks(rows_at_once(X.shape[1]))
         nothing = np.empty((0, self.intercept_.size))
         return np.concatenate([nothing, *(predictor.scores(rows) for _, rows in blocks)])

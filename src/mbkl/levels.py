@@ -21,6 +21,8 @@ Levels = list[Level] | None
 
 # Level numbers are exact in float32 far beyond this.
 _MOST_LEVELS = 1_000_000
+# Whole numbers of a range below this are told apart by counting.
+_NEAR = 10_000
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Column:
         """
         if self.values.dtype == object:
             return self, None
-        different, place = np.unique(self.values, return_inverse=True)
+        different, place = _counted(self.values) or np.unique(self.values, return_inverse=True)
         return replace(self, values=different), place
 
     def _kind(self, values: Iterable) -> str | None:
@@ -122,6 +124,33 @@ class Column:
                 "first, as mbkl.tabular.TableEncoder does with dates and times."
             )
         return kinds.pop() if kinds else None
+
+
+def _counted(values: NDArray) -> tuple[NDArray, NDArray[np.intp]] | None:
+    """Return the different values and where each one is; None if not whole
+    numbers apart, and near each other.
+
+    They are counted, several times sooner than sorted.
+
+    >>> _counted(np.array([7.0, np.nan, 5.0, 7.0]))
+    (array([ 5.,  7., nan]), array([1, 2, 0, 1]))
+    >>> _counted(np.array([0.5, 1.0]))
+    """
+    if values.dtype.kind not in "iuf" or not values.size:
+        return None
+    wide = values.astype(np.int64) if values.dtype.kind == "i" else values
+    low, high = np.fmin.reduce(wide), np.fmax.reduce(wide)
+    if not float(high) - float(low) < _NEAR:  # also if there is nothing but NaN
+        return None
+    is_missing = np.isnan(values)
+    place = np.where(is_missing, _NEAR, wide - low).astype(np.intp)
+    if ((place.astype(wide.dtype) + low != wide) & ~is_missing).any():
+        return None
+    is_there = np.bincount(place, minlength=_NEAR + 1) > 0
+    different = np.flatnonzero(is_there).astype(wide.dtype) + low
+    if is_there[_NEAR]:
+        different[-1] = np.nan
+    return different.astype(values.dtype), (np.cumsum(is_there) - 1)[place]
 
 
 def _kind_of(values: type) -> str:

@@ -56,7 +56,7 @@ class TablePredictor:
         """The maps of each family, and their tables."""
         return zip(self.maps.families, self.tables, strict=True)
 
-    def scores(self, X) -> NDArray[np.float64]:
+    def scores(self, X, check_finite: bool = False) -> NDArray[np.float64]:
         """Return scores of shape (n_rows, n_columns).
 
         Parameters
@@ -64,8 +64,13 @@ class TablePredictor:
         X : ndarray of shape (n_rows, n_features), or sparse matrix
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
+        check_finite : bool, default=False
+            Whether to look for infinities, where rows are scored.
         """
-        scores = self.maps.score(self._rows(X), self.tables)
+        rows = self._rows(X)
+        if check_finite:
+            rows.check_finite()
+        scores = self.maps.score(rows, self.tables)
         scores += self.intercept
         return scores
 

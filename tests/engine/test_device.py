@@ -252,3 +252,15 @@ def test_no_groups_have_no_counts():
     rows = DeviceRows(np.ones((5, 2)), device_of("torch"))
     maps, codes = Stumps().fit_codes(rows, np.ones(5), 10, 0)
     assert maps.n_maps == codes.counts().size == 0
+
+
+@pytest.mark.parametrize("n_at_once", [10, 10**6])
+def test_infinities_are_found_there(device, n_at_once, monkeypatch):
+    monkeypatch.setattr(device_module, "_BLOCK_CODES", n_at_once)
+    X = np.zeros((20, 3), dtype=np.float32)
+    X[3, 1] = np.nan
+    DeviceRows(X, device).check_finite()
+    DeviceRows(X.astype(np.uint8), device).check_finite()
+    X[12, 2] = -np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        DeviceRows(X, device).check_finite()

@@ -119,7 +119,10 @@ def collected(array: Values) -> NDArray:
 
 def running_sum(values: Values) -> Values:
     """Return the sums of all rows up to each one."""
-    return np.cumsum(values, axis=0) if is_numpy(values) else values.cumsum(0)
+    if is_numpy(values):
+        return np.cumsum(values, axis=0)
+    # A device adds up lines side by side, and columns with a thread for each.
+    return values.t().contiguous().cumsum(1).t().contiguous()
 
 
 def group_sums(values: Values, offsets: NDArray[np.int64]) -> Values:

@@ -137,6 +137,10 @@ class Codes:
         """Return an array where the codes are computed with: here."""
         return array
 
+    def fetch(self, array: Any) -> NDArray:
+        """Return an array from there as one of NumPy."""
+        return array
+
     def row_dtype(self, n_columns: int) -> Any:
         """Return the data type of the scores of rows."""
         return np.float64

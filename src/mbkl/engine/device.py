@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from mbkl.engine import torch_loops
 from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_fixed_point, to_host
 from mbkl.engine.codes import Codes, DenseCodes
-from mbkl.engine.rows import Rows, Sample, key_factors, steps, to_float32
+from mbkl.engine.rows import ArrayRows, Rows, Sample, key_factors, steps, to_float32
 from mbkl.engine.torch_keys import FIRST_BIT, bits_of, scramble, starts_of_runs, told_apart
-from mbkl.engine.torch_loops import PlacedFerns
+from mbkl.engine.torch_loops import TILE, PlacedFerns
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.extras import require
 
@@ -155,7 +155,17 @@ class Device:
         """Return room for codes; Torch has no wider unsigned integers."""
         kind = self.torch.uint8 if dtype == np.uint8 else self.torch.int32
         self.check_room(float(n_groups) * n_rows * kind.itemsize, "The codes of the rows")
-        return self.torch.empty((n_groups, n_rows), dtype=kind, device=self.device)
+        return self._lines(n_groups, n_rows, kind)
+
+    def in_words(self, codes: Tensor) -> Tensor:
+        """Return codes whose lines begin where words of the memory do: several are read at once."""
+        if codes.stride(1) == 1 and codes.stride(0) % TILE == 0:
+            return codes
+        return self._lines(len(codes), codes.shape[1], codes.dtype).copy_(codes)
+
+    def _lines(self, n_groups: int, n_rows: int, kind: torch.dtype) -> Tensor:
+        room = self.torch.empty((n_groups, n_rows + -n_rows % TILE), dtype=kind, device=self.device)
+        return room[:, :n_rows]
 
     def free_memory(self) -> float:
         """Return the free bytes of the device."""
@@ -211,6 +221,14 @@ class Device:
             for each in arriving:
                 _arrive(pool, target, *each)
 
+    def fetch(self, array: Any) -> NDArray:
+        """Return an array of NumPy; a large tensor by the faster way."""
+        if not (isinstance(array, self.torch.Tensor) and array.dim() == 2):
+            return to_host(array)
+        target = np.empty(array.shape, dtype=to_host(array[:0]).dtype)
+        self.download(array, target)
+        return target
+
     def _is_worth_staging(self, array: NDArray) -> bool:
         return self.device.type == "cuda" and array.nbytes >= _WORTH_STAGING
 
@@ -257,6 +275,9 @@ class DeviceCodes(Codes):
     def place(self, array, dtype=None) -> Tensor:
         return self.device.place(array, dtype)
 
+    def fetch(self, array: Any) -> NDArray:
+        return self.device.fetch(array)
+
     def row_dtype(self, n_columns: int) -> torch.dtype:
         return self.device.row_dtype(n_columns)
 
@@ -282,7 +303,7 @@ class DeviceCodes(Codes):
         if residuals.is_floating_point():  # running sums over all groups follow
             residuals = residuals.double()
         sums = residuals.new_zeros((self.n_cells, n_columns))
-        for groups, rows in self._blocks(n_columns):
+        for groups, rows in self._blocks(n_columns, self.n_groups):
             cells = self._cells(groups, rows)
             piece = residuals[rows].expand(cells.shape[0], -1, -1).reshape(-1, n_columns)
             sums.index_add_(0, cells.reshape(-1), piece)
@@ -305,13 +326,12 @@ class DeviceCodes(Codes):
                 self.device.block_rows //= 2
                 self.device.torch.cuda.empty_cache()
 
-    def _blocks(self, n_columns: int):
+    def _blocks(self, n_columns: int, n_groups: int):
         """Yield blocks of groups and rows small enough to be looked up at once."""
         n_rows = min(self.n_rows, max(_BLOCK_CODES // n_columns, 1))
-        n_groups = max(_BLOCK_CODES // (n_rows * n_columns), 1)
-        for first in range(0, self.n_groups, n_groups):
-            for start in range(0, self.n_rows, n_rows):
-                yield slice(first, first + n_groups), slice(start, start + n_rows)
+        for groups in steps(n_groups, max(_BLOCK_CODES // (n_rows * n_columns), 1)):
+            for rows in steps(self.n_rows, n_rows):
+                yield groups, rows
 
     def _multiply(self, tables: Tensor, scores: Tensor) -> None:
         """OUT scores: indicators times tables."""
@@ -321,12 +341,11 @@ class DeviceCodes(Codes):
         pieces = self._pieces(tables[cells] - tables[first][groups])
         for rows in steps(self.n_rows, max(self.device.block_rows // _MORE_CELLS, 1)):
             totals: list[Any] = [0] * len(pieces)
+            codes = self.device.in_words(self.values[:, rows])
             for part in steps(cells.numel(), _BLOCK_CELLS * _MORE_CELLS):
-                own = self.device.loops.indicators(
-                    self.values[:, rows], groups[part], numbers[part], True
-                )
+                own = self.device.loops.indicators(codes, groups[part], numbers[part], True)
                 for number, (piece, _) in enumerate(pieces):
-                    totals[number] = totals[number] + self._product(own, piece[:, part])
+                    totals[number] = totals[number] + self._product(own, piece[:, part.start :])
             scores[rows] = base
             for total, (_, unit) in zip(totals, pieces, strict=True):
                 scores[rows] += (total * unit)[: len(scores[rows]), : tables.shape[1]]
@@ -338,10 +357,9 @@ class DeviceCodes(Codes):
         sums.zero_()
         for rows in steps(self.n_rows, self.device.block_rows):
             pieces = self._pieces(residuals[rows])
+            codes = self.device.in_words(self.values[:, rows])
             for part in steps(cells.numel(), _BLOCK_CELLS):
-                own = self.device.loops.indicators(
-                    self.values[:, rows], groups[part], numbers[part], False
-                )
+                own = self.device.loops.indicators(codes, groups[part], numbers[part], False)
                 for piece, unit in pieces:
                     found = self._product(own, piece) * unit
                     sums[cells[part]] += found[: len(cells[part]), :n_columns]
@@ -362,21 +380,19 @@ class DeviceCodes(Codes):
         return groups, numbers, self.place(others)
 
     def _product(self, indicators: Tensor, piece: Tensor) -> Tensor:
-        """Return the exact product with the lines of a piece."""
-        missing = indicators.shape[1] - piece.shape[1]
-        piece = self.device.torch.nn.functional.pad(piece, (0, missing)) if missing else piece
-        return self.device.torch._int_mm(indicators, piece.t())
+        """Return the exact product with lines of a piece, from where they begin."""
+        return self.device.torch._int_mm(indicators, piece[:, : indicators.shape[1]].t())
 
     def _pieces(self, values: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return integers of eight bits, a line for each column, whose sum in their units is it.
 
-        Lines are filled up to a width that suits the device.
+        Lines are as many and as long as suits the device: they are filled up with zeros.
         """
         if not len(values):
             return []
         torch = self.device.torch
-        padding = -values.shape[1] % _WIDTH
-        rest = torch.nn.functional.pad(values, (0, padding))
+        padding = (0, -values.shape[1] % _WIDTH, 0, -values.shape[0] % TILE)
+        rest = torch.nn.functional.pad(values, padding)
         unit = abs(rest).amax(0) / _MOST_OF_A_PIECE
         pieces = []
         for _ in range(_PIECES):
@@ -401,9 +417,10 @@ class DeviceCodes(Codes):
     def renumbered(self, groups, numbers: NDArray, offsets) -> DeviceCodes:
         values = self.device.empty_codes(groups.size, self.n_rows, numbers.dtype)
         table = self.place(numbers.astype(np.int64)).to(values.dtype)
-        for position, group in enumerate(groups.tolist()):
-            own = table[int(self.offsets[group]) : int(self.offsets[group + 1])]
-            values[position] = own[self.values[group].long()]
+        chosen, first = self.place(groups), self.place(self.offsets[:-1])[:, None]
+        for part, rows in self._blocks(1, groups.size):
+            own = chosen[part]
+            values[part, rows] = table[self.values[own, rows] + first[own]]
         return replace(self, values=values, offsets=offsets)
 
     def counts(self) -> NDArray[np.int64]:
@@ -455,6 +472,13 @@ class DeviceRows(Rows):
         for rows in steps(self.shape[0], n_at_once // max(n_values, 1)):
             sent = self._sent
             yield rows, self.device.place(self.X[rows]) if sent is None else sent[rows]
+
+    def check_finite(self) -> None:
+        """Complain of infinities; NaN are missing values."""
+        if self.dtype == np.uint8:
+            return
+        if any(bool(block.isinf().any()) for _, block in self._on_device(self.shape[1])):
+            ArrayRows(self.X).check_finite()  # which has the words
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         torch = self.device.torch

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import assert_all_finite
 
 from mbkl.engine.arrays import group_totals, is_fresh, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
@@ -73,6 +74,9 @@ class Rows:
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
         """Yield all rows in order, `step` at a time, with their numbers."""
         raise NotImplementedError
+
+    def check_finite(self) -> None:
+        """Complain of infinities; NaN are missing values. Rows of files are checked when read."""
 
     def in_memory(self) -> MatrixRows:
         """Return the same rows as an array."""
@@ -189,6 +193,9 @@ class MatrixRows(Rows):
 
     def in_memory(self) -> Self:
         return self
+
+    def check_finite(self) -> None:
+        assert_all_finite(self.X, allow_nan=True, input_name="X")
 
     def some(self, rows: NDArray[np.intp]) -> Self:
         return replace(self, X=self.X[rows])

@@ -18,8 +18,8 @@ from mbkl.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Sizes of indicators are multiples of this.
-TILE = 64
+# Sizes of indicators, and of lines of codes, are multiples of this.
+TILE = 128
 # Numbers that are formed at once: comparisons of rows with stumps, or sums of a histogram.
 _AT_ONCE = 32_000_000
 
@@ -91,7 +91,7 @@ def indicators(codes, groups, numbers, by_row: bool) -> Tensor:
     """Say which rows are in which cells, as 0 and 1 in eight bits: a line a cell, or `by_row`.
 
     A cell has the number of a group and, within it, its own; codes are of shape (n_groups, n_rows).
-    Lines and their number are filled up with zeros to multiples of `TILE`, as the tensor cores
+    Lines and their number are filled up, with anything, to multiples of `TILE`, as the tensor cores
     want it.
     """
     torch = require("torch", "gpu")

@@ -27,6 +27,10 @@ _SUMS_AT_ONCE = 64_000_000
 _COPIED_SUMS, _MOST_COPIES = 1_000_000, 8
 # Columns that one program works on.
 _MOST_COLUMNS = 32
+# Rows or cells of indicators that one program forms, and words of four
+# (python -m benchmarks.gpu.imagenet).
+_ROWS_OF_INDICATORS, _WORDS_BY_ROW = 64, 16
+_CELLS_OF_INDICATORS, _WORDS_BY_CELL = 16, 256
 
 # Sizes are not part of what is compiled: each form takes the compiler a second.
 
@@ -75,37 +79,71 @@ def look_up(values, first, tables, scores) -> None:
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_cells"])
-def _indicators(
-    codes, groups, numbers, out, n_rows, n_cells, stride, cell_stride, row_stride,
-    CELLS: tl.constexpr, ROWS: tl.constexpr,
+@triton.jit(do_not_specialize=["n_words", "n_cells"])
+def _indicators_by_cell(
+    words, groups, numbers, out, n_words, n_cells, stride, out_stride,
+    CELLS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[None, :]
+    """Four rows at once: a byte of a difference that is zero becomes one, any other zero."""
+    word = tl.program_id(0) * WORDS + tl.arange(0, WORDS)[None, :]
     cell = tl.program_id(1) * CELLS + tl.arange(0, CELLS)[:, None]
     group = tl.load(groups + cell, mask=cell < n_cells, other=0)
-    number = tl.load(numbers + cell, mask=cell < n_cells, other=0)
-    inside = (row < n_rows) & (cell < n_cells)
-    code = tl.load(codes + group * stride + row, mask=inside, other=0)
-    place = out + cell.to(tl.int64) * cell_stride + row.to(tl.int64) * row_stride
-    tl.store(place, ((code == number) & inside).to(tl.int8))
+    number = tl.load(numbers + cell, mask=cell < n_cells, other=0).to(tl.int32)
+    inside = (word < n_words) & (cell < n_cells)
+    four = tl.load(words + group * stride + word, mask=inside, other=0)
+    different = (four ^ (number * 0x01010101)).to(tl.uint32, bitcast=True)
+    is_other = ((different & 0x7F7F7F7F) + 0x7F7F7F7F) | different
+    found = (is_other >> 7) & 0x01010101 ^ 0x01010101
+    place = out + cell.to(tl.int64) * out_stride + word
+    tl.store(place, found.to(tl.int32, bitcast=True), mask=word < n_words)
+
+
+@triton.jit(do_not_specialize=["n_rows", "n_cells"])
+def _indicators_by_row(
+    codes, groups, numbers, out, n_rows, n_cells, stride, out_stride,
+    ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    """Four cells at once: a byte of a word for each."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)[None, :]
+    found = tl.zeros([ROWS, WORDS], tl.int32)
+    for byte in tl.static_range(4):
+        cell = 4 * word + byte
+        group = tl.load(groups + cell, mask=cell < n_cells, other=0)
+        number = tl.load(numbers + cell, mask=cell < n_cells, other=0).to(tl.int32)
+        inside = (row < n_rows) & (cell < n_cells)
+        code = tl.load(codes + group * stride + row, mask=inside, other=0).to(tl.int32)
+        found |= (code == number).to(tl.int32) << (8 * byte)
+    tl.store(out + row.to(tl.int64) * out_stride + word, found)
 
 
 def indicators(codes, groups, numbers, by_row: bool):
-    """See `torch_loops.indicators`."""
-    n_rows, n_cells = triton.cdiv(codes.shape[1], TILE), triton.cdiv(groups.numel(), TILE)
-    shape = (n_rows * TILE, n_cells * TILE) if by_row else (n_cells * TILE, n_rows * TILE)
+    """See `torch_loops.indicators`; lines of codes begin where words of 16 bytes do."""
+    if codes.dtype != torch.uint8:
+        return torch_loops.indicators(codes, groups, numbers, by_row)
+    n_rows, n_cells = (triton.cdiv(size, TILE) * TILE for size in (codes.shape[1], groups.numel()))
+    shape = (n_rows, n_cells) if by_row else (n_cells, n_rows)
     out = torch.empty(shape, dtype=torch.int8, device=codes.device)
-    cell_stride, row_stride = out.stride()[::-1] if by_row else out.stride()
-    if out.numel():
-        with _on(codes):
-            _indicators[(n_rows, n_cells)](
-                codes, groups, numbers, out, codes.shape[1], groups.numel(), codes.stride(0),
-                cell_stride, row_stride, CELLS=TILE, ROWS=TILE,
+    if not out.numel():
+        return out
+    words = out.view(torch.int32)
+    of_cells = groups, numbers, words
+    with _on(codes):
+        if by_row:
+            _indicators_by_row[(n_rows // _ROWS_OF_INDICATORS, n_cells // (4 * _WORDS_BY_ROW))](
+                codes, *of_cells, codes.shape[1], groups.numel(), codes.stride(0), words.stride(0),
+                ROWS=_ROWS_OF_INDICATORS, WORDS=_WORDS_BY_ROW,
+            )  # fmt: skip
+        else:
+            n_words = words.shape[1]
+            four = codes.as_strided((len(codes), n_rows), codes.stride()).view(torch.int32)
+            _indicators_by_cell[
+                (triton.cdiv(n_words, _WORDS_BY_CELL), n_cells // _CELLS_OF_INDICATORS)
+            ](
+                four, *of_cells, n_words, groups.numel(), four.stride(0), n_words,
+                CELLS=_CELLS_OF_INDICATORS, WORDS=_WORDS_BY_CELL,
             )  # fmt: skip
     return out
-
-
-# Codes ------------------------------------------------------------------------------------------
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_groups", "most"])

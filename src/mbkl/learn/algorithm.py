@@ -190,7 +190,8 @@ class Learner:
     def scores(self, solution: Solution) -> Array:
         """Return the scores of all rows."""
         operator = self.rows.operator
-        return to_host(operator.forward(operator.to_device(solution.weights))) + solution.intercept
+        scores = operator.forward(operator.to_device(solution.weights))
+        return operator.to_host(scores) + to_host(solution.intercept)
 
     def scores_beside(self, part: Learner, solution: Solution) -> Array:
         """Return the scores of all rows by a solution of others with the same kernel matrix."""

@@ -135,13 +135,14 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     folds = rows.folds(_SHARES_HELD_OUT)
     inside, outside = np.flatnonzero(folds > 0), np.flatnonzero(folds == 0)
     if rows.operator.many_at_once:  # some of very many classes have few rows
-        outside = outside[np.isin(rows.y[outside], rows.y[inside])]
+        outside = outside[np.isin(rows.y[outside], rows.y[inside])][: limits.ROWS_LEFT_OUT]
     copies = rows.copies()
     # With many copies none would be like those held out.
     if not _can_hold_out(part, inside, outside) or copies.mean() > _MANY_COPIES:
         inside = outside = np.arange(rows.y.size)
     own_C = C * inside.size / rows.y.size
-    solution = _solved_quietly(part.take(inside), kernel, own_C, tol=_LOOSELY)
+    wanted = {"only_supports": rows.operator.many_at_once}  # weights may stay where they are
+    solution = _solved_quietly(part.take(inside), kernel, own_C, **wanted, tol=_LOOSELY)
     return replace(_scored(part.take(outside), solution, outside), rows=None)
 
 

@@ -133,12 +133,14 @@ def _problem(
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
     """Return the weights of some columns, if any, at other places, zero elsewhere."""
-    if solution.weights is None:
+    own = solution.weights
+    if own is None:
         return solution
-    if len(solution.weights) == n_columns:  # all maps are there
-        return replace(solution, weights=np.ascontiguousarray(solution.weights))
-    weights = np.zeros((n_columns, solution.intercept.size))
-    weights[new_columns] = solution.weights[columns]
+    if len(own) == n_columns:  # all maps are there
+        return replace(solution, weights=np.ascontiguousarray(own) if is_numpy(own) else own)
+    shape = n_columns, own.shape[1]
+    weights = np.zeros(shape) if is_numpy(own) else own.new_zeros(shape)
+    weights[index_for(new_columns, own)] = own[index_for(columns, own)]
     return replace(solution, weights=weights)
 
 

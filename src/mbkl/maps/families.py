@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mbkl.cells import Block, Operator
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows
+from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
 from mbkl.maps.ferns import Ferns, fewer_for_many_rows
@@ -32,6 +33,8 @@ FAMILIES: dict[str, type[Family]] = {
 # (python -m benchmarks.suite).
 _CHEAP_CODES = 8_000_000
 _ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
+# Tables of many classes are made of so many columns at a time, which fit into fast memory.
+_COLUMNS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -103,15 +106,15 @@ class MapSet:
         cells = [maps.cells for maps in self.families]
         return np.concatenate([own.collect(np.ones(own.n_cells))[own.is_map] for own in cells])
 
-    def tables(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def tables(
+        self, weights: NDArray[np.float64], loops: Twins = TWINS
+    ) -> list[NDArray[np.float64]]:
         """Return the tables of each family; weights have a row per stump and per cell of a fern."""
         tables, start = [], 0
         for cells in (maps.cells for maps in self.families):
             is_weight = cells.spread(cells.is_map)
             stop = start + int(is_weight.sum())
-            own = np.zeros((cells.n_cells, weights.shape[1]))
-            own[is_weight] = weights[start:stop]
-            tables.append(cells.tables(own) if cells.n_cells else own)
+            tables.append(_tables(cells, is_weight, weights[start:stop], loops))
             start = stop
         return tables
 
@@ -121,6 +124,20 @@ class MapSet:
         for maps, own in zip(self.families[1:], tables[1:], strict=True):
             scores += maps.score(rows, own)
         return scores
+
+
+def _tables(cells: Any, is_weight, weights: NDArray, loops: Twins) -> NDArray[np.float64]:
+    """Return the tables of cells, some of whose columns have weights."""
+    tables = np.empty((cells.n_cells, weights.shape[1]))
+
+    def write(first: int) -> None:
+        columns = slice(first, first + _COLUMNS_AT_ONCE)
+        own = np.zeros_like(tables[:, columns])
+        own[is_weight] = weights[:, columns]
+        tables[:, columns] = cells.tables(own) if cells.n_cells else own
+
+    loops.each(write, range(0, weights.shape[1], _COLUMNS_AT_ONCE))
+    return tables
 
 
 def families_of(maps: Any) -> list[Family]:

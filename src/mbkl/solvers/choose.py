@@ -68,11 +68,12 @@ def _along_the_path(
 
 
 def _all_at_once(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve all columns at once, on a device."""
+    """Solve all columns at once, on a device, where weights stay that are needed no further."""
     to_device = problem.operator.to_device
     start = start or Solution.nothing(problem.shape)
     start = replace(start, weights=to_device(start.weights), intercept=to_device(start.intercept))
-    return _along_the_path(problem, start, tol, max_iter, progress, at_once=True).on_host()
+    solution = _along_the_path(problem, start, tol, max_iter, progress, at_once=True)
+    return solution.on_host(problem.operator.to_host) if problem.needs_weights else solution
 
 
 def _with_gram(problem: Problem, start, tol, max_iter, progress) -> Solution:

@@ -361,7 +361,8 @@ class Margins:
             with np.errstate(invalid="ignore"):
                 middle = xp.where(bracketed, (low + high) / 2, far)
             proposal = xp.where(inside, proposal, middle)
-            moved = ~done & (proposal != intercept)
+            # A step that is too small for the scores is none.
+            moved = ~done & (cast(proposal, scores) != cast(intercept, scores))
             if not moved.any():
                 break
             intercept = xp.where(moved, proposal, intercept)
@@ -476,11 +477,9 @@ class Solution:
         """Say of which columns the gap is small enough."""
         return to_host(self.gap <= tol * self.objective)
 
-    def on_host(self) -> Solution:
+    def on_host(self, fetch: Callable[[Values], Values] = to_host) -> Solution:
         """Return the solution as arrays of NumPy, without what rows have, wherever they are."""
-        own: dict[str, Any] = {
-            each.name: to_host(getattr(self, each.name)) for each in fields(self)
-        }
+        own: dict[str, Any] = {each.name: fetch(getattr(self, each.name)) for each in fields(self)}
         return Solution(**{**own, "supports": None})
 
 
