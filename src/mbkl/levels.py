@@ -127,8 +127,7 @@ class Column:
 
 
 def _counted(values: NDArray) -> tuple[NDArray, NDArray[np.intp]] | None:
-    """Return the different values and where each one is; None if not whole
-    numbers apart, and near each other.
+    """Return the different values and where each is; None if not whole numbers apart, and near.
 
     They are counted, several times sooner than sorted.
 
