@@ -8,7 +8,7 @@ Sets are read below MBKL_DATA where they are, and planted rows of their shapes s
 elsewhere; some have numbers to predict, whose accuracy is R2, or categories. Fits are medians of
 three after one that is not counted; scores of 100,000 and of 1,000,000 rows are those of the test
 rows, repeated. Numbers go to $OUT/gpu.json where OUT is set. `--quick` needs no GPU. `--imagenet`
-measures the paper's shape too, which takes four minutes more.
+measures the paper's shape too, which takes two minutes more.
 """
 
 from __future__ import annotations

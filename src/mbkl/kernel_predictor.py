@@ -199,7 +199,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         weights = solution.weights
         if numbers is None:  # numbers have a unit of their own
             weights = rounded_cells(operator, weights)
-        self._set_weights(weights[operator.spread(kept)], solution.intercept, numbers)
+        weights = weights.compress(operator.spread(kept), axis=0)  # sooner than by an index
+        self._set_weights(weights, solution.intercept, numbers)
         first = kernel.solution
         self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
         self.objective_ = np.array(

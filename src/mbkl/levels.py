@@ -137,11 +137,11 @@ def _counted(values: NDArray) -> tuple[NDArray, NDArray[np.intp]] | None:
     """
     if values.dtype.kind not in "iuf" or not values.size:
         return None
-    wide = values.astype(np.int64) if values.dtype.kind == "i" else values
+    wide = values.astype(np.int64) if values.dtype.kind == "i" else np.ascontiguousarray(values)
     low, high = np.fmin.reduce(wide), np.fmax.reduce(wide)
     if not float(high) - float(low) < _NEAR:  # also if there is nothing but NaN
         return None
-    is_missing = np.isnan(values)
+    is_missing = np.isnan(wide)
     place = np.where(is_missing, _NEAR, wide - low).astype(np.intp)
     if ((place.astype(wide.dtype) + low != wide) & ~is_missing).any():
         return None

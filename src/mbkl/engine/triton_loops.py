@@ -29,8 +29,8 @@ _COPIED_SUMS, _MOST_COPIES = 1_000_000, 8
 _MOST_COLUMNS = 32
 # Rows or cells of indicators that one program forms, and words of four
 # (python -m benchmarks.gpu.imagenet).
-_ROWS_OF_INDICATORS, _WORDS_BY_ROW = 64, 16
-_CELLS_OF_INDICATORS, _WORDS_BY_CELL = 16, 256
+_ROWS_OF_INDICATORS, _WORDS_BY_ROW = 128, 8
+_CELLS_OF_INDICATORS, _WORDS_BY_CELL = 32, 256
 
 # Sizes are not part of what is compiled: each form takes the compiler a second.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
 from mbkl.engine.limits import FEW_ROWS_OF_FERNS
-from mbkl.engine.rows import Rows
+from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
@@ -33,8 +33,6 @@ FAMILIES: dict[str, type[Family]] = {
 # (python -m benchmarks.suite).
 _CHEAP_CODES = 8_000_000
 _ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
-# Tables of many classes are made of so many columns at a time, which fit into fast memory.
-_COLUMNS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -128,16 +126,16 @@ class MapSet:
 
 def _tables(cells: Any, is_weight, weights: NDArray, loops: Twins) -> NDArray[np.float64]:
     """Return the tables of cells, some of whose columns have weights."""
-    tables = np.empty((cells.n_cells, weights.shape[1]))
 
-    def write(first: int) -> None:
-        columns = slice(first, first + _COLUMNS_AT_ONCE)
-        own = np.zeros_like(tables[:, columns])
+    def of(columns: slice) -> NDArray[np.float64]:
+        own = np.zeros((cells.n_cells, weights[:1, columns].shape[1]))
         own[is_weight] = weights[:, columns]
-        tables[:, columns] = cells.tables(own) if cells.n_cells else own
+        return cells.tables(own) if cells.n_cells else own
 
-    loops.each(write, range(0, weights.shape[1], _COLUMNS_AT_ONCE))
-    return tables
+    share = -(-weights.shape[1] // loops.n_threads)  # of a thread
+    parts = list(steps(weights.shape[1], share))
+    found = loops.each(lambda number: of(parts[number]), range(len(parts)))
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
 
 def families_of(maps: Any) -> list[Family]:
