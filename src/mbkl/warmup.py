@@ -61,7 +61,7 @@ def _warm_ferns(inputs, loops) -> None:
 
 
 def _warm_growth(X, loops) -> None:
-    for n_classes in (2, 3):
+    for n_classes in (2, 3, 5):
         y = np.arange(len(X)) % n_classes
         for n_levels in (None, np.array([0, 2])):
             targets = Targets(y, n_classes, np.ones(len(X)))

@@ -131,8 +131,10 @@ class Compiled(Twins):
         self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         found = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
-        loop = growth_loops.best_cuts if residuals.shape[1] > 1 else growth_loops.best_cuts_one
-        arguments = (codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge)
+        arguments: Any = (codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge)
+        loop, n_columns = growth_loops.best_cuts_one, residuals.shape[1]
+        if n_columns > 1:
+            loop, arguments = growth_loops.best_cuts, (*arguments, (0,) * n_columns)
         n_read = len(asked) * residuals.size
         self.share(len(asked), n_read, loop, *arguments, *found)
         return found

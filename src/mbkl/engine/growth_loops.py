@@ -134,14 +134,16 @@ def add_table(cells, table, scores):
 
 @jit
 def best_cuts(
-    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts, start, stop
-):
+    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts,
+    start, stop,
+):  # fmt: skip
     """OUT gains[start:stop], cuts[start:stop]: what the best cut of a feature would collect.
 
     Rows come cell by cell, so that the histogram of a cell stays in the first-level cache and
-    none is kept. Codes are moved and shifted to fewer where cells have few rows.
+    none is kept. Codes are moved and shifted to fewer where cells have few rows. Lanes are a tuple
+    of as many entries as there are columns: its length is known to the compiler.
     """
-    n_columns = residuals.shape[1]
+    n_columns = len(lanes)
     sums = np.zeros((256, n_columns), dtype=np.int64)
     total = np.zeros(n_columns, dtype=np.int64)
     collected = np.zeros((256, n_columns))
@@ -186,46 +188,68 @@ def best_cuts(
 def best_cuts_one(
     codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts, start, stop
 ):
-    """OUT gains[start:stop], cuts[start:stop] as `best_cuts`, of one column."""
+    """OUT gains[start:stop], cuts[start:stop] as `best_cuts`, of one column.
+
+    Four features at once: neighbouring rows often share a code where there are few, and an addition
+    waits for the one before it to the same sum; those of other features need not.
+    """
     residual = residuals[:, 0]
-    # Neighbouring rows often share a code where there are few, and an addition would wait for
-    # the store before it: four copies.
-    copies = np.zeros((4, 256), dtype=np.int64)
-    sums, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
-    gain = np.zeros(256)
-    for place in range(start, stop):
-        column_codes = codes[asked[place]]
-        shift, move = shifts[place], moves[place]
-        length = ((n_codes[asked[place]] - 1 + move) >> shift) + 1
-        gain[:length] = 0.0
+    sums = np.zeros((4, 256), dtype=np.int64)
+    sums_0, sums_1, sums_2, sums_3 = sums[0], sums[1], sums[2], sums[3]
+    collected = np.zeros((4, 256))
+    lengths = np.zeros(4, dtype=np.int64)
+    for begin in range(start, stop, 4):
+        count = min(4, stop - begin)
+        # The last one again, where fewer are left.
+        place_1, place_2 = begin + min(1, count - 1), begin + min(2, count - 1)
+        place_3 = begin + count - 1
+        codes_0, codes_1 = codes[asked[begin]], codes[asked[place_1]]
+        codes_2, codes_3 = codes[asked[place_2]], codes[asked[place_3]]
+        shift_0, shift_1 = shifts[begin], shifts[place_1]
+        shift_2, shift_3 = shifts[place_2], shifts[place_3]
+        move_0, move_1, move_2, move_3 = (
+            moves[begin],
+            moves[place_1],
+            moves[place_2],
+            moves[place_3],
+        )
+        for own in range(count):
+            place = begin + own
+            lengths[own] = ((n_codes[asked[place]] - 1 + moves[place]) >> shifts[place]) + 1
+        longest = lengths[:count].max()
+        collected[:, :longest] = 0.0
         for cell in range(starts.shape[0] - 1):
             first, last = starts[cell], starts[cell + 1]
             if last - first < 2:
                 continue
-            whole = last - (last - first) % 4
-            copies[:, :length] = 0
-            for row in range(first, whole, 4):
-                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
-                copy_1[(column_codes[order[row + 1]] + move) >> shift] += residual[row + 1]
-                copy_2[(column_codes[order[row + 2]] + move) >> shift] += residual[row + 2]
-                copy_3[(column_codes[order[row + 3]] + move) >> shift] += residual[row + 3]
-            for row in range(whole, last):
-                sums[(column_codes[order[row]] + move) >> shift] += residual[row]
+            sums[:, :longest] = 0
             total = np.int64(0)
-            for code in range(length):
-                total += sums[code] + copy_1[code] + copy_2[code] + copy_3[code]
-                sums[code] = total
-            for code in range(length):
-                left = sums[code]
-                right = total - left
-                left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
-                right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
-                gain[code] += left_g * left_g / (left_h + ridge)
-                gain[code] += right_g * right_g / (right_h + ridge)
-        gains[place] = -1.0
-        for code in range(length):
-            if gain[code] > gains[place]:
-                gains[place], cuts[place] = gain[code], code
+            for row in range(first, last):
+                place, value = order[row], residual[row]
+                total += value
+                sums_0[(codes_0[place] + move_0) >> shift_0] += value
+                sums_1[(codes_1[place] + move_1) >> shift_1] += value
+                sums_2[(codes_2[place] + move_2) >> shift_2] += value
+                sums_3[(codes_3[place] + move_3) >> shift_3] += value
+            for own in range(count):
+                own_sums, gain = sums[own], collected[own]
+                left = np.int64(0)
+                for code in range(lengths[own]):
+                    left += own_sums[code]
+                    own_sums[code] = left
+                for code in range(lengths[own]):
+                    left = own_sums[code]
+                    right = total - left
+                    left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
+                    right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
+                    gain[code] += left_g * left_g / (left_h + ridge)
+                    gain[code] += right_g * right_g / (right_h + ridge)
+        for own in range(count):
+            place = begin + own
+            gains[place] = -1.0
+            for code in range(lengths[own]):
+                if collected[own, code] > gains[place]:
+                    gains[place], cuts[place] = collected[own, code], code
 
 
 @jit

@@ -44,6 +44,8 @@ Single = NDArray[np.float32]
 SMALL_RATE = 0.1
 # Columns up to which one after the other is faster (python -m benchmarks.suite --all-rows).
 _FEW_COLUMNS = 16
+# Several columns are chosen by together as multiples of this: a register of the processor.
+_LANES = 4
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow;
@@ -314,6 +316,13 @@ class Chosen(NamedTuple):
     gains: NDArray[np.float64]
 
 
+def _in_lanes(residuals: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return residuals of several columns with columns of zeros, as the loops are compiled for."""
+    n_columns = residuals.shape[1]
+    missing = -n_columns % _LANES if n_columns > 1 else 0
+    return np.pad(residuals, ((0, 0), (0, missing))) if missing else residuals
+
+
 @dataclass(frozen=True)
 class GrowthSample:
     """Rows on which the stumps of a fern are chosen."""
@@ -328,7 +337,8 @@ class GrowthSample:
 
     def choose(self, draft: Draft, ridge: float) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
-        codes, residuals, loops = self.codes, self.residuals, self.loops
+        codes, residuals, loops = self.codes, _in_lanes(self.residuals), self.loops
+        own_columns = slice(self.residuals.shape[1])
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
         n_codes, is_category = draft.n_codes, draft.is_category
         categories = np.flatnonzero(is_category)
@@ -337,7 +347,8 @@ class GrowthSample:
         stumps = []
         for asked, shifts, moves in zip(*draft.levels, strict=True):
             if categories.size:
-                ranks[categories] = in_order.ranks(order, residuals, starts, draft.generator)
+                own = residuals[:, own_columns]
+                ranks[categories] = in_order.ranks(order, own, starts, draft.generator)
                 codes = in_order.put_in_order(ranks[categories])
             cells = (order, residuals, starts)
             gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
