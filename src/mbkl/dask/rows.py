@@ -188,16 +188,18 @@ class RemoteCodes(Codes):
         node = Node(self.crew, ask, self, "keep_groups", groups)
         return replace(self, node=node, offsets=self.kept_offsets(groups))
 
+    def with_groups(self, sizes, *values) -> RemoteCodes:
+        node = Node(self.crew, ask, self, "with_groups", sizes, *values)
+        return replace(self, node=node, offsets=self.more_offsets(sizes))
+
 
 class RemoteGrowingRows(GrowingRows):
     """Rows that ferns grow on, put together from those of all stores."""
 
-    def __init__(
-        self, codes, objective: Objective, y, weights, keys, seed: int, levels=None
-    ) -> None:
+    def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
-        rows = (codes, objective, y, weights, keys, seed, levels)
+        rows = (codes, objective, y, weights, keys, seed)
         self._node = Node(self._crew, GrowingRows, *rows)
 
     def _of_all(self, put_together: Callable, method: str, *arguments):
@@ -205,7 +207,6 @@ class RemoteGrowingRows(GrowingRows):
 
     set_scores: Any = partialmethod(_of_all, list, "set_scores")
     fill: Any = partialmethod(_of_all, sum, "fill")
-    fill_levels: Any = partialmethod(_of_all, sum, "fill_levels")
     held_out_loss: Any = partialmethod(_of_all, sum, "held_out_loss")
     refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
     size_of_share: Any = partialmethod(_of_all, sum, "size_of_share")

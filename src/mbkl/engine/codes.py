@@ -11,6 +11,7 @@ A pass costs one look-up per group and row, whatever the number of cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -105,6 +106,14 @@ class Codes:
         """Return the codes of some groups."""
         raise NotImplementedError
 
+    def with_groups(self, sizes: Sequence[int], *values: Any) -> Codes:
+        """Return the codes with more groups of a byte: their numbers of cells, and their codes."""
+        raise NotImplementedError
+
+    def more_offsets(self, sizes: Sequence[int]) -> NDArray[np.int64]:
+        """Return the first cell of each group, when groups of some sizes follow."""
+        return offsets_of(np.append(np.diff(self.offsets), sizes))
+
     def dense(self) -> DenseCodes:
         """Return the codes in memory, with every entry stored."""
         raise NotImplementedError
@@ -125,10 +134,6 @@ class Codes:
 
     def fern_cells(self, groups, cuts, members, leading: NDArray, cells: NDArray) -> None:
         """Write the cell of each row in a fern; see `Twins.fern_cells`."""
-        raise NotImplementedError
-
-    def write_group(self, group: int, cells: NDArray) -> None:
-        """Write the code of each row in a group."""
         raise NotImplementedError
 
     # Where numbers of rows and of cells are ---------------------------------------------------
@@ -192,8 +197,9 @@ class DenseCodes(Codes):
     def fern_cells(self, groups, cuts, members, leading, cells) -> None:
         self.loops.fern_cells(self.values, groups, cuts, members, leading, cells)
 
-    def write_group(self, group, cells) -> None:
-        cells[:] = self.values[group]
+    def with_groups(self, sizes, *values) -> DenseCodes:
+        joined = np.concatenate([self.values, values])
+        return replace(self, values=joined, offsets=self.more_offsets(sizes))
 
     def dense(self) -> DenseCodes:
         return self

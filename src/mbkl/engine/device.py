@@ -423,6 +423,14 @@ class DeviceCodes(Codes):
             values[part, rows] = table[self.values[own, rows] + first[own]]
         return replace(self, values=values, offsets=offsets)
 
+    def with_groups(self, sizes, *values) -> DeviceCodes:
+        n_groups = self.n_groups + len(sizes)
+        joined = self.device.empty_codes(n_groups, self.n_rows, np.dtype(np.uint8))
+        joined[: self.n_groups] = self.values
+        for group, own in enumerate(values, start=self.n_groups):
+            joined[group] = self.place(own)
+        return replace(self, values=joined, offsets=self.more_offsets(sizes))
+
     def counts(self) -> NDArray[np.int64]:
         n_codes = int(np.diff(self.offsets).max(initial=1))
         found = to_host(self.device.loops.counts(self.values, n_codes))

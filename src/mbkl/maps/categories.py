@@ -22,19 +22,11 @@ from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
 N_CODES = 256
-# Of a category with a table of its own: those of rows that take part in growth, and of those that
-# do not, are numbered in two bytes.
-_MOST_CELLS = 2**15
 # Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
 # in the order of all levels would fit their noise.
 TOLD_APART = 0.3
 # Steps of the power method: the direction need not be exact.
 N_POWERS = 10
-# Share of a Newton step of a wide category: no other map tells the same.
-_RATE = 0.3
-# What a step gained on rows that took no part is forgotten slowly; below zero there are no more.
-_FADING = 0.7
-_DIGITS = 8
 # Random sets of levels that the stumps of a column draw from.
 _SETS_OF_A_COLUMN = 256
 
@@ -258,49 +250,3 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
             return np.zeros(len(steps))
         direction = direction / length
     return (steps * direction).sum(axis=1)
-
-
-def wide_categories(n_levels: NDArray[np.int64]) -> CategoryMaps:
-    """Return the categories that have more levels than a byte has codes, up to `_MOST_CELLS`."""
-    n_cells = n_levels + 2
-    features = np.flatnonzero((n_cells > N_CODES) & (n_cells <= _MOST_CELLS))
-    return CategoryMaps(features, n_levels[features])
-
-
-class WideCategory:
-    """The table of a category with more levels than a byte has codes, such as post codes.
-
-    Ferns see its levels in a few groups only. So it has a table of its own, with a cell for every
-    level, to which steps are added while ferns grow and rows that took no part gain by it.
-    """
-
-    def __init__(self, feature: int, n_cells: int, n_columns: int) -> None:
-        self.feature, self.gain = feature, np.inf
-        self.table = np.zeros((n_cells, n_columns))
-
-    def step(self, sums: NDArray, held_out: NDArray, ridge: float) -> NDArray[np.float32]:
-        """Add a damped Newton step for each level; the ridge is on the table as a whole.
-
-        See `Twins.newton_steps` for the sums.
-        """
-        step = -_RATE * (sums[..., 0] + ridge * self.table) / (sums[..., 1] + ridge)
-        gained = -(step * (held_out[..., 0] + held_out[..., 1] * step / 2)).sum()
-        self.gain = gained + (0.0 if np.isinf(self.gain) else _FADING * self.gain)
-        self.table += step
-        return step.astype(np.float32)
-
-    def fern(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the table as a fern: members of the sets of its stumps, and its cells.
-
-        Levels of about the same value are a cell, and stumps ask for the digits of its number.
-        """
-        # Along the column that varies most; levels of the others are near enough.
-        leading = self.table[:, np.argmax(self.table.var(axis=0))]
-        place = np.empty(leading.size, dtype=np.int64)
-        place[np.argsort(leading, kind="stable")] = np.arange(leading.size)
-        number = place * N_CODES // leading.size
-        cells = np.zeros((N_CODES, self.table.shape[1]))
-        np.add.at(cells, number, self.table)
-        cells /= np.maximum(np.bincount(number, minlength=N_CODES), 1)[:, None]
-        digits = np.arange(_DIGITS)[::-1, None]
-        return (number >> digits & 1).astype(bool), cells

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import torch_loops
 from mbkl.engine.arrays import numbers_below, to_host
 from mbkl.engine.device import DeviceCodes
 from mbkl.engine.rows import steps
@@ -318,11 +317,11 @@ class DeviceGrowingRows:
     """What `GrowingRows` are, on a device; rows to hold out are drawn, and tables stay there."""
 
     def __init__(
-        self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int, levels=None
+        self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int
     ) -> None:
         self.device, self.torch = codes.device, codes.device.torch
         self.values, self._objective, self._seed = codes.values, objective, seed
-        self._levels, self._wide, self.keys = y, levels, codes.place(keys)
+        self._levels, self.keys = y, codes.place(keys)
         self._y = codes.place(objective.of_rows(y))
         self._weights = codes.place(weights, self.torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
@@ -396,18 +395,6 @@ class DeviceGrowingRows:
             Added(table, each[:-1], self._note(float(each[-1])))
             for table, each in zip(tables, told, strict=True)
         ]
-
-    def add_table(self, table: NDArray[np.float32]) -> float:
-        return self._note(float(self.update(self.device.place(table))))
-
-    def sums_of_levels(self, group: int) -> NDArray[np.float64]:
-        n_cells = int(np.diff(self._wide.offsets)[group])
-        self._cells.copy_(self._wide.values[group]).add_(self._leading, alpha=n_cells)
-        sums = sum(
-            torch_loops.cell_sums(self._cells[rows], self._packed[rows], 2 * n_cells)
-            for rows in self._blocks()
-        )
-        return to_host(sums / self.units)
 
     @property
     def best_held_out(self) -> tuple[NDArray[np.float32], NDArray]:

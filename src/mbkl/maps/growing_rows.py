@@ -390,7 +390,7 @@ class GrowingRows:
     """Rows here, or those of one worker.
 
     Codes are of one byte, the mean of the weights is one, and what is random about a row depends
-    on its key alone. Levels are codes of categories with more levels than a byte has.
+    on its key alone.
     """
 
     def __init__(
@@ -401,11 +401,10 @@ class GrowingRows:
         weights: NDArray[np.float64],
         keys: NDArray[np.uint64],
         seed: int,
-        levels: Any = None,
     ) -> None:
         self._codes, self._loops, self._objective = codes, codes.loops, objective
         self._y, self._weights, self._keys = y, weights.astype(np.float32), keys
-        self._seed, self._levels = seed, levels
+        self._seed = seed
         self.offsets, self.n_rows, self.n_held_out = codes.offsets, codes.n_rows, 0
         self._held_out = np.zeros(self.n_rows, dtype=bool)
         self._shares: tuple[Any, list[NDArray[np.intp]]] = (None, [])
@@ -471,10 +470,6 @@ class GrowingRows:
             self._least_loss, self.best_held_out = loss, self.held_out_scores()
         return loss
 
-    def sums_of_levels(self, group: int) -> NDArray[np.float64]:
-        """Return the sums in the cells of a category; see `fill`."""
-        return self.fill_levels(group) / self._units
-
     def _update(self, table: NDArray[np.float32] | None) -> None:
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
         _, exponents = np.frexp(np.maximum(self._largest, SMALLEST_RESIDUAL))
@@ -538,13 +533,6 @@ class GrowingRows:
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 
-    def fill_levels(self, group: int) -> NDArray[np.int64]:
-        """Return the sums in the cells of a category, in units; see `fill`."""
-        n_cells = int(np.diff(self._levels.offsets)[group])
-        self._levels.write_group(group, self._cells)
-        self._cells += np.uint16(n_cells) * self._leading
-        return self._loops.histogram_packed(self._cells, self._packed, 2 * n_cells)
-
     def held_out_loss(self) -> float:
         """Return the sum of the losses of the rows that take no part."""
         rows = np.flatnonzero(self._held_out)
@@ -605,9 +593,9 @@ class GrowingRows:
 
 
 @singledispatch
-def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int, levels=None):
+def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int):
     """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
-    return GrowingRows(codes, objective, y, weights, keys, seed, levels)
+    return GrowingRows(codes, objective, y, weights, keys, seed)
 
 
 def rows_of_a_fern(n_training: int, n_shares: int, n_wanted: int) -> int:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
-from itertools import groupby
+from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,7 +27,7 @@ from mbkl.engine.limits import MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
-from mbkl.maps.categories import CategoryMaps, LevelSets, WideCategory, wide_categories
+from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernFamily, FernMaps
 from mbkl.maps.growing_rows import (
     OBJECTIVES,
@@ -42,6 +41,7 @@ from mbkl.maps.growing_rows import (
     objective_of,
     rows_of_a_fern,
 )
+from mbkl.maps.ordered_levels import LevelOrder, ordered_levels
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
@@ -150,11 +150,12 @@ class GrownFerns(FernFamily):
         stumps, codes = fine_stumps(rows, weights, seed)
         objective = objective_of(self.objective, targets)
         mean = exact_total(weights) / len(weights)
-        labelled = (objective, y, weights / mean, rows.keys_apart(y, weights, seed), seed)
+        targets = replace(targets, weights=weights / mean)
+        keys = rows.keys_apart(y, weights, seed)
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
-        are_levels = counts[stumps.features] > 0
-        wide = wide_categories(counts)
-        levels = wide.codes(rows) if wide.n_groups else None
+        codes, orders = ordered_levels(rows, codes, counts, objective, targets, keys, seed)
+        labelled = (objective, y, targets.weights, keys, seed)
+        are_levels = np.append(counts[stumps.features] > 0, np.zeros(len(orders), dtype=bool))
         tell = SharedProgress(progress)
         n_growths = min(self._growths_of(rows.shape[0], n_maps), n_maps)
         # Many rows keep all threads busy, and would be in memory several times.
@@ -164,8 +165,8 @@ class GrownFerns(FernFamily):
         def path(number: int) -> Path | None:
             if number and (tell.is_told_to_stop or tell.has_failed):
                 return None
-            growing, asked = growing_rows(alone or codes, *labelled, levels), (are_levels, wide)
-            growth = Growth(self, growing, objective, seed, *asked, targets.held_out, number)
+            growing, held_out = growing_rows(alone or codes, *labelled), targets.held_out
+            growth = Growth(self, growing, objective, seed, are_levels, held_out, number)
             return growth.run(n_maps // n_growths, tell)
 
         n_threads = 1 if alone is None else min(rows.loops.n_threads, n_growths)
@@ -174,7 +175,7 @@ class GrownFerns(FernFamily):
             side_by_side = pool.map if n_threads > 1 else map
             begun = [found for found in side_by_side(path, range(n_growths)) if found is not None]
         finished = [found for found in begun if found.is_finished]
-        return averaged_maps(finished or begun, stumps, counts, rows.loops)
+        return averaged_maps(finished or begun, stumps, orders, counts, rows.loops)
 
 
 @dataclass(frozen=True)
@@ -201,9 +202,9 @@ class GrownMaps(FernMaps):
 
 @dataclass
 class Term:
-    """What is added to the scores: the table of a fern, or of a category with very many levels."""
+    """What is added to the scores: the table of a fern."""
 
-    source: Chosen | int  # the stumps of the fern, or the number of the category
+    fern: Chosen
     table: Any  # (n_cells, n_columns): where the rows are
 
 
@@ -211,8 +212,7 @@ class Term:
 class Path:
     """What one growth came to."""
 
-    ferns: list[tuple[Chosen, Any]]  # stumps and tables
-    levels: list[WideCategory]
+    terms: list[Term]
     intercept: NDArray[np.float64]
     n_rounds: int
     held_out: tuple[NDArray[np.float32], NDArray]  # scores and y
@@ -315,7 +315,6 @@ class Growth:
         objective: Objective,
         seed: int,
         is_category: NDArray[np.bool_],
-        wide: CategoryMaps,
         held_out: NDArray[np.bool_] | None = None,
         number: int = 0,
     ) -> None:
@@ -331,11 +330,8 @@ class Growth:
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
         self._promises = Promises(rows.offsets.size - 1)
-        sizes = zip(wide.features.tolist(), (wide.n_levels + 2).tolist(), strict=True)
-        self._wide = [WideCategory(*each, objective.n_columns) for each in sizes]
         self.terms: list[Term] = []
         self.losses: list[float] = []
-        self._waiting: list[Chosen] = []
         self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
         self._ridge = family.ridge * objective.usual_curvature
         self._begin()
@@ -382,42 +378,24 @@ class Growth:
         self.terms = self.terms[:best]
         if self._rows.n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
-        pairs = ((term.source, term.table) for term in self.terms)
-        return Path(
-            [(source, table) for source, table in pairs if not isinstance(source, int)],
-            self._tables_of_levels(),
-            self._intercept.astype(np.float64),
-            n_rounds,
-            held_out,
-            not is_told_to_stop,
-        )
+        intercept = self._intercept.astype(np.float64)
+        return Path(self.terms, intercept, n_rounds, held_out, not is_told_to_stop)
 
     def _refill(self) -> None:
         """Fill all tables again, now from all rows."""
         terms, self.terms = self.terms, []
         self._rows.hold_out(0.0)
         self._begin()
-        for wide in self._wide:
-            wide.table[:] = 0.0
-        for are_levels, same in groupby(terms, lambda term: isinstance(term.source, int)):
-            sources: list[Any] = [term.source for term in same]
-            filled = map(self._of_levels, sources) if are_levels else self._of_ferns(sources)
-            self.terms.extend(term for term, *_ in filled)
+        filled = self._of_ferns([term.fern for term in terms])
+        self.terms = [term for term, *_ in filled]
 
     def _next(self) -> list[tuple[Term, float]]:
-        """Add the next ferns, or in turn a category with very many levels.
+        """Add the next ferns.
 
         The stumps of several ferns are chosen at once, side by side: what one adds to the scores
         changes little for the next. Returned is the loss of held-out rows after each of them.
         """
-        turn = len(self.terms) % (len(self._wide) + 1)
-        if turn and self._wide[turn - 1].gain > 0:
-            return [self._of_levels(turn - 1)]
-        if not self._waiting:
-            self._waiting = self._chosen()
-        count = 1 if self._wide else self._n_ferns - len(self.terms)
-        ferns, self._waiting = self._waiting[:count], self._waiting[count:]
-        added = self._of_ferns(ferns)
+        added = self._of_ferns(self._chosen()[: self._n_ferns - len(self.terms)])
         for _, _, gains in added:
             self.gains.add(gains)
         return [(term, loss) for term, loss, _ in added]
@@ -427,21 +405,6 @@ class Growth:
         rates = [self._rate(len(self.terms) + place) for place in range(len(ferns))]
         added = zip(ferns, self._rows.add(ferns, rates, self._ridge), strict=True)
         return [(Term(fern, own.table), own.loss, own.gains) for fern, own in added]
-
-    def _of_levels(self, number: int) -> tuple[Term, float]:
-        """Add a step of a category with very many levels."""
-        own, held_out = np.split(self._rows.sums_of_levels(number), 2)
-        step = self._wide[number].step(own, held_out, self._ridge)
-        return Term(number, step), self._rows.add_table(step)
-
-    def _tables_of_levels(self) -> list[WideCategory]:
-        """Return the categories with tables of their own, as they were when growth was best."""
-        for number, wide in enumerate(self._wide):
-            wide.table[:] = 0.0
-            for term in self.terms:
-                if term.source == number:
-                    wide.table += term.table
-        return self._wide
 
     def _chosen(self) -> list[Chosen]:
         """Return the stumps of the next ferns."""
@@ -511,27 +474,19 @@ def _some(n_all: int, count: int, generator) -> NDArray[np.intp]:
 
 
 def averaged_maps(
-    paths: list[Path], fine: StumpMaps, n_levels: NDArray[np.int64], loops: Twins
+    paths: list[Path],
+    fine: StumpMaps,
+    orders: list[LevelOrder],
+    n_levels: NDArray[np.int64],
+    loops: Twins,
 ) -> GrownMaps:
     """Return the mean of growths, with thresholds in place of codes; equal cells share a number."""
-    first = fine.edges.offsets
-    ferns = [stumps for path in paths for stumps, _ in path.ferns]
-    cells = [to_host(table) for path in paths for _, table in path.ferns]
-    features = [fine.features[fern.features] for fern in ferns]
-    thresholds = [
-        np.where(fern.cuts < 0, np.nan, fine.edges.thresholds[first[fern.features] + fern.cuts])
-        for fern in ferns
-    ]
-    sets = [members for fern in ferns for members in _level_sets(fern, fine, n_levels)]
-    for same in zip(*(path.levels for path in paths), strict=True):
-        wide = same[0]
-        wide.table = np.sum([each.table for each in same], axis=0)
-        if wide.table.any():
-            members, table = wide.fern()
-            features.append(np.full(len(members), wide.feature, dtype=np.intp))
-            thresholds.append(np.full(len(members), np.nan))
-            sets.extend(members)
-            cells.append(table.astype(np.float32))
+    ferns = [term.fern for path in paths for term in path.terms]
+    cells = [to_host(term.table) for path in paths for term in path.terms]
+    by_group = np.append(fine.features, [order.feature for order in orders]).astype(np.intp)
+    features = [by_group[fern.features] for fern in ferns]
+    thresholds = [_thresholds(fern, fine) for fern in ferns]
+    sets = [members for fern in ferns for members in _level_sets(fern, fine, orders, n_levels)]
     # Threads that have little to do each wait for the interpreter.
     is_much = sum(map(np.size, cells)) > _WORTH_THREADS * len(cells)
     each = (loops if is_much else loops.alone).each
@@ -542,7 +497,7 @@ def averaged_maps(
     joined = np.concatenate([nothing, *thresholds])
     scores, y = zip(*(path.held_out for path in paths), strict=True)
     return GrownMaps(
-        np.concatenate([nothing.astype(np.intp), *features]),
+        np.concatenate([by_group[:0], *features]),
         joined,
         offsets_of(np.array([own.size for own in features], dtype=np.int64)),
         np.ones(len(cells), dtype=np.uint64),
@@ -558,16 +513,29 @@ def averaged_maps(
     )
 
 
-def _level_sets(fern: Chosen, stumps: StumpMaps, n_levels) -> Iterator[NDArray[np.bool_]]:
-    """Yield what stumps on codes of categories ask about the cells of the column."""
-    for stump in np.flatnonzero(fern.cuts < 0):
-        group, members, usual = fern.features[stump], fern.members[stump], fern.usual[stump]
-        edges = stumps.edges.thresholds[slice(*stumps.edges.offsets[group : group + 2])]
-        n_own = int(n_levels[stumps.features[group]])
-        cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
-        # Missing values and new levels, where there were none.
-        cells[0] = members[0] if np.isneginf(edges[0]) else usual
-        yield np.append(cells, usual)
+def _thresholds(fern: Chosen, fine: StumpMaps) -> NDArray[np.float64]:
+    """Return the thresholds of stumps; NaN for those on levels."""
+    has_threshold = (fern.cuts >= 0) & (fern.features < fine.n_groups)
+    places = fine.edges.offsets[np.where(has_threshold, fern.features, 0)] + fern.cuts
+    edges = np.append(fine.edges.thresholds, np.nan)
+    return edges[np.where(has_threshold, places, -1)]
+
+
+def _level_sets(
+    fern: Chosen, fine: StumpMaps, orders: list[LevelOrder], n_levels
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield what stumps on levels ask about the cells of the column."""
+    stumps = zip(fern.features, fern.cuts, fern.members, fern.usual, strict=True)
+    for group, cut, members, usual in stumps:
+        if group >= fine.n_groups:
+            yield orders[group - fine.n_groups].codes > cut
+        elif cut < 0:
+            edges = fine.edges.thresholds[slice(*fine.edges.offsets[group : group + 2])]
+            n_own = int(n_levels[fine.features[group]])
+            cells = members[np.searchsorted(edges, np.append(-np.inf, np.arange(n_own)))]
+            # Missing values and new levels, where there were none.
+            cells[0] = members[0] if np.isneginf(edges[0]) else usual
+            yield np.append(cells, usual)
 
 
 def _joined(sets: list[NDArray[np.bool_]], thresholds, n_levels) -> LevelSets | None:
