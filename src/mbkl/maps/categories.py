@@ -22,9 +22,9 @@ from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
 N_CODES = 256
-# Share of the levels that a stump may tell apart, by chance: the others stay in the middle. A cut
-# in the order of all levels would fit their noise.
-TOLD_APART = 0.3
+# Share of the levels that a stump may tell apart, by chance, and about how many at most: the others
+# stay in the middle. A cut in the order of all levels would fit their noise.
+_TOLD_APART, _MOST_TOLD_APART = 0.3, 25
 # Steps of the power method: the direction need not be exact.
 N_POWERS = 10
 # Random sets of levels that the stumps of a column draw from.
@@ -173,6 +173,12 @@ class Categories(Family):
         return maps.select(varies), codes.keep_groups(np.flatnonzero(varies))
 
 
+def told_apart(n_codes: NDArray[np.int64], n_stumps: int, generator) -> NDArray[np.bool_]:
+    """Draw which codes of categories stumps may tell apart, (n_stumps, n_categories, 256)."""
+    shares = np.minimum(_TOLD_APART, _MOST_TOLD_APART / n_codes)
+    return generator.random((n_stumps, n_codes.size, N_CODES)) < shares[:, None]
+
+
 @dataclass(frozen=True)
 class OrderedLevels:
     """Codes of the rows of a sample, those of categories to be put in order.
@@ -199,9 +205,9 @@ class OrderedLevels:
         sums = self.loops.histogram(self.codes[self.categories], offsets, both)
         sums = sums.reshape(self.categories.size, N_CODES, 2, -1)
         steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
-        steps *= generator.random((self.categories.size, N_CODES, 1)) < TOLD_APART
-        ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
         n_codes = self.n_codes[self.categories]
+        steps *= told_apart(n_codes, 1, generator)[0, :, :, None]
+        ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
         for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
             places = _along(step, mass)
             places[used:] = np.inf

@@ -18,7 +18,7 @@ from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import ROWS_PACKED
-from mbkl.maps.categories import N_CODES, N_POWERS, TOLD_APART
+from mbkl.maps.categories import N_CODES, N_POWERS, told_apart
 from mbkl.maps.growing_rows import (
     RESIDUAL_BITS,
     SALTS_OF_SAMPLES,
@@ -234,8 +234,8 @@ def _told_apart(draft: Draft) -> NDArray[np.uint8]:
     asked, categories = draft.levels.asked, np.flatnonzero(draft.is_category)
     found = np.full((len(asked), draft.is_category.size, N_CODES), _IN_ORDER)
     if categories.size:
-        chances = draft.generator.random((len(asked), categories.size, N_CODES))
-        found[:, categories] = chances < TOLD_APART
+        n_codes = draft.n_codes[categories]
+        found[:, categories] = told_apart(n_codes, len(asked), draft.generator)
     return np.take_along_axis(found, asked[:, :, None], axis=1)
 
 

@@ -459,16 +459,12 @@ class GrowingRows:
             sums = self.fill(fern.features, fern.cuts, fern.members)
             steps, gains = self._loops.newton_steps(sums / self._units, ridge)
             table = (rate * steps).astype(np.float32)
-            found.append(Added(table, gains, self.add_table(table)))
+            self._update(table)
+            loss = self.held_out_loss() if self.n_held_out else np.nan
+            if loss < self._least_loss:
+                self._least_loss, self.best_held_out = loss, self.held_out_scores()
+            found.append(Added(table, gains, loss))
         return found
-
-    def add_table(self, table: NDArray[np.float32]) -> float:
-        """Add the table of what was filled last to the scores; return the loss from now on."""
-        self._update(table)
-        loss = self.held_out_loss() if self.n_held_out else np.nan
-        if loss < self._least_loss:
-            self._least_loss, self.best_held_out = loss, self.held_out_scores()
-        return loss
 
     def _update(self, table: NDArray[np.float32] | None) -> None:
         # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
