@@ -57,7 +57,7 @@ def test_stumps_on_categories_are_those_of_the_cpu(n_classes, is_category):
         levels = coarse_levels(asked, n_codes, growing.n_training, generator)
         own = (np.arange(5), columns, n_codes, is_category, levels, generator)
         (chosen,) = growing.choose([Draft(0, 1, len(y), *own)], 3.0)
-        (added,) = growing.add([chosen], [0.1], 3.0)
+        (added,) = growing.add([chosen], [0.1], [3.0])
         found.append((chosen, np.asarray(added.table), np.asarray(growing._cells)))
     (expected, *rest), (chosen, *others) = found
     asks_sets = is_category[chosen.features]

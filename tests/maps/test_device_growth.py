@@ -88,12 +88,13 @@ def test_every_step_is_that_of_the_cpu(objective, n_classes):
     placed = torch.as_tensor(np.stack(ferns[0][:2]).astype(np.int32))
     np.testing.assert_array_equal(there.sums(placed, None), here.fill(*ferns[0][:3]))
     rates = np.linspace(0.1, 0.2, len(ferns))
-    found, expected = there.add(ferns, rates, 2.0), here.add(ferns, rates, 2.0)
+    found, expected = there.add(ferns, rates, [2.0, 9.0], 1), here.add(ferns, rates, [2.0, 9.0], 1)
     np.testing.assert_array_equal(there.units.numpy(), here._units)
     np.testing.assert_array_equal(there._cells.numpy(), here._cells)
     for mine, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine.table, other.table, atol=1e-3)
         np.testing.assert_allclose(mine.gains, other.gains, rtol=1e-2, atol=1e-2)
+        np.testing.assert_allclose(mine.merits, other.merits, rtol=1e-2, atol=1e-2)
         assert mine.loss == pytest.approx(other.loss, rel=1e-3)
     np.testing.assert_allclose(there._scores.numpy(), here._scores, atol=1e-2)
     for mine, other in zip(there.best_held_out, here.best_held_out, strict=True):

@@ -32,6 +32,7 @@ from mbkl.maps.growing_rows import (
     Objective,
     bins_of_a_cell,
     growing_rows,
+    merit_of,
     rows_of_a_fern,
 )
 
@@ -278,17 +279,20 @@ def along(steps, mass) -> Tensor:
 class _Adder:
     """The kernels that fill the tables of some ferns of a depth, and add them to the scores."""
 
-    def __init__(self, growing: DeviceGrowingRows, n_ferns: int, depth: int, has_sets: bool):
+    def __init__(
+        self, growing: DeviceGrowingRows, n_ferns: int, depth: int, has_sets: bool, n_ridges: int
+    ) -> None:
         self._growing, self._depth, place = growing, depth, growing.device.place
         self._stumps = place(np.zeros((n_ferns, 2, depth), np.int32))
         self._members: Any = [None] * n_ferns
         if has_sets:
             self._members = place(np.zeros((n_ferns, depth, N_CODES), np.uint8))
-        self._rates, self._ridge = place(np.zeros(n_ferns)), place(np.zeros(()))
+        self._rates, self._ridges = place(np.zeros(n_ferns)), place(np.zeros(n_ridges))
+        self._used = place(np.zeros(1, dtype=np.int64))
         self._add = growing.device.repeated(self._run, growing.room)
 
-    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float):
-        """Return tables, and gains and losses, as tensors: nothing is waited for."""
+    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridges, used: int):
+        """Return tables, and merits, gains and losses, as tensors: nothing is waited for."""
         place = self._growing.device.place
         stumps = [np.stack([fern.features, fern.cuts]) for fern in ferns]
         self._stumps.copy_(place(np.stack(stumps).astype(np.int32)))
@@ -296,20 +300,24 @@ class _Adder:
             members = np.stack([fern.members for fern in ferns])
             self._members.copy_(place(members.astype(np.uint8)))
         self._rates.copy_(place(np.array(rates)))
-        self._ridge.fill_(ridge)
+        self._ridges.copy_(place(np.array(ridges)))
+        self._used.fill_(used)
         tables, told = self._add()
         return tables.clone(), told.clone()
 
     def _run(self) -> tuple[Tensor, Tensor]:
-        """Return tables, (n_ferns, n_cells, n_columns); gains and loss, (n_ferns, depth + 2)."""
+        """Return tables, (n_ferns, n_cells, n_columns); and what is told of each, a line a fern."""
         growing, torch, loops = self._growing, self._growing.torch, self._growing.device.loops
         tables, told = [], []
         for stumps, members, rate in zip(self._stumps, self._members, self._rates, strict=True):
             sums = growing.sums(stumps, members)
-            step, gains = loops.newton_steps(sums, growing.units, self._ridge)
-            tables.append((rate * step).float())
+            tried = [loops.newton_steps(sums, growing.units, ridge) for ridge in self._ridges]
+            held_out = sums[len(sums) // 2 :] / growing.units
+            merits = [each for own, _ in tried for each in merit_of(own, held_out)]
+            steps, gains = (torch.stack(each)[self._used][0] for each in zip(*tried, strict=True))
+            tables.append((rate * steps).float())
             loss = growing.update(tables[-1])
-            told.append(torch.cat([gains, loss[None]]))
+            told.append(torch.cat([torch.stack(merits), gains, loss[None]]))
         return torch.stack(tables), torch.stack(told)
 
 
@@ -378,30 +386,38 @@ class DeviceGrowingRows:
             self._choosers[key] = _Chooser(self, drafts, has_categories)
         return self._choosers[key].choose(drafts, ridge)
 
-    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float) -> list[Added]:
+    def add(
+        self,
+        ferns: Sequence[Chosen],
+        rates: Sequence[float],
+        ridges: Sequence[float],
+        used: int = 0,
+    ) -> list[Added]:
         found = []
         for some in _of_equal_depth(ferns):
             depth, has_sets = (
                 len(ferns[some.start].cuts),
                 any((fern.cuts < 0).any() for fern in ferns[some]),
             )
-            key = (some.stop - some.start, depth, has_sets)
+            key = (some.stop - some.start, depth, has_sets, len(ridges))
             if key not in self._adders:
                 self._adders[key] = _Adder(self, *key)
-            found.append(self._adders[key].add(ferns[some], rates[some], ridge))
+            found.append(self._adders[key].add(ferns[some], rates[some], ridges, used))
         told = [each for _, own in found for each in to_host(own)]
         tables = [each for own, _ in found for each in own]
         return [
-            Added(table, each[:-1], self._note(float(each[-1])))
+            Added(
+                table,
+                each[2 * len(ridges) : -1],
+                each[: 2 * len(ridges)].reshape(-1, 2),
+                float(each[-1]) if self.n_held_out else np.nan,
+            )
             for table, each in zip(tables, told, strict=True)
         ]
 
     @property
     def best_held_out(self) -> tuple[NDArray[np.float32], NDArray]:
         return to_host(self._best_scores), self._levels[to_host(self._told_rows)]
-
-    def _note(self, loss: float) -> float:
-        return loss if self.n_held_out else np.nan
 
     # What is recorded --------------------------------------------------------------------------
 

@@ -383,7 +383,17 @@ class Added(NamedTuple):
 
     table: Any  # (n_cells, n_columns): where the rows are
     gains: NDArray[np.float64]  # what its levels gained on rows that take no part
+    # (n_ridges, 2): what steps of each ridge would gain on these rows, and how large they are
+    merits: NDArray[np.float64]
     loss: float  # the sum of the losses of these rows, from now on; NaN where there are none
+
+
+def merit_of(steps: Values, held_out: Values) -> tuple[Values, Values]:
+    """Return what steps gain on rows that take no part, and their size there.
+
+    Of these rows there are the sums of gradients and curvatures, (n_cells, n_columns, 2).
+    """
+    return -(steps * held_out[..., 0]).sum(), (steps**2 * held_out[..., 1]).sum()
 
 
 class GrowingRows:
@@ -449,21 +459,30 @@ class GrowingRows:
         part = n_rows / max(self.n_training, 1)
         return sample, float(ridge * part / SAMPLE_UNIT * self._units[1])
 
-    def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridge: float) -> list[Added]:
+    def add(
+        self,
+        ferns: Sequence[Chosen],
+        rates: Sequence[float],
+        ridges: Sequence[float],
+        used: int = 0,
+    ) -> list[Added]:
         """Fill the tables of ferns, and add them to the scores, one after the other.
 
-        A rate is a share of a Newton step.
+        A rate is a share of a Newton step. It is used with one of the ridges; of all is told how
+        they would do.
         """
         found = []
         for fern, rate in zip(ferns, rates, strict=True):
-            sums = self.fill(fern.features, fern.cuts, fern.members)
-            steps, gains = self._loops.newton_steps(sums / self._units, ridge)
+            sums = self.fill(fern.features, fern.cuts, fern.members) / self._units
+            tried = [self._loops.newton_steps(sums, ridge) for ridge in ridges]
+            steps, gains = tried[used]
+            merits = np.array([merit_of(own, sums[len(own) :]) for own, _ in tried])
             table = (rate * steps).astype(np.float32)
             self._update(table)
             loss = self.held_out_loss() if self.n_held_out else np.nan
             if loss < self._least_loss:
                 self._least_loss, self.best_held_out = loss, self.held_out_scores()
-            found.append(Added(table, gains, loss))
+            found.append(Added(table, gains, merits, loss))
         return found
 
     def _update(self, table: NDArray[np.float32] | None) -> None:

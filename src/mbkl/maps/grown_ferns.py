@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from itertools import groupby
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,6 +32,7 @@ from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernFamily, FernMaps
 from mbkl.maps.growing_rows import (
     OBJECTIVES,
+    Added,
     Chosen,
     Draft,
     GrowingRows,
@@ -80,8 +82,10 @@ class GrownFerns(FernFamily):
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
         "auto" is eight for each cell, at least 16,000 and at most 130,000, and at most half of
         more than 4,000 rows.
-    ridge : float, default=5.0
-        Rows of average curvature that are added to every cell.
+    ridge : float or "auto", default="auto"
+        Rows of average curvature that are added to every cell. "auto" is 5, or four or sixteen
+        times as many: what would lately have suited rows that took no part, where these are 1,000
+        or more.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
         Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
     validation_share : float, default=0.1
@@ -112,7 +116,7 @@ class GrownFerns(FernFamily):
     sample_rows: Any = parameter(
         Interval(Integral, 2, 150_000, closed="both"), AUTO, default="auto"
     )
-    ridge: float = parameter(POSITIVE, default=5.0)
+    ridge: Any = parameter(POSITIVE, AUTO, default="auto")
     objective: str = parameter(StrOptions(set(OBJECTIVES)), default="log_loss")
     validation_share: float = parameter(Interval(Real, 0, 0.5, closed="both"), default=0.1)
     patience: int = parameter(AT_LEAST_ONE, default=40)
@@ -205,6 +209,7 @@ class Term:
     """What is added to the scores: the table of a fern."""
 
     fern: Chosen
+    ridge: int  # which of those that are tried its table has
     table: Any  # (n_cells, n_columns): where the rows are
 
 
@@ -245,6 +250,34 @@ class HeldOutGains:
         useful = np.flatnonzero(gains > self._WORTH_IT * gains.sum())
         deepest = int(useful[-1]) + 2 if useful.size else 1
         return min(max(deepest, self._least), gains.size)
+
+
+class HeldOutRidges:
+    """How steps of several ridges would have done on rows that took no part, fading sums.
+
+    The best is that of the best direction, whatever the size of the steps: what is gained by the
+    root of what a row's loss is curved along it. Where cells tell little, more has to be shrunk.
+    """
+
+    _FADING, _FACTORS, _FEWEST_ROWS = 0.97, (1.0, 4.0, 16.0), 1_000
+    _USUAL = 5.0
+
+    def __init__(self, wanted: Any, curvature: float, n_held_out: int) -> None:
+        is_open = wanted == "auto" and n_held_out >= self._FEWEST_ROWS
+        rows = self._USUAL if wanted == "auto" else float(wanted)
+        factors = self._FACTORS if is_open else self._FACTORS[:1]
+        self.values = [factor * rows * curvature for factor in factors]
+        self._merits = np.zeros((len(factors), 2))
+
+    def add(self, merits: NDArray[np.float64]) -> None:
+        """Note the merits of each ridge for one fern; see `Added`."""
+        self._merits = self._FADING * self._merits + merits
+
+    @property
+    def best(self) -> int:
+        """The place of the ridge for the next ferns."""
+        gained, size = self._merits.T
+        return int(np.argmax(gained / np.sqrt(np.maximum(size, np.finfo(float).tiny))))
 
 
 class Promises:
@@ -333,7 +366,8 @@ class Growth:
         self.terms: list[Term] = []
         self.losses: list[float] = []
         self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
-        self._ridge = family.ridge * objective.usual_curvature
+        curvature = objective.usual_curvature
+        self.ridges = HeldOutRidges(family.ridge, curvature, rows.n_held_out)
         self._begin()
 
     @property
@@ -386,8 +420,9 @@ class Growth:
         terms, self.terms = self.terms, []
         self._rows.hold_out(0.0)
         self._begin()
-        filled = self._of_ferns([term.fern for term in terms])
-        self.terms = [term for term, *_ in filled]
+        for used, same in groupby(terms, lambda term: term.ridge):
+            filled = self._of_ferns([term.fern for term in same], used)
+            self.terms.extend(term for term, _ in filled)
 
     def _next(self) -> list[tuple[Term, float]]:
         """Add the next ferns.
@@ -395,25 +430,29 @@ class Growth:
         The stumps of several ferns are chosen at once, side by side: what one adds to the scores
         changes little for the next. Returned is the loss of held-out rows after each of them.
         """
-        added = self._of_ferns(self._chosen()[: self._n_ferns - len(self.terms)])
-        for _, _, gains in added:
-            self.gains.add(gains)
-        return [(term, loss) for term, loss, _ in added]
+        used = self.ridges.best
+        added = self._of_ferns(self._chosen(used)[: self._n_ferns - len(self.terms)], used)
+        for _, own in added:
+            self.gains.add(own.gains)
+            self.ridges.add(own.merits)
+        return [(term, own.loss) for term, own in added]
 
-    def _of_ferns(self, ferns: list[Chosen]) -> list[tuple[Term, float, NDArray[np.float64]]]:
+    def _of_ferns(self, ferns: list[Chosen], used: int) -> list[tuple[Term, Added]]:
         """Add ferns: damped Newton steps from all rows; return what held-out ones say, too."""
         rates = [self._rate(len(self.terms) + place) for place in range(len(ferns))]
-        added = zip(ferns, self._rows.add(ferns, rates, self._ridge), strict=True)
-        return [(Term(fern, own.table), own.loss, own.gains) for fern, own in added]
+        added = self._rows.add(ferns, rates, self.ridges.values, used)
+        pairs = zip(ferns, added, strict=True)
+        return [(Term(fern, used, own.table), own) for fern, own in pairs]
 
-    def _chosen(self) -> list[Chosen]:
-        """Return the stumps of the next ferns."""
+    def _chosen(self, used: int) -> list[Chosen]:
+        """Return the stumps of the next ferns, with one of the ridges."""
         count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
         numbers = range(self._n_chosen, self._n_chosen + count)
         self._n_chosen = numbers.stop
         drafts = [self._draft(number) for number in numbers]
+        chosen = self._rows.choose(drafts, self.ridges.values[used])
         ferns = []
-        for draft, fern in zip(drafts, self._rows.choose(drafts, self._ridge), strict=True):
+        for draft, fern in zip(drafts, chosen, strict=True):
             self._promises.note(draft.features[draft.levels.asked], fern.gains)
             ferns.append(fern._replace(features=draft.features[fern.features]))
         return ferns
