@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from mbkl.engine import twins
-from mbkl.engine.rows import as_rows
+from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.growing_rows import RESIDUAL_BITS, SAMPLE_UNIT, Targets
@@ -18,8 +18,10 @@ from mbkl.maps.grown_ferns import (
     GrownMaps,
     Growth,
     HeldOutGains,
+    HeldOutRidges,
     Promises,
 )
+from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import fine_stumps
 
 
@@ -113,6 +115,45 @@ def test_depth_follows_the_gains():
     gains.add(50.0 * np.eye(6)[5])
     assert gains.depth == 5  # the most
     assert HeldOutGains(6, 3).depth == 3
+
+
+def test_more_is_shrunk_where_held_out_rows_say_so():
+    ridges = HeldOutRidges("auto", 0.25, 1_000)
+    assert np.divide(ridges.values, 0.25 * 5).tolist() == [1, 4, 16, 64]
+    assert ridges.best == 0
+    # Half the slope with a quarter of the curvature is as good a direction; with less, a better.
+    ridges.add(np.array([[4.0, 16.0], [2.0, 3.9], [1.0, 4.0], [-1.0, 0.1]]))
+    assert ridges.best == 1
+    for _ in range(100):  # what was long ago is forgotten
+        ridges.add(np.array([[1.0, 1.0], [1.0, 1.0], [1.1, 1.0], [1.0, 1.0]]))
+    assert ridges.best == 2
+
+
+@pytest.mark.parametrize(("wanted", "n_held_out"), [("auto", 999), (8.0, 10_000)])
+def test_few_rows_do_not_tell_and_numbers_are_taken_as_they_are(wanted, n_held_out):
+    ridges = HeldOutRidges(wanted, 0.5, n_held_out)
+    assert ridges.values == [(5.0 if wanted == "auto" else wanted) * 0.5]
+    ridges.add(np.array([[-1.0, 1.0]]))
+    assert ridges.best == 0
+
+
+def test_noise_is_shrunk_and_structure_is_not():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(12_000, 4)).astype(np.float32)
+    signal = np.sign(X[:, 0] * X[:, 1])
+    found = []
+    for noise in (0.1, 8.0):
+        y = signal + noise * generator.normal(size=len(X))
+        numbers, levels = Numbers.of(y, np.ones(len(X)), "squared_error")
+        targets = Targets(levels, len(numbers.values), np.ones(len(X)), numbers)
+        used: list[int] = []
+
+        def note(state, used=used):
+            used.append(state.ridges.best)
+
+        GrownFerns().grow(ArrayRows(X), targets, 30, 0, note)
+        found.append(np.mean(used))
+    assert found[0] < found[1]
 
 
 # --- The same bits ---

@@ -83,9 +83,9 @@ class GrownFerns(FernFamily):
         "auto" is eight for each cell, at least 16,000 and at most 130,000, and at most half of
         more than 4,000 rows.
     ridge : float or "auto", default="auto"
-        Rows of average curvature that are added to every cell. "auto" is 5, or four or sixteen
-        times as many: what would lately have suited rows that took no part, where these are 1,000
-        or more.
+        Rows of average curvature that are added to every cell. "auto" is 5, or 4, 16 or 64 times
+        as many: what would lately have suited rows that took no part, where these are 1,000 or
+        more.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
         Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
     validation_share : float, default=0.1
@@ -255,11 +255,11 @@ class HeldOutGains:
 class HeldOutRidges:
     """How steps of several ridges would have done on rows that took no part, fading sums.
 
-    The best is that of the best direction, whatever the size of the steps: what is gained by the
-    root of what a row's loss is curved along it. Where cells tell little, more has to be shrunk.
+    The best is that of the best direction, whatever the length of its steps: of the largest slope
+    by the root of the curvature. Where cells tell little, more has to be shrunk.
     """
 
-    _FADING, _FACTORS, _FEWEST_ROWS = 0.97, (1.0, 4.0, 16.0), 1_000
+    _FADING, _FACTORS, _FEWEST_ROWS = 0.97, (1.0, 4.0, 16.0, 64.0), 1_000
     _USUAL = 5.0
 
     def __init__(self, wanted: Any, curvature: float, n_held_out: int) -> None:
