@@ -11,6 +11,8 @@ Arguments marked OUT are written, all others are only read.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numba
 import numpy as np
 
@@ -26,11 +28,16 @@ _ROWS_COUNTED, _MOST_COUNTED = 16, 255
 
 
 def jit(function):
-    """Compile on first use; keep the result on disk where that is possible."""
+    """Compile on first use; keep the result on disk where that is possible.
+
+    What is divided by zero is infinite, as in NumPy: looking for zeros would keep the compiler from
+    computing several numbers at once.
+    """
+    compiled = partial(numba.njit, nogil=True, error_model="numpy")
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        return compiled(cache=True)(function)
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(nogil=True)(function)
+        return compiled()(function)
 
 
 @jit
