@@ -9,8 +9,8 @@ import numpy as np
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows
 from mbkl.maps.ferns import Ferns
-from mbkl.maps.growing_rows import Targets
-from mbkl.maps.grown_ferns import GrownFerns
+from mbkl.maps.grown_ferns import GrownFerns, HeldOutRidges
+from mbkl.maps.growth_losses import Targets
 from mbkl.maps.stumps import BinEdges
 
 
@@ -66,3 +66,6 @@ def _warm_growth(X, loops) -> None:
         for n_levels in (None, np.array([0, 2])):
             targets = Targets(y, n_classes, np.ones(len(X)))
             GrownFerns().grow(ArrayRows(X, loops), targets, 2, 0, n_levels=n_levels)
+    # What so few rows do not need.
+    loops.newton_steps(np.zeros((2, 1, 2)), (1.0,) * len(HeldOutRidges.FACTORS), 0)
+    loops.draw_rows(np.zeros(2, np.uint64), np.arange(2), np.ones(2), 0)

@@ -1,13 +1,14 @@
 """Compiled loops give the bits of their twins, on any number of threads."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows
-from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED, TWINS
+from mbkl.engine.twins import MOST_PACKED, TWINS
 from mbkl.maps.ferns import Ferns
 from mbkl.maps.stumps import BinEdges
 
@@ -290,15 +291,20 @@ def test_residuals_are_packed_and_added_up_the_same(make_compiled, n_rows, n_col
     weights = generator.exponential(size=n_rows).astype(np.float32)
     units = (np.float32(2**13), np.float32(2**12))
     table = generator.normal(size=(n_cells, n_columns)).astype(np.float32)
+    gradient *= weights[:, None]
     packed, scores = np.empty(gradient.shape, np.int32), gradient.copy()
-    TWINS.pack_residuals(gradient, gradient**2, weights, units, packed)
+    TWINS.pack_residuals(gradient, gradient**2, units, packed)
     TWINS.add_table(cells, table, scores)
     large = packed_for(generator, n_rows, n_columns)
     for n_threads in FEW_THREADS:
         loops = make_compiled(n_threads)
         same, same_scores = np.empty_like(packed), gradient.copy()
-        loops.pack_residuals(gradient, gradient**2, weights, units, same)
+        loops.pack_residuals(gradient, gradient**2, units, same)
         loops.add_table(cells, table, same_scores)
+        assert_same_bits(same, packed)
+        # Losses of many classes have their residuals class by class.
+        turned = np.asfortranarray(gradient)
+        loops.pack_residuals(turned, turned**2, units, same)
         assert_same_bits(same, packed)
         assert_same_bits(same_scores, scores)
         for residuals in (packed, large):
@@ -314,19 +320,37 @@ def test_rows_are_weighed_the_same(make_compiled, n_columns):
     shares = generator.random(300) + 1e-3
     sizes = TWINS.sizes_of_residuals(packed, rows, columns)
     weighed = TWINS.weigh_residuals(packed, rows, columns, shares, 4)
+    keys = generator.integers(2**64, size=500, dtype=np.uint64)
+    drawn = TWINS.draw_rows(keys, rows, 2 * shares, 2**40 + 3)
+    assert 150 < drawn[0].size < 300
     for n_threads in FEW_THREADS:
         loops = make_compiled(n_threads)
         assert_same_bits(loops.sizes_of_residuals(packed, rows, columns), sizes)
         assert_same_bits(loops.weigh_residuals(packed, rows, columns, shares, 4), weighed)
+        found = loops.draw_rows(keys, rows, 2 * shares, 2**40 + 3)
+        for left, right in zip(found, drawn, strict=True):
+            assert_same_bits(left, right)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 6])
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_newton_steps_are_the_same(make_compiled, depth, n_columns):
+@pytest.mark.parametrize(("ridges", "used"), [((0.7,), 0), ((0.7, 2.0, 9.0), 1)])
+def test_newton_steps_are_the_same(make_compiled, depth, n_columns, ridges, used):
     sums = np.random.default_rng(depth).normal(size=(2 << depth, n_columns, 2)) ** 2
-    expected = TWINS.newton_steps(sums, 0.7)
-    for left, right in zip(make_compiled(1).newton_steps(sums, 0.7), expected, strict=True):
+    expected = TWINS.newton_steps(sums, ridges, used)
+    alone = TWINS.newton_steps(sums, ridges[used : used + 1])
+    assert_same_bits(alone[0], expected[0])
+    found = make_compiled(1).newton_steps(sums, ridges, used)
+    for left, right in zip(found, expected, strict=True):
         assert_same_bits(left, right)
+
+
+def test_merits_are_gains_and_sizes_of_steps():
+    sums = np.random.default_rng(0).normal(size=(8, 2, 2)) ** 2
+    steps, _, merits = TWINS.newton_steps(sums, (1.0, 5.0), 1)
+    held_out = sums[4:]
+    assert merits[1, 0] == pytest.approx(-(steps * held_out[..., 0]).sum())
+    assert merits[1, 1] == pytest.approx((steps**2 * held_out[..., 1]).sum())
 
 
 @GROWTH
@@ -374,10 +398,15 @@ def test_rows_are_put_into_the_same_cells(make_compiled, make_codes, n_rows, dep
         assert_same_bits(taken, TWINS.take_some(values, groups, rows))
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, ROWS_PACKED, ROWS_PACKED + 1, 5 * ROWS_PACKED])
-def test_blocks_do_not_depend_on_the_threads(make_compiled, n_rows):
-    expected = TWINS.over_blocks(lambda start, stop: (start, stop), n_rows)
-    assert sum(stop - start for start, stop in expected) == n_rows
+@pytest.mark.parametrize("n_rows", [0, 1, 2**14, 2**16 + 1, 2**20])
+@pytest.mark.parametrize("n_columns", [1, 7])
+def test_blocks_do_not_depend_on_the_threads(make_compiled, n_rows, n_columns):
+    def bounds(start, stop):
+        return start, stop
+
+    expected = TWINS.over_blocks(bounds, n_rows, n_columns)
+    assert (expected[0][0], expected[-1][1]) == (0, n_rows)
+    assert all(left[1] == right[0] for left, right in pairwise(expected))
     for n_threads in FEW_THREADS:
-        found = make_compiled(n_threads).over_blocks(lambda start, stop: (start, stop), n_rows)
+        found = make_compiled(n_threads).over_blocks(bounds, n_rows, n_columns)
         assert found == expected

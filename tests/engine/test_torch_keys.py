@@ -6,8 +6,8 @@ import pytest
 from mbkl.engine import rows as in_memory
 from mbkl.engine import torch_keys
 from mbkl.engine.device import Device, DeviceRows
+from mbkl.engine.keys import draw, scramble
 from mbkl.engine.rows import ArrayRows
-from mbkl.maps.growing_rows import draw
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")
 
@@ -26,7 +26,7 @@ def assert_same(found, expected):
 
 def test_numbers_are_scrambled_alike():
     keys = some_keys()
-    assert_same(torch_keys.scramble(on_device(keys)), in_memory.scramble(keys))
+    assert_same(torch_keys.scramble(on_device(keys)), scramble(keys))
 
 
 @pytest.mark.parametrize("salt", [0, 1, 2**40 + 3])

@@ -114,7 +114,7 @@ def test_newton_steps(loops, depth, n_columns):
     sums[..., 0] -= 500
     sums[1] = 0
     units = np.array([16.0, 0.5])
-    steps, gains = TWINS.newton_steps(sums / units, 0.7)
+    steps, gains, _ = TWINS.newton_steps(sums / units, (0.7,))
     found, gained = loops.newton_steps(place(sums), place(units), place(np.float64(0.7)))
     np.testing.assert_allclose(found.cpu(), steps, rtol=1e-12)
     np.testing.assert_allclose(gained.cpu(), gains, rtol=1e-12)
@@ -162,7 +162,8 @@ def test_residuals_are_packed(loops, n_columns):
     weights = generator.integers(1, 4, size=500).astype(np.float32)
     units, packed = np.array([2.0, 4.0]), np.empty((500, n_columns), dtype=np.int32)
     single = tuple(units.astype(np.float32))
-    TWINS.pack_residuals(gradient, curvature, weights, single, packed)
+    weighed = (each * weights[:, None] for each in (gradient, curvature))
+    TWINS.pack_residuals(*weighed, single, packed)
     found = place(np.zeros_like(packed))
     loops.pack_residuals(*map(place, (gradient, curvature, weights, units)), found)
     np.testing.assert_array_equal(found.cpu(), packed)

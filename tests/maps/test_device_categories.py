@@ -8,7 +8,8 @@ from mbkl.engine.rows import ArrayRows
 from mbkl.maps import Ferns, GrownFerns
 from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
-from mbkl.maps.growing_rows import Draft, LogLoss, Targets, coarse_levels, growing_rows
+from mbkl.maps.growing_rows import Draft, coarse_levels, growing_rows
+from mbkl.maps.growth_losses import LogLoss, Targets
 from mbkl.maps.stumps import fine_stumps
 
 torch = pytest.importorskip("torch", reason="Torch is not installed.")

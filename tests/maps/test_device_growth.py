@@ -11,14 +11,11 @@ from mbkl.maps.growing_rows import (
     Chosen,
     Draft,
     GrowingRows,
-    HingeLoss,
-    LogLoss,
-    Targets,
     coarse_levels,
     growing_rows,
-    objective_of,
     rows_of_a_fern,
 )
+from mbkl.maps.growth_losses import HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import fine_stumps
 
@@ -127,13 +124,16 @@ def test_samples_and_what_is_chosen_on_them(n_shares, n_wanted):
     there._packed.copy_(torch.as_tensor(here._packed))
     for drafts in drafts_of(here, n_shares, n_wanted):
         found, expected = there.choose(drafts, 0.7), here.choose(drafts, 0.7)
+        n_rows, sizes = here.sizes_of_shares(drafts).T
+        chances = np.where(n_rows > n_wanted, n_wanted / sizes, np.inf)
+        samples = here.samples(drafts, chances)
         for number, (mine, other) in enumerate(zip(found, expected, strict=True)):
             np.testing.assert_array_equal(mine.features, other.features)
             np.testing.assert_array_equal(mine.cuts, other.cuts)
             # Cells of single rows, which the CPU leaves out, collect the same from all features.
             gains = (each.gains - each.gains[:, :1] for each in (mine, other))
             np.testing.assert_allclose(*gains, atol=1e-6)
-            sample, _ = here._sampled(drafts[number], 0.7)
+            sample = samples[number]
             (chooser,) = {id(each): each for each in there._choosers.values()}.values()
             codes, residuals, inside = (each[number] for each in chooser._sample())
             assert inside.sum() == sample.n_rows > 0

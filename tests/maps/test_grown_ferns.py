@@ -13,7 +13,7 @@ from mbkl.engine import twins
 from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
-from mbkl.maps.growing_rows import RESIDUAL_BITS, SAMPLE_UNIT, Targets
+from mbkl.maps.growing_rows import RESIDUAL_BITS, SAMPLE_UNIT
 from mbkl.maps.grown_ferns import (
     GrownMaps,
     Growth,
@@ -21,6 +21,7 @@ from mbkl.maps.grown_ferns import (
     HeldOutRidges,
     Promises,
 )
+from mbkl.maps.growth_losses import Targets
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import fine_stumps
 
@@ -73,7 +74,7 @@ def test_a_step_is_shrunk_towards_that_of_the_cell_above():
     sums = np.random.default_rng(0).normal(size=(8, 2, 2))
     sums[..., 1] = np.abs(sums[..., 1])
     sums[3] = 0.0  # a cell without rows has the step of the one above
-    found, _ = twins.TWINS.newton_steps(np.concatenate([sums, sums]), 0.7)
+    found, *_ = twins.TWINS.newton_steps(np.concatenate([sums, sums]), (0.7,))
     for cell in range(8):
         step = np.zeros(2)
         for level in range(4):
@@ -93,7 +94,7 @@ def test_the_rate_is_the_share_of_a_step():
 def test_gains_on_held_out_rows_are_what_the_quadratic_model_gains():
     generator = np.random.default_rng(0)
     sums, other = np.abs(generator.normal(size=(2, 4, 1, 2)))
-    _, gains = twins.TWINS.newton_steps(np.concatenate([sums, other]), 1.0)
+    _, gains, _ = twins.TWINS.newton_steps(np.concatenate([sums, other]), (1.0,))
     assert gains.shape == (3,)
     # The first level is one step for all rows.
     step = -sums[..., 0].sum() / (sums[..., 1].sum() + 1.0)
@@ -162,7 +163,7 @@ def test_noise_is_shrunk_and_structure_is_not():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make blocks of rows so small that a few hundred rows have several."""
-    monkeypatch.setattr(twins, "ROWS_PACKED", 64)
+    monkeypatch.setattr(twins, "VALUES_OF_A_BLOCK", 64)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -188,6 +189,16 @@ def test_the_order_of_the_rows_does_not_matter(seed):
     expected = bits(grow(X, y, n_maps=6, weights=weights, sample_rows=30))
     found = grow(X[order], y[order], n_maps=6, weights=weights[order], sample_rows=30)
     assert bits(found) == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_which_rows_share_a_block_does_not_matter(small_blocks, seed):
+    """The largest residual is that of a row with its own weight."""
+    X, y = sample(300)
+    weights = np.random.default_rng(1).exponential(size=300) ** 3
+    order = np.random.default_rng(seed).permutation(300)
+    expected = bits(grow(X, y, n_maps=6, weights=weights))
+    assert bits(grow(X[order], y[order], n_maps=6, weights=weights[order])) == expected
 
 
 @pytest.mark.parametrize(

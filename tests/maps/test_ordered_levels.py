@@ -9,7 +9,7 @@ from mbkl.engine.files import FileRows
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns, ordered_levels
-from mbkl.maps.growing_rows import Targets, objective_of
+from mbkl.maps.growth_losses import Targets, objective_of
 from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import fine_stumps
 

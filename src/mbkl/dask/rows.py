@@ -31,7 +31,8 @@ from mbkl.learn.labelled_rows import (
     hashes_of,
     smallest_of_kinds,
 )
-from mbkl.maps.growing_rows import GrowingRows, GrowthSample, Objective, growing_rows
+from mbkl.maps.growing_rows import GrowingRows, GrowthSample, growing_rows
+from mbkl.maps.growth_losses import Objective
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class RemoteGrowingRows(GrowingRows):
     fill: Any = partialmethod(_of_all, sum, "fill")
     held_out_loss: Any = partialmethod(_of_all, sum, "held_out_loss")
     refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
-    size_of_share: Any = partialmethod(_of_all, sum, "size_of_share")
+    sizes_of_shares: Any = partialmethod(_of_all, sum, "sizes_of_shares")
 
     def hold_out(self, rows) -> int:
         self.n_held_out = self._of_all(sum, "hold_out", rows)
@@ -223,11 +224,13 @@ class RemoteGrowingRows(GrowingRows):
         scores, y = zip(*self._of_all(list, "held_out_scores"), strict=True)
         return np.concatenate(scores), np.concatenate(y)
 
-    def sample(self, *arguments) -> GrowthSample:
-        found = self._crew.call(store.sample_of, self._node, *arguments)
-        codes, residuals = zip(*found, strict=True)
-        loops = self._loops.alone
-        return GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
+    def samples(self, drafts, chances) -> list[GrowthSample]:
+        found, loops = self._crew.call(store.samples_of, self._node, drafts, chances), self._loops
+        joined = (zip(*parts, strict=True) for parts in zip(*found, strict=True))
+        return [
+            GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops.alone)
+            for codes, residuals in joined
+        ]
 
 
 growing_rows.register(RemoteCodes, RemoteGrowingRows)

@@ -129,10 +129,9 @@ def totals_below(values: NDArray, integers: NDArray, bounds: NDArray) -> NDArray
     return np.cumsum(group_totals(integers, place, bounds.size + 1))[:-1]
 
 
-def sample_of(growing, *arguments) -> tuple[NDArray, NDArray]:
-    """Return codes and residuals of a sample of rows that ferns grow on."""
-    sample = growing.sample(*arguments)
-    return sample.codes, sample.residuals
+def samples_of(growing, drafts, chances) -> list[tuple[NDArray, NDArray]]:
+    """Return codes and residuals of samples of rows that ferns grow on."""
+    return [(each.codes, each.residuals) for each in growing.samples(drafts, chances)]
 
 
 def first_hashes(sums: NDArray, seed: int, y: NDArray, n_rows: int) -> tuple:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import growth_loops, loops
+from mbkl.engine.keys import salted
 from mbkl.engine.limits import SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight
 
@@ -138,6 +139,9 @@ class Compiled(Twins):
         n_read = len(asked) * residuals.size
         self.share(len(asked), n_read, loop, *arguments, *found)
         return found
+
+    def draw_rows(self, keys, rows, chances, salt: int) -> tuple[NDArray, NDArray]:
+        return growth_loops.draw_rows(keys, rows, chances, salted(salt))
 
     # No threads share these: they are short, or run in a thread of their own.
     pack_residuals = staticmethod(growth_loops.pack_residuals)

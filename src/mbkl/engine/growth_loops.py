@@ -31,15 +31,14 @@ def fern_cells(values, features, cuts, members, leading, cells, start, stop):
 
 
 @jit
-def pack_residuals(gradient, curvature, weights, units, packed):
-    """OUT packed: weighted gradient and curvature, rounded; those too large are cut off."""
+def pack_residuals(gradient, curvature, units, packed):
+    """OUT packed: gradient and curvature, rounded; those too large are cut off."""
     gradient_unit, curvature_unit = units
     largest = np.float32(MOST_PACKED)
     for row in range(gradient.shape[0]):
-        weight = weights[row]
         for column in range(gradient.shape[1]):
-            g = np.rint(gradient[row, column] * weight * gradient_unit)
-            h = np.rint(curvature[row, column] * weight * curvature_unit)
+            g = np.rint(gradient[row, column] * gradient_unit)
+            h = np.rint(curvature[row, column] * curvature_unit)
             g = min(max(g, -largest), largest)
             packed[row, column] = (np.int32(g) << 16) + np.int32(min(h, largest))
 
@@ -78,6 +77,21 @@ def sizes_of_residuals(packed, rows, columns):
 
 
 @jit
+def draw_rows(keys, rows, chances, salt):
+    """Return some of the rows and their chances, by a hash of their keys; see `keys.draw`."""
+    drawn, shares = np.empty_like(rows), np.empty_like(chances)
+    count = 0
+    for place in range(rows.shape[0]):
+        mixed = keys[rows[place]] + salt
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(32)
+        drawn[count], shares[count] = rows[place], min(chances[place], 1.0)
+        count += np.float64(mixed) < chances[place] * 2.0**32
+    return drawn[:count].copy(), shares[:count].copy()
+
+
+@jit
 def weigh_residuals(packed, rows, columns, shares, unit):
     """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
     residuals = np.empty((rows.shape[0], columns.shape[0]), dtype=np.int64)
@@ -92,33 +106,53 @@ def weigh_residuals(packed, rows, columns, shares, unit):
 
 
 @jit
-def newton_steps(sums, ridge):
-    """Return steps and gains, see `Twins.newton_steps`.
+def newton_steps(sums, ridges, used):
+    """Return steps, gains and merits, see `Twins.newton_steps`.
 
-    Cells are those of all levels: the two that cell i was divided into are 2 i and 2 i + 1, all
-    rows together are cell 1, and those of the deepest level come last.
+    Cells are those of all levels: all rows together are cell 1, and the two that cell i was divided
+    into are 2 i and 2 i + 1; those of the deepest level come last. Ridges are a tuple: their number
+    is known to the compiler.
     """
-    n_cells, n_columns = sums.shape[0] // 2, sums.shape[1]
-    n_levels = 0
-    while n_cells >> n_levels:
-        n_levels += 1
-    steps, gains = np.zeros((2 * n_cells, n_columns)), np.empty(n_levels)
-    tree = np.zeros((2 * n_cells, n_columns, 4))
+    n_cells, n_columns, n_ridges = sums.shape[0] // 2, sums.shape[1], len(ridges)
+    deepest = 0
+    while n_cells >> (deepest + 1):
+        deepest += 1
+    tree = np.empty((2 * n_cells, n_columns, 4))
     tree[n_cells:, :, :2] = sums[:n_cells]
     tree[n_cells:, :, 2:] = sums[n_cells:]
     for cell in range(n_cells - 1, 0, -1):
-        tree[cell] = tree[2 * cell] + tree[2 * cell + 1]
-    for level in range(n_levels):
-        gained = 0.0
-        for cell in range(1 << level, 2 << level):
+        for column in range(n_columns):
+            for kind in range(4):
+                both = tree[2 * cell, column, kind] + tree[2 * cell + 1, column, kind]
+                tree[cell, column, kind] = both
+    steps = np.empty((n_cells, n_columns))
+    gains, merits = np.zeros(deepest + 1), np.zeros((n_ridges, 2))
+    # Steps of the cells that the current one is in, by level; above all is a step of zero.
+    path = np.zeros((deepest + 2, n_columns, n_ridges))
+    for last in range(n_cells):
+        # The levels on which this cell is not in the same one as the cell before it.
+        first = deepest if last else 0
+        while first and not (last >> (deepest - first)) & 1:
+            first -= 1
+        for level in range(first, deepest + 1):
+            cell = (n_cells + last) >> (deepest - level)
             for column in range(n_columns):
-                gradient, curvature, other_gradient, other_curvature = tree[cell, column]
-                step = steps[cell >> 1, column]
-                change = -(gradient + curvature * step) / (curvature + ridge)
-                gained += change * (other_gradient + other_curvature * step)
-                steps[cell, column] = step + change
-        gains[level] = -gained
-    return steps[n_cells:], gains
+                gradient, curvature = tree[cell, column, 0], tree[cell, column, 1]
+                for place in range(n_ridges):
+                    step = path[level, column, place]
+                    change = -(gradient + curvature * step) / (curvature + ridges[place])
+                    path[level + 1, column, place] = step + change
+                    if place == used:
+                        gained = tree[cell, column, 2] + tree[cell, column, 3] * step
+                        gains[level] -= change * gained
+        for column in range(n_columns):
+            gradient, curvature = tree[n_cells + last, column, 2], tree[n_cells + last, column, 3]
+            for place in range(n_ridges):
+                step = path[deepest + 1, column, place]
+                merits[place, 0] -= step * gradient
+                merits[place, 1] += step**2 * curvature
+            steps[last, column] = path[deepest + 1, column, used]
+    return steps, gains, merits
 
 
 @jit

@@ -18,14 +18,13 @@ from sklearn.utils import assert_all_finite
 
 from mbkl.engine.arrays import group_totals, is_fresh, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes, SparseCodes
+from mbkl.engine.keys import GOLDEN, scramble
 from mbkl.engine.twins import TWINS, Twins, as_float32
 
 # Values read at a time: a few megabytes.
 _VALUES_AT_ONCE = 1_000_000
 _SPARSE_VALUES_AT_ONCE = 4_000_000
 _CODES_AT_ONCE = 4_000_000
-# An odd number whose multiples are as good as random: 2^64 by the golden ratio.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -421,14 +420,6 @@ def steps(length: int, step: int) -> Iterator[slice]:
 def rows_at_once(n_features: int) -> int:
     """Return how many rows of a file to read at a time: a few megabytes."""
     return max(1, _VALUES_AT_ONCE // max(n_features, 1))
-
-
-def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finaliser of the SplitMix64 generator)."""
-    with np.errstate(over="ignore"):
-        mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def key_factors(n_features: int, seed: int) -> NDArray[np.uint64]:

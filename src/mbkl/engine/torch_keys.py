@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mbkl.engine.rows import GOLDEN
+from mbkl.engine.keys import GOLDEN
 from mbkl.extras import require
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ def signed(number: int) -> int:
 
 
 def scramble(values: Tensor) -> Tensor:
-    """See `mbkl.engine.rows.scramble`."""
+    """See `mbkl.engine.keys.scramble`."""
     mixed = (values ^ _shifted(values, 30)) * signed(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ _shifted(mixed, 27)) * signed(0x94D049BB133111EB)
     return mixed ^ _shifted(mixed, 31)
 
 
 def draw(keys: Tensor, salt: int | Tensor) -> Tensor:
-    """Return a number below 2^32 for each row, of its key and the salt alone."""
+    """See `mbkl.engine.keys.draw`."""
     moved = salt * signed(int(GOLDEN))
     return _shifted(scramble(keys + (signed(moved) if isinstance(moved, int) else moved)), 32)
 

@@ -12,12 +12,16 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from mbkl.engine.keys import draw
 from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
 # Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
 MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**15
+# Values of a block of rows: as many as fit in a cache; and as are worth a thread, where there are
+# few (python -m benchmarks.suite --all-rows).
+VALUES_OF_A_BLOCK, VALUES_OF_A_THREAD = 2**16, 2**14
 
 
 class Twins:
@@ -125,10 +129,12 @@ class Twins:
 
     # Growing ferns ----------------------------------------------------------------------------
 
-    def over_blocks(self, task: Callable[[int, int], Any], n_rows: int) -> list:
+    def over_blocks(self, task: Callable[[int, int], Any], n_rows: int, n_columns: int = 1) -> list:
         """Return what a task returns for blocks of rows that do not depend on the threads."""
-        starts = range(0, n_rows, ROWS_PACKED)
-        return self.each(lambda start: task(start, min(start + ROWS_PACKED, n_rows)), starts)
+        n_values = n_rows * n_columns
+        n_blocks = max(n_values // VALUES_OF_A_BLOCK, min(n_values // VALUES_OF_A_THREAD, 8), 1)
+        bounds = [n_rows * block // n_blocks for block in range(n_blocks + 1)]
+        return self.each(lambda block: task(bounds[block], bounds[block + 1]), range(n_blocks))
 
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
         """Return what a task returns for each of some numbers."""
@@ -155,10 +161,10 @@ class Twins:
             found = 2 * found + (codes > cut if cut >= 0 else own[codes])
         cells[:] = found
 
-    def pack_residuals(self, gradient, curvature, weights, units, packed) -> None:
-        """Write gradients and curvatures times weights, rounded to units and packed in 32 bits."""
-        g = np.rint(gradient * weights[:, None] * units[0]).clip(-MOST_PACKED, MOST_PACKED)
-        h = np.minimum(np.rint(curvature * weights[:, None] * units[1]), MOST_PACKED)
+    def pack_residuals(self, gradient, curvature, units, packed) -> None:
+        """Write gradients and curvatures, rounded to units and packed in 32 bits."""
+        g = np.rint(gradient * units[0]).clip(-MOST_PACKED, MOST_PACKED)
+        h = np.minimum(np.rint(curvature * units[1]), MOST_PACKED)
         packed[:] = (g.astype(np.int32) << 16) + h.astype(np.int32)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
@@ -178,6 +184,11 @@ class Twins:
         gradient, curvature = _unpacked(packed, rows, columns)
         return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
 
+    def draw_rows(self, keys, rows, chances, salt: int) -> tuple[NDArray, NDArray]:
+        """Return some of the rows, each with a chance of its own, and that chance; at most one."""
+        drawn = np.flatnonzero(draw(keys[rows], salt) < chances * 2**32)
+        return rows[drawn], np.minimum(chances[drawn], 1.0)
+
     def weigh_residuals(self, packed, rows, columns, shares, unit: float) -> NDArray[np.int64]:
         """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
         gradient, curvature = (
@@ -186,14 +197,26 @@ class Twins:
         )
         return (gradient << 32) + curvature
 
-    def newton_steps(self, sums: NDArray, ridge: float) -> tuple[NDArray, NDArray]:
+    def newton_steps(
+        self, sums: NDArray, ridges: tuple[float, ...], used: int = 0
+    ) -> tuple[NDArray, NDArray, NDArray]:
         """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
 
         A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
         is what makes deep ferns safe. The sums are gradients and curvatures, of shape
         (2 * n_cells, n_columns, 2): in the cells of the deepest level first of rows that take part,
-        then of those that do not. What each level gains on the latter is returned too.
+        then of those that do not. Steps are those of the ridge that is used. What each of its
+        levels gains on rows that do not take part is returned too, and what steps of each ridge
+        would gain on these rows and how large they are there, of shape (n_ridges, 2).
         """
+        steps, gains = zip(*(self._steps(sums, ridge) for ridge in ridges), strict=True)
+        gradient, curvature = np.moveaxis(sums[len(sums) // 2 :], 2, 0)
+        merits = [
+            [-np.cumsum(own * gradient)[-1], np.cumsum(own**2 * curvature)[-1]] for own in steps
+        ]
+        return steps[used], gains[used], np.array(merits)
+
+    def _steps(self, sums: NDArray, ridge: float) -> tuple[NDArray, NDArray]:
         step = np.zeros((1, sums.shape[1]))
         gains = []
         levels = (_sums_by_level(half) for half in np.split(sums, 2))

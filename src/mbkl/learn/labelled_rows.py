@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from mbkl.cells import Operator
 from mbkl.engine import limits
 from mbkl.engine.arrays import is_fresh, to_fixed_point, to_host
-from mbkl.engine.rows import GOLDEN, copies_of, scramble
+from mbkl.engine.keys import GOLDEN, scramble
+from mbkl.engine.rows import copies_of
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]

@@ -29,12 +29,11 @@ from mbkl.maps.growing_rows import (
     Added,
     Chosen,
     Draft,
-    Objective,
     bins_of_a_cell,
     growing_rows,
-    merit_of,
     rows_of_a_fern,
 )
+from mbkl.maps.growth_losses import Objective
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -313,12 +312,20 @@ class _Adder:
             sums = growing.sums(stumps, members)
             tried = [loops.newton_steps(sums, growing.units, ridge) for ridge in self._ridges]
             held_out = sums[len(sums) // 2 :] / growing.units
-            merits = [each for own, _ in tried for each in merit_of(own, held_out)]
+            merits = [each for own, _ in tried for each in _merit_of(own, held_out)]
             steps, gains = (torch.stack(each)[self._used][0] for each in zip(*tried, strict=True))
             tables.append((rate * steps).float())
             loss = growing.update(tables[-1])
             told.append(torch.cat([torch.stack(merits), gains, loss[None]]))
         return torch.stack(tables), torch.stack(told)
+
+
+def _merit_of(steps: Tensor, held_out: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what steps gain on rows that take no part, and their size there.
+
+    Of these rows there are the sums of gradients and curvatures, (n_cells, n_columns, 2).
+    """
+    return -(steps * held_out[..., 0]).sum(), (steps**2 * held_out[..., 1]).sum()
 
 
 class DeviceGrowingRows:

@@ -16,8 +16,8 @@ from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
 from mbkl.maps.ferns import Ferns, fewer_for_many_rows
-from mbkl.maps.growing_rows import Targets
 from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
+from mbkl.maps.growth_losses import Targets
 from mbkl.maps.projections import Projections
 from mbkl.maps.stumps import Family, Maps, Stumps
 

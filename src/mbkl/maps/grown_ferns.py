@@ -31,18 +31,15 @@ from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing
 from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernFamily, FernMaps
 from mbkl.maps.growing_rows import (
-    OBJECTIVES,
     Added,
     Chosen,
     Draft,
     GrowingRows,
-    Objective,
-    Targets,
     coarse_levels,
     growing_rows,
-    objective_of,
     rows_of_a_fern,
 )
+from mbkl.maps.growth_losses import OBJECTIVES, Objective, Targets, objective_of
 from mbkl.maps.ordered_levels import LevelOrder, ordered_levels
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
@@ -259,13 +256,14 @@ class HeldOutRidges:
     by the root of the curvature. Where cells tell little, more has to be shrunk.
     """
 
-    _FADING, _FACTORS, _FEWEST_ROWS = 0.97, (1.0, 4.0, 16.0, 64.0), 1_000
+    FACTORS = (1.0, 4.0, 16.0, 64.0)
+    _FADING, _FEWEST_ROWS = 0.97, 1_000
     _USUAL = 5.0
 
     def __init__(self, wanted: Any, curvature: float, n_held_out: int) -> None:
         is_open = wanted == "auto" and n_held_out >= self._FEWEST_ROWS
         rows = self._USUAL if wanted == "auto" else float(wanted)
-        factors = self._FACTORS if is_open else self._FACTORS[:1]
+        factors = self.FACTORS if is_open else self.FACTORS[:1]
         self.values = [factor * rows * curvature for factor in factors]
         self._merits = np.zeros((len(factors), 2))
 

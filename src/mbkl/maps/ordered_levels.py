@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from mbkl.engine.arrays import to_fixed_point, to_host
 from mbkl.engine.codes import Codes
+from mbkl.engine.keys import draw
 from mbkl.engine.rows import Rows
 from mbkl.maps.categories import N_CODES, CategoryMaps
-from mbkl.maps.growing_rows import SALTS_OF_SHARES, Objective, Targets, draw
+from mbkl.maps.growing_rows import SALTS_OF_SHARES
+from mbkl.maps.growth_losses import Objective, Targets
 from mbkl.maps.stumps import even_thresholds
 
 # Of a category that is put in order.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mbkl.maps.growing_rows import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
+from mbkl.maps.growth_losses import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.numbers import Numbers
 
 EVERY_OBJECTIVE = pytest.mark.parametrize("kind", OBJECTIVES.values(), ids=OBJECTIVES)
