@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
+from mbkl.classifier import KernelClassifier
 from mbkl.engine import limits
 from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.maps import Ferns, Projections, Stumps
@@ -252,6 +253,22 @@ def test_auto_without_a_gpu_is_the_cpu(make_data, monkeypatch):
         np.testing.assert_array_equal(
             found.decision_function(rows), expected.decision_function(rows)
         )
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_mixtures_are_the_same_wherever_the_device_is(device, monkeypatch):
+    monkeypatch.setattr(limits, "CODES_ON_A_DEVICE", 1)
+    monkeypatch.setattr(limits, "GROWN_CODES_ON_A_DEVICE", 1)
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 200)
+    monkeypatch.setattr(KernelClassifier, "_FEWEST_ROWS_TO_MIX", 200)
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    y = (X[:, 0] * X[:, 1] > 0.1).astype(int)
+    found, expected = (
+        MBKLClassifier(n_maps=40, random_state=0, device=own).fit(X, y) for own in (device, "cpu")
+    )
+    assert expected.grown_share_ > 0
+    np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
 
 
 @pytest.mark.usefixtures("pretended_gpu")

@@ -90,9 +90,11 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         return self.calibration == "auto" or self._is_free
 
     def _may_mix(self, shape: tuple[int, int]) -> bool:
-        # The solver of the squared hinge tells, here, how rows are scored by all others.
-        is_here = self.device == "cpu" and self.loss == "squared_hinge"
-        return is_here and super()._may_mix(shape)
+        # The solver of the squared hinge tells how rows are scored by all others.
+        return self.loss == "squared_hinge" and super()._may_mix(shape)
+
+    def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
+        return self._may_mix(shape)  # it tells that of few rows, and on the CPU
 
     def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         if self.calibration == "temperature" and not mixes:

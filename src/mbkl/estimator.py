@@ -349,9 +349,15 @@ class BinaryMapsEstimator(BaseEstimator):
             return "cpu"
         if self.device != "auto":
             device_of(self.device)  # says where there is none
+        if self._is_for_cpu(rows.shape):
+            n_codes = 0
         is_grown = all(plan.is_grown for plan in plans)
         worth_it = limits.GROWN_CODES_ON_A_DEVICE if is_grown else limits.CODES_ON_A_DEVICE
         return device_for(self.device, np.inf if is_for_cpu else n_codes, worth_it)
+
+    def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
+        """Say whether a GPU would wait for the cores, however many codes there are."""
+        return False
 
     def _labelled(self, operator, data: TrainingRows) -> LabelledRows:
         """Return the codes with labels and weights."""
