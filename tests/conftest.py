@@ -133,7 +133,7 @@ def bits_of():
         names = ("coef_", "intercept_", "theta_", "stump_features_", "stump_thresholds_")
         names = (*names, "objective_", "gap_")
         found = {name: getattr(model, name).tobytes() for name in names if hasattr(model, name)}
-        for number, maps in enumerate(model._maps.families):
+        for number, maps in enumerate(model.maps_.families):
             if hasattr(maps, "numbers"):
                 arrays = (maps.features, maps.thresholds, maps.offsets, maps.numbers)
                 found[f"ferns {number}"] = b"".join(array.tobytes() for array in arrays)

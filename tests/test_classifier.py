@@ -234,7 +234,7 @@ def test_the_defaults_are_stumps_and_ferns_that_suit_the_rows(same_model, make_d
     X, y = make_data()
     model = MBKLClassifier(n_maps=60, random_state=0).fit(X, y)
     (choice,) = choices
-    stumps, ferns = model._maps.families
+    stumps, ferns = model.maps_.families
     assert model.n_maps_ == stumps.n_maps + ferns.n_maps
     assert model.theta_[: stumps.n_maps].sum() == pytest.approx(choice.stump_share)
     C = choice.cost * len(y) / 1000

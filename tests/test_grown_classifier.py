@@ -61,7 +61,7 @@ def test_a_score_is_the_sum_of_one_entry_a_table(fitted):
     model, X, _ = fitted
     scores = np.tile(model.intercept_, (len(X), 1))
     # By the definition: which stumps of each fern say yes.
-    (maps,) = model._maps.families
+    (maps,) = model.maps_.families
     for fern, table in enumerate(model.tables_):
         yes = X[:, model.fern_features_[fern]] > model.fern_thresholds_[fern]
         cells = yes @ (2 ** np.arange(yes.shape[1])[::-1])

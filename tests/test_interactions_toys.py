@@ -96,7 +96,7 @@ def test_stumps_and_ferns_share_one_theta(blended, theta):
     assert model.theta_.sum() == pytest.approx(1.0)
     assert model.theta_.size == model.n_maps_
     assert model.score(X, y) > 0.9
-    stumps, ferns = model._maps.families
+    stumps, ferns = model.maps_.families
     assert stumps.n_maps == model.stump_features_.size > 0
     assert ferns.n_maps == len(model.fern_features_) == len(model.fern_thresholds_) > 0
     if theta in ("learned", "reweighted"):
@@ -113,15 +113,15 @@ def test_learned_theta_has_a_certificate(blended, maps):
     assert (model.gap_ <= 1e-3).all()
     scores = model.decision_function(X)
     assert scores.shape == (300, 3)
-    tables = model._maps.tables(model.coef_.T)
-    assert len(model.tables_) == model.table_features_.size == model._maps.n_groups
+    tables = model.maps_.tables(model.coef_.T)
+    assert len(model.tables_) == model.table_features_.size == model.maps_.n_groups
     assert sum(map(len, model.tables_)) == sum(map(len, tables))
 
 
 def test_scores_are_sums_of_tables(blended):
     X, y = blended
     model = MBKLClassifier(maps=["stumps", "ferns"], n_maps=100, random_state=0).fit(X, y)
-    codes = model._maps.codes(ArrayRows(X))
+    codes = model.maps_.codes(ArrayRows(X))
     values = np.concatenate([part.dense().values.astype(int) for part in codes])
     expected = model.intercept_ + sum(
         table[cells] for table, cells in zip(model.tables_, values, strict=True)

@@ -56,7 +56,7 @@ def agreement(model, X, Z):
 def cells(model, X):
     """Return the side of each stump, and the cell of each fern, that rows lie in."""
     columns = [X[:, model.stump_features_] > model.stump_thresholds_]
-    for part in model._maps.families:
+    for part in model.maps_.families:
         if isinstance(part, FernMaps):
             columns.append(part.codes(ArrayRows(X)).values.T)
     return np.hstack(columns)
@@ -83,7 +83,7 @@ def test_the_feature_map_is_a_root_of_the_kernel(fitted):
     phi = model.transform(X)
     assert sparse.issparse(phi)
     n_stumps = model.stump_features_.size
-    n_cells = sum(part.cells.n_cells for part in model._maps.families if isinstance(part, FernMaps))
+    n_cells = sum(part.cells.n_cells for part in model.maps_.families if isinstance(part, FernMaps))
     assert phi.shape == (len(X), 2 * n_stumps + n_cells)
     assert phi.nnz == len(X) * model.n_maps_
     np.testing.assert_allclose((phi @ phi.T).toarray(), model.kernel(X), atol=1e-12)

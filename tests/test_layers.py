@@ -32,9 +32,17 @@ SURFACES = {
     "parquet",
     "plot",
     "report",
-    "tables",
     "tabular",
     "warmup",
+}
+# Names with an underscore that other libraries publish so.
+PUBLISHED = {
+    "_replace": "of named tuples",
+    "_validate_params": "of scikit-learn's estimators, for those who write some",
+    "_get_param_names": "likewise",
+    "_parameter_constraints": "likewise",
+    "_init_callback_context": "likewise",
+    "_int_mm": "of Torch",
 }
 
 # Methods that bring what is made of estimators to the estimator itself: imported when called.
@@ -71,11 +79,17 @@ def imports_of(path: Path) -> Iterator[Import]:
             assert node.level == 0, f"{path} has an import relative to itself"
             found = [(node.module or "", alias.name) for alias in node.names]
         for module, name in found:
+            assert not module.startswith("mbkl_paper"), f"{path} imports the paper's experiments"
+            assert name != "*", f"{path} imports all names of {module}"
             if module.split(".")[0] == "mbkl":
                 yield Import(str(path.relative_to(SOURCE)), module, name, is_lazy, is_for_types)
         is_lazy |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            is_guarded = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            is_guarded = (
+                isinstance(node, ast.If)
+                and ast.unparse(node.test) == "TYPE_CHECKING"
+                and child in node.body
+            )
             yield from visit(child, is_lazy, is_for_types or is_guarded)
 
     yield from visit(ast.parse(path.read_text(encoding="utf-8")), False, False)
@@ -163,6 +177,45 @@ def test_private_names_stay_where_they_are(imports):
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
+
+
+def names_of(tree: ast.AST) -> Iterator[str]:
+    """Yield all names that a file gives to something."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def private_attributes(tree: ast.AST) -> Iterator[str]:
+    """Yield names with an underscore that a file asks of anything but itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            holder = ast.unparse(node.value)
+            if holder not in ("self", "cls", "super()"):
+                yield node.attr
+
+
+def test_private_attributes_stay_in_their_room():
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+    given: dict[str, set[str]] = {}
+    for path, tree in trees.items():
+        given.setdefault(path.relative_to(SOURCE).parts[0], set()).update(names_of(tree))
+    wrong = [
+        f"{path.relative_to(SOURCE)} asks for {name}"
+        for path, tree in trees.items()
+        for name in private_attributes(tree)
+        if name not in given[path.relative_to(SOURCE).parts[0]] and name not in PUBLISHED
+    ]
+    assert wrong == []
+    asked = {name for tree in trees.values() for name in private_attributes(tree)}
+    assert set(PUBLISHED) <= asked
+
+
+def test_the_rule_sees_private_attributes():
+    tree = ast.parse("def f(model):\n    return model._secret, arrays._also, self._own")
+    assert list(private_attributes(tree)) == ["_secret", "_also"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def friedman():
 def kernel_of(model: MBKLRegressor, X) -> np.ndarray:
     """Return the kernel matrix of a fitted model."""
     kernel = MBKernel()
-    kernel._maps, kernel.theta_, kernel.n_features_in_ = model._maps, model.theta_, X.shape[1]
+    kernel.maps_, kernel.theta_, kernel.n_features_in_ = model.maps_, model.theta_, X.shape[1]
     return kernel.kernel(X)
 
 
@@ -178,7 +178,7 @@ def linear():
 
 def line_of(model):
     """Return the stumps that stand for a line: they come after ferns."""
-    *before, last = model._maps.families
+    *before, last = model.maps_.families
     return last if before and isinstance(last, StumpMaps) else None
 
 
@@ -188,7 +188,7 @@ def test_a_line_is_taken_from_numbers(linear, limit, monkeypatch, tmp_path):
     X, y, X_new, y_new = linear
     model = MBKLRegressor(random_state=0).fit(X, y)
     assert line_of(model) is not None
-    assert model.theta_.size == model.n_maps_ == model._maps.n_maps
+    assert model.theta_.size == model.n_maps_ == model.maps_.n_maps
     assert model.theta_.sum() == pytest.approx(1.0)
     assert model.score(X_new, y_new) > 0.95
     lower, upper = model.predict_interval(X_new).T

@@ -362,6 +362,8 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
         Levels of each column that is a category; None for numbers.
     n_maps_ : int
         Number of maps kept, those with positive theta.
+    maps_ : MapSet
+        These maps, by family.
     theta_ : ndarray of shape (n_maps_,)
         Kernel weights of the kept maps; they sum to one.
     C_ : float

@@ -202,7 +202,7 @@ class BinaryMapsEstimator(BaseEstimator):
         """Return y as whole numbers, with what belongs to it: fields of `TrainingRows`."""
         raise NotImplementedError
 
-    def _validate_new(self, X, **options):
+    def rows_of(self, X, **options):
         """Return rows to predict or transform as an array, or as they are to be read.
 
         Options are those of `validate_data`, in place of what is asked of rows to learn from.
@@ -308,14 +308,14 @@ class BinaryMapsEstimator(BaseEstimator):
     def _draw(
         self, data: TrainingRows, choice: Choice | None, progress: Progress, n_fits: int = 1
     ) -> Learner:
-        """Draw the maps, code the rows, and return what learns from them; sets `_maps`."""
+        """Draw the maps, code the rows, and return what learns from them; sets `maps_`."""
         plans = self.plans(data.rows.shape, choice)
         with progress.stage("binary maps") as iteration:
             rows = self._placed(data, plans, n_fits)
             drawn = draw_all(plans, rows, data.targets, data.settings.seed, iteration)
-            self._maps, operator, prior = drawn
+            self.maps_, operator, prior = drawn
             rows.release()
-        if not self._maps.n_maps:
+        if not self.maps_.n_maps:
             warnings.warn(
                 "No feature of X varies over the rows with positive weight; the model is constant.",
                 UserWarning,
@@ -369,7 +369,7 @@ class BinaryMapsEstimator(BaseEstimator):
     def _keep(self, learner: Learner, kernel: Kernel) -> np.ndarray:
         """Drop maps of zero weight; set the attributes that describe the kernel."""
         kept = kernel.theta > 0
-        self._maps = self._maps.select(kept[learner.rows.operator.is_map])
+        self.maps_ = self.maps_.select(kept[learner.rows.operator.is_map])
         self.theta_ = kernel.theta[kept]
         self.n_maps_ = int(kept.sum())
         if kernel.solution is not None:
@@ -384,25 +384,25 @@ class BinaryMapsEstimator(BaseEstimator):
     def stump_features_(self) -> np.ndarray:
         """Feature of each stump."""
         check_is_fitted(self)
-        return self._maps.stump_features
+        return self.maps_.stump_features
 
     @property
     def stump_thresholds_(self) -> np.ndarray:
         """Threshold of each stump."""
         check_is_fitted(self)
-        return self._maps.stump_thresholds
+        return self.maps_.stump_thresholds
 
     @property
     def fern_features_(self) -> list[np.ndarray]:
         """Features of the stumps that each fern joins."""
         check_is_fitted(self)
-        return [features for features, _ in self._maps.ferns]
+        return [features for features, _ in self.maps_.ferns]
 
     @property
     def fern_thresholds_(self) -> list[np.ndarray]:
         """Thresholds of the stumps that each fern joins."""
         check_is_fitted(self)
-        return [thresholds for _, thresholds in self._maps.ferns]
+        return [thresholds for _, thresholds in self.maps_.ferns]
 
     def save(self, path, *, extra=None) -> None:
         """Save the fitted model; `mbkl.load` brings it back, to the bit.

@@ -106,20 +106,20 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
 
     def _check_targets(self, y: np.ndarray) -> None:
         if self.task == "auto":
-            self._has_numbers = type_of_target(y, input_name="y") == "continuous"
+            self.has_numbers_ = type_of_target(y, input_name="y") == "continuous"
         else:
-            self._has_numbers = self.task == "regression"
-        if not self._has_numbers:
+            self.has_numbers_ = self.task == "regression"
+        if not self.has_numbers_:
             super()._check_targets(y)
 
     def _numbered(self, y: np.ndarray, weights) -> dict[str, Any]:
-        if self._has_numbers:
+        if self.has_numbers_:
             return numbered(y, weights, "squared_error")
         return super()._numbered(y, weights)
 
     def _settings(self) -> Settings:
         settings = super()._settings()
-        return replace(settings, loss="squared_error") if self._has_numbers else settings
+        return replace(settings, loss="squared_error") if self.has_numbers_ else settings
 
     def transform(self, X):
         """Return the explicit feature map: sqrt(theta) in one column of every map.
@@ -138,7 +138,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         codes = self._codes(X)
         blocks = [
             _explicit_map(maps, own, theta)
-            for maps, own, theta in zip(self._maps.families, codes, self._weights(), strict=True)
+            for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True)
         ]
         phi = sparse.csr_matrix(sparse.hstack(blocks, format="csr"))
         return phi if self.sparse_output else phi.toarray()
@@ -160,7 +160,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         check_is_fitted(self)
         inputs = _check_feature_names_in(self, input_features)
         names = [
-            name for maps in self._maps.families for name in maps.column_names(inputs, self.levels_)
+            name for maps in self.maps_.families for name in maps.column_names(inputs, self.levels_)
         ]
         return np.asarray(names, dtype=object)
 
@@ -199,7 +199,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         """
         codes = self._codes(X)
         others = codes if Z is None else self._codes(Z)
-        return distance_of(self._maps, codes, others, self.theta_)
+        return distance_of(self.maps_, codes, others, self.theta_)
 
     def warp(self, X):
         """Return psi(X): each used feature on the scale on which the kernel measures it.
@@ -216,7 +216,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         psi : ndarray of shape (n_samples, n_used_features)
         """
         codes, warped = self._codes(X), []
-        for maps, own, theta in zip(self._maps.families, codes, self._weights(), strict=True):
+        for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
@@ -226,12 +226,12 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         return np.hstack(warped)
 
     def _codes(self, X) -> list[DenseCodes]:
-        rows = rows_to_predict(self._validate_new(X), self._maps, self.n_jobs)
-        return [codes.dense() for codes in self._maps.codes(rows)]
+        rows = rows_to_predict(self.rows_of(X), self.maps_, self.n_jobs)
+        return [codes.dense() for codes in self.maps_.codes(rows)]
 
     def _weights(self) -> list[np.ndarray]:
         """Return the kernel weights of the maps of each family."""
-        return self._maps.split(self.theta_)
+        return self.maps_.split(self.theta_)
 
 
 def distance_of(maps: MapSet, left: list, right: list, theta: np.ndarray) -> np.ndarray:

@@ -177,7 +177,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         with progress.stage("tables"):
-            self._maps = MapSet((grown.plain(),))
+            self.maps_ = MapSet((grown.plain(),))
             self.theta_, self.grown_share_ = _shares(grown), 1.0
             self.n_maps_ = grown.n_maps
             self._set_weights(grown.path, grown.intercept, data.numbers)
@@ -216,9 +216,9 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.coef_, self.intercept_ = weights.T, intercept
 
     def _set_predictor(self) -> None:
-        tables = self._maps.tables(self.coef_.T, choose_loops(self.coef_.size, self.n_jobs))
+        tables = self.maps_.tables(self.coef_.T, choose_loops(self.coef_.size, self.n_jobs))
         self.predictor_ = TablePredictor(
-            self._maps, tables, self.intercept_, self.n_jobs, self.device
+            self.maps_, tables, self.intercept_, self.n_jobs, self.device
         )
 
     # Mixtures ----------------------------------------------------------------------------------
@@ -302,13 +302,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         if numbers is not None:
             weights, intercept = numbers.given(weights, intercept)
         # Maps without any weight are dropped.
-        drawn = self._maps.families if share < 1.0 else ()
+        drawn = self.maps_.families if share < 1.0 else ()
         theta, coef = (self.theta_, self.coef_) if drawn else (np.empty(0), self.coef_[:, :0])
-        self._maps = MapSet((*drawn, grown.plain()))
+        self.maps_ = MapSet((*drawn, grown.plain()))
         self.theta_ = np.concatenate([(1.0 - share) * theta, share * _shares(grown)])
         self.coef_ = np.hstack([(1.0 - share) * coef, share * weights.T])
         self.intercept_ = (1.0 - share) * self.intercept_ + share * intercept
-        self.n_maps_, self.grown_share_ = self._maps.n_maps, share
+        self.n_maps_, self.grown_share_ = self.maps_.n_maps, share
         self._set_predictor()
 
     # What follows from tables -----------------------------------------------------------------
@@ -317,13 +317,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     def table_features_(self):
         """Feature of each table, -1 where it joins several."""
         check_is_fitted(self)
-        return self._maps.group_features
+        return self.maps_.group_features
 
     @property
     def tables_(self):
         """Table of each used feature: what each of its cells adds to the scores."""
         check_is_fitted(self)
-        pairs = zip(self._maps.families, self.predictor_.tables, strict=True)
+        pairs = zip(self.maps_.families, self.predictor_.tables, strict=True)
         return [
             table
             for maps, tables in pairs
@@ -376,9 +376,9 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     def _scores(self, X, predictor: TablePredictor | None = None) -> np.ndarray:
         if not hasattr(X, "blocks"):
             # A device finds infinities sooner.
-            X = self._validate_new(X, ensure_all_finite=False)
+            X = self.rows_of(X, ensure_all_finite=False)
             return (predictor or self.predictor_).scores(X, check_finite=True)
-        X, predictor = self._validate_new(X), predictor or self.predictor_
+        X, predictor = self.rows_of(X), predictor or self.predictor_
         blocks = X.blocks(rows_at_once(X.shape[1]))
         nothing = np.empty((0, self.intercept_.size))
         return np.concatenate([nothing, *(predictor.scores(rows) for _, rows in blocks)])

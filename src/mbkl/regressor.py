@@ -173,11 +173,11 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         line = data.line
         if line is None:
             return
-        self._maps = MapSet((*self._maps.families, line.maps))
+        self.maps_ = MapSet((*self.maps_.families, line.maps))
         theta = np.concatenate([self.theta_, line.theta])
         self.theta_ = theta / theta.sum()
         self.coef_ = np.hstack([self.coef_, line.jumps.T])
-        self.n_maps_ = self._maps.n_maps
+        self.n_maps_ = self.maps_.n_maps
         self._set_predictor()
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
@@ -296,7 +296,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         if not self.spread_coef_.size:
             return 1.0
         weights = self.spread_coef_.T
-        maps = self._maps.first(len(weights))
+        maps = self.maps_.first(len(weights))
         predictor = TablePredictor(maps, maps.tables(weights), self.spread_intercept_, self.n_jobs)
         return np.exp(self._scores(X, predictor))
 
@@ -306,9 +306,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             return self.predictor_
         spreads = np.zeros_like(self.coef_)
         spreads[:, : self.spread_coef_.shape[1]] = self.spread_coef_
-        tables = self._maps.tables(np.vstack([self.coef_, spreads]).T)
+        tables = self.maps_.tables(np.vstack([self.coef_, spreads]).T)
         intercept = np.concatenate([self.intercept_, self.spread_intercept_])
-        return TablePredictor(self._maps, tables, intercept, self.n_jobs)
+        return TablePredictor(self.maps_, tables, intercept, self.n_jobs)
 
     def _means(self, X) -> np.ndarray:
         return self._linked(self._scores(X))

@@ -340,8 +340,8 @@ class Searching(Placed, KernelPredictor):
             C *= relative
             equal = self._tried(learner)
             few_folds.run(equal, [self._suggested(C)], other.depth)
-            tried.append((other, learner, equal, self._maps, C))
-        choice, learner, equal, self._maps, C = tried[few_folds.entries.index(few_folds.best())]
+            tried.append((other, learner, equal, self.maps_, C))
+        choice, learner, equal, self.maps_, C = tried[few_folds.entries.index(few_folds.best())]
         costs = [pair for pair in self._candidates(C) if pair != self._suggested(C)]
         few_folds.run(equal, costs, choice.depth)
         self._try_learned(few_folds, learner, choice.depth)

@@ -82,7 +82,7 @@ def test_a_line_beside_grown_ferns(fitted, rows, bits_of, monkeypatch):
     y = y + 20 * np.nan_to_num(X[:, 3])
     plain = mbkl.MBKLRegressor(random_state=0).fit(X, y, weights)
     found = fitted(MBKLRegressor(random_state=0), X, y, weights)
-    assert len(plain._maps.families) == 2
+    assert len(plain.maps_.families) == 2
     assert bits_of(found) == bits_of(plain)
     np.testing.assert_array_equal(found.predict(X), plain.predict(X))
 

@@ -35,7 +35,7 @@ def test_contributions_sum_to_the_scores(explained):
 
 def test_a_value_for_each_level_is_its_partial_dependence(explained):
     model, frame, explanation = explained
-    background = some_rows(some_rows(model._validate_new(frame), 200), 100)
+    background = some_rows(some_rows(model.rows_of(frame), 200), 100)
     shape = explanation.shape("town")
     assert shape.levels == ("Bonn", "Oslo", "Rome")
     assert shape.counts.sum() == 300

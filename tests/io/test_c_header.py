@@ -184,7 +184,7 @@ def test_labels(library, fitted):
 
 def test_columns_of_a_table(library, table_model):
     model, columns, numbers, texts, frame = table_model
-    X = np.asarray(model._validate_new(frame), dtype=np.float32)
+    X = np.asarray(model.rows_of(frame), dtype=np.float32)
     for row in range(len(X)):
         values = (ctypes.c_float * len(numbers))(*(column[row] for column in numbers.values()))
         # Missing text is an empty one or none at all.

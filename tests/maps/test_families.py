@@ -281,7 +281,7 @@ def test_stumps_and_projections_are_finer_with_more_features():
 def test_two_families_of_a_kind_are_different_draws(make_data):
     X, y = make_data(80)
     model = MBKLClassifier(maps=["ferns", "ferns"], n_maps=20, random_state=0).fit(X, y)
-    first, second = model._maps.families
+    first, second = model.maps_.families
     assert first.thresholds.tolist() != second.thresholds.tolist()
 
 

@@ -149,7 +149,7 @@ def test_cells_never_seen_add_nothing_to_a_score(theta):
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     family = Ferns(depth=12, distribution="fixed", max_cells=1024)
     model = MBKLClassifier(maps=family, n_maps=50, theta=theta, random_state=0).fit(X, y)
-    (maps,) = model._maps.families
+    (maps,) = model.maps_.families
     last = maps.cell_offsets[1:] - 1
     shared = np.diff(maps.cell_offsets) < maps.n_raw
     assert shared.any()

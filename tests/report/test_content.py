@@ -155,7 +155,7 @@ def test_importances_are_those_of_columns(people):
 
 def test_a_category_has_a_bar_for_each_level(people):
     model, X, _, columns = people
-    (town,) = content.shapes(explain_global(model, X), columns, [1], model._validate_new(X))
+    (town,) = content.shapes(explain_global(model, X), columns, [1], model.rows_of(X))
     assert town["levels"] == ["Bonn", "Oslo", "Rome"]
     assert town["counts"] == X["town"].value_counts().sort_index().tolist()
     assert town["missingCount"] == X["town"].isna().sum()
@@ -167,7 +167,7 @@ def test_a_category_has_a_bar_for_each_level(people):
 
 def test_two_columns_in_one_picture(people):
     model, X, _, columns = people
-    rows = model._validate_new(X)
+    rows = model.rows_of(X)
     first, *_ = content.together(model, rows, explain_global(model, X), columns)
     assert set(first["names"]) == {"age", "town"}
     assert np.shape(first["values"]) == (len(first["rows"]), len(first["columns"]))

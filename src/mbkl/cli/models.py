@@ -168,7 +168,7 @@ class Trained:
 
     def in_words(self, row: Any, frame: Frame | None) -> list[str]:
         """Return what the columns of one row hold."""
-        (values,) = self.model._validate_new(row)
+        (values,) = self.model.rows_of(row)
         return [
             column.words(value) for column, value in zip(self.columns(frame), values, strict=True)
         ]

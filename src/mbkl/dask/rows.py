@@ -41,8 +41,8 @@ class RowSet:
 
     node: Node
     size: int  # how many there are
-    # If given, these rows are collected here, in this order of them as they come from the stores,
-    # one store after the other.
+    # If given, these rows are collected here: those of one store after the other, then put in this
+    # order.
     order: NDArray[np.intp] | None = field(default=None)
 
 

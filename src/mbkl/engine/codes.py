@@ -1,12 +1,13 @@
 """The data as small integers: which cell of every group each row falls in.
 
 Codes own where they are. Those of this file are in memory; `files`, `device` and `mbkl.dask`
-have others, with the same methods. What is written above the engine asks for no more than
+have others, with the same methods. Solvers ask for
 
-    gather(tables) -> scores, histogram(residuals) -> sums per cell,
-    take(rows), coarsen(plan), keep_groups(groups), dense(), counts()
+    gather(tables) -> scores, histogram(residuals) -> sums per cell, counts()
 
-A pass costs one look-up per group and row, whatever the number of cells.
+and, to have fewer rows or cells, take(rows), coarsen(plan) and keep_groups(groups); growing ferns
+for fern_cells(...) and take_some(...); small problems for dense(). A pass costs one look-up per
+group and row, whatever the number of cells.
 """
 
 from __future__ import annotations

@@ -84,11 +84,11 @@ class Device:
 
     @property
     def can_record(self) -> bool:
-        """Whether kernels can be recorded, and started again at once."""
+        """Whether calls can be recorded, and started again at once."""
         return self.loops is not torch_loops
 
     def repeated(self, run: Callable[[], Any], room: Any) -> Callable[[], Any]:
-        """Return a function that does the same, of many small kernels, and faster from now on.
+        """Return a function that does the same, of many short calls, and faster from now on.
 
         `run` waits for nothing, and reads and writes the same tensors every time. What it returns
         is written to by whatever else was recorded in that room, so it is to be copied before.
@@ -98,7 +98,7 @@ class Device:
         found: list[Any] = []
 
         def call() -> Any:
-            if not found:  # kernels are compiled
+            if not found:  # loops are compiled
                 found.append(None)
                 return run()
             if found[0] is None:
@@ -117,7 +117,7 @@ class Device:
         return self.torch.cuda.graph_pool_handle() if self.can_record else None
 
     def record(self, run: Callable[[], Any], room: Any) -> tuple[Callable[[], Any], Any]:
-        """Return what starts all kernels of a function at once, and what they write the result to.
+        """Return what starts all calls of a function at once, and what they write the result to.
 
         Nothing is computed while they are recorded.
         """

@@ -1,7 +1,7 @@
 """All limits of size that decide which way is taken. None of them changes a result's meaning.
 
-Those with a command were measured on two cores by it; the others were set by hand. A way that is
-faster elsewhere can be had by changing the number here.
+A command shows the times that a limit was set by, on two cores (those of GPUs: on an H200 beside 16
+cores): change the number here, run it again, and compare. Limits without one were set by hand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEW_ROWS_OF_A_FILE = 4_096
 # (python -m benchmarks.speed uci).
 FEW_ROWS_OF_FERNS = 200
 
-# Codes times columns of a pass below which a GPU would wait for the calls of its kernels longer
+# Codes times columns of a pass below which a GPU would wait for its calls longer
 # than the cores beside it take; all those of grown ferns, which are read once, and of rows that
 # are predicted, which have to be sent there (python -m benchmarks.gpu).
 CODES_ON_A_DEVICE = 100_000_000
@@ -39,7 +39,6 @@ CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
 
 # Step 2 with the squared hinge, up to so many rows and with more weights than rows: through the
 # kernel matrix of the rows, which serves all classes, costs and folds.
-# `python -m benchmarks.speed.growth`
 FEW_ROWS_GRAM = 5_000
 # The same for losses of numbers that take several steps, and whose cost is searched for.
 FEW_ROWS_OTHER_LOSSES = 1_500
@@ -52,15 +51,15 @@ ROWS_OF_A_SEARCH = 2_000
 # Maps are drawn for so many rows with numbers, where grown ferns see all of them.
 ROWS_DRAWN_FOR_NUMBERS = 4_000
 # Step 2 with the hinge, up to so many rows: the interior-point method. Its kink other methods
-# approach through a path of smooth losses. `python -m benchmarks.speed.growth`
+# approach through a path of smooth losses.
 FEW_ROWS_HINGE = 2_000
 # The same for what rounding has stopped elsewhere.
 FEW_ROWS_STUCK = 300
 
 # Some of the rows (Step 2 with many rows)
 
-# Where no kernel matrix of all rows tells how they are scored without them, that of so many does,
-# or with losses that it does not suit so many are solved for, some of them held out.
+# With more than FEW_ROWS_GRAM rows, probabilities come from the kernel matrix of the first number
+# of rows; with other losses than the squared hinge from a fit to the second, some of them held out.
 ROWS_TO_CALIBRATE, ROWS_OF_A_PART = 700, 3_000
 # On a device all of many problems at once are solved for sooner than one after the other through
 # that matrix: from so many on, and with so many rows of each class

@@ -36,7 +36,7 @@ _CELLS_OF_INDICATORS, _WORDS_BY_CELL = 32, 256
 
 
 def _on(tensor):
-    """Return a context in which kernels start where a tensor is."""
+    """Return a context in which loops start where a tensor is."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 

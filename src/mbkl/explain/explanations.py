@@ -189,7 +189,7 @@ def explain_global(
     if X is None:
         rows = rows_between_thresholds(predictor.maps, model.n_features_in_, max_rows)
     else:
-        X = model._validate_new(X)
+        X = model.rows_of(X)
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
     share = _affordable_share(predictor, len(rows), len(background))
@@ -382,13 +382,13 @@ def explain_local(
     """
     check_model(model)
     check_number("background_rows", background_rows)
-    X = model._validate_new(X)
+    X = model.rows_of(X)
     rows = X.toarray() if sparse.issparse(X) else X
     predictor = model.predictor_
     if background is None:
         reference = rows_between_thresholds(predictor.maps, rows.shape[1], background_rows)
     else:
-        reference = some_rows(model._validate_new(background), background_rows)
+        reference = some_rows(model.rows_of(background), background_rows)
     added = set_contributions(predictor, rows, reference) if groups else {}
     scores = predictor.scores(rows)
     return LocalExplanation(

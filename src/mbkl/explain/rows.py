@@ -101,7 +101,7 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     dropped stay so.
     """
     check_is_fitted(model)
-    X, maps, theta = model._validate_new(X), model._maps, model.theta_
+    X, maps, theta = model.rows_of(X), model.maps_, model.theta_
     if equal_weights:
         drawn = np.concatenate([own.prior() for own in maps.families])
         theta = drawn / max(drawn.sum(), 1)

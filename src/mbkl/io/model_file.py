@@ -171,7 +171,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         known = ", ".join(_ESTIMATORS)
         raise TypeError(f"A model file holds an estimator of {known}; got {type(model)!r}.")
     check_is_fitted(model)
-    maps, arrays = pack_maps(model._maps)
+    maps, arrays = pack_maps(model.maps_)
     names = getattr(model, "feature_names_in_", None)
     numbers = [name for name, kinds in _NUMBERS.items() if kind in kinds]
     learned: dict[str, Any] = {"n_iter": int(model.n_iter_)}
@@ -221,7 +221,7 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     if classes is not None and kind not in _REGRESSORS:
         model.classes_ = _unpack_classes(Stored(classes))
     if kind == "MBKernel":
-        model._has_numbers = classes is None
+        model.has_numbers_ = classes is None
     n_features = model.n_features_in_ = entries.integer("n_features", 1, _MOST_FEATURES)
     names = entries.take("feature_names", list, type(None))
     if names is not None:
@@ -231,7 +231,7 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
     # However many numbers there are, they take no room.
     n_levels = np.broadcast_to(np.int64(0), n_features)
     n_levels = n_levels if model.n_levels is None else model.n_levels
-    model._maps = unpack_maps(entries.take("maps", list), stored, n_levels)
+    model.maps_ = unpack_maps(entries.take("maps", list), stored, n_levels)
     learned = entries.take("learned", dict)
     numbers = Stored({**_of_before(model, kind, learned), **learned})
     _set_learned(model, kind, numbers, stored)
@@ -252,7 +252,7 @@ def _set_learned(model, kind: str, learned: Stored, arrays: Stored) -> None:
             setattr(model, f"{name}_", learned.real(name, is_positive=name in _POSITIVE))
     model.n_iter_ = learned.integer("n_iter", 0, 2**31)
     model.timings_ = {}
-    model.n_maps_ = model._maps.n_maps
+    model.n_maps_ = model.maps_.n_maps
     model.theta_ = arrays.reals("theta", model.n_maps_)
     arrays.check("theta", (model.theta_ >= 0).all(), "has negative values")
     model.feature_rates_ = None
@@ -283,7 +283,7 @@ def _set_regressor(model, learned: Stored, arrays: Stored) -> None:
     weights, intercept = np.zeros((0, n_outputs)), np.zeros(n_outputs)
     if "spread_coefficients" in arrays:
         weights = arrays.reals("spread_coefficients", None, n_outputs)
-        is_possible = model._maps.first(len(weights)).n_weights == len(weights)
+        is_possible = model.maps_.first(len(weights)).n_weights == len(weights)
         complaint = "has a number of weights that no maps have"
         arrays.check("spread_coefficients", is_possible, complaint)
         intercept = arrays.reals("spread_intercept", n_outputs)
@@ -291,16 +291,16 @@ def _set_regressor(model, learned: Stored, arrays: Stored) -> None:
 
 
 def _set_predictor(model, n_columns: int, arrays: Stored) -> None:
-    weights = arrays.reals("coefficients", model._maps.n_weights, n_columns)
+    weights = arrays.reals("coefficients", model.maps_.n_weights, n_columns)
     model.coef_ = weights.T
     model.intercept_ = arrays.reals("intercept", n_columns)
     model.objective_, model.gap_ = (arrays.array(name, "f", 2) for name in ("objective", "gap"))
     with np.errstate(over="ignore", invalid="ignore"):
-        tables = model._maps.tables(weights)
+        tables = model.maps_.tables(weights)
     are_finite = all(np.isfinite(table).all() for table in tables)
     arrays.check("coefficients", are_finite, "has sums that are not finite")
     model.predictor_ = TablePredictor(
-        model._maps, tables, model.intercept_, model.n_jobs, model.device
+        model.maps_, tables, model.intercept_, model.n_jobs, model.device
     )
 
 

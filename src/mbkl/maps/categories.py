@@ -22,8 +22,8 @@ from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
 N_CODES = 256
-# Share of the levels that a stump may tell apart, by chance, and about how many at most: the others
-# stay in the middle. A cut in the order of all levels would fit their noise.
+# A stump may tell apart this share of the levels, drawn by chance, and about so many at most. The
+# others are in the middle of the order: a cut in the order of all levels would fit their noise.
 _TOLD_APART, _MOST_TOLD_APART = 0.3, 25
 # Steps of the power method: the direction need not be exact.
 N_POWERS = 10

@@ -41,8 +41,8 @@ Pairs = NDArray[np.float32]  # something of each pair of rows
 _EXPONENTS = (1.8, 3.6, 7.2)
 _STUMP_SHARES = (0.1, 0.5)
 _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
-# Their axes. A walk along shares and ridges, for each exponent, tries 12 of these 42 and chooses as
-# the best ridges of all kernels do nearly always: in 140 of 142 choices of the suite.
+# Their axes. A walk along shares and ridges, for each exponent, tries about 12 of these 42
+# candidates; it found the best of all 42 on 140 of 142 tables.
 _OF_EXPONENTS, _OF_SHARES, _OF_RIDGES = 0, 1, 2
 _START = 0, 0, 3
 # A residual counts at most this much: one outlier among a few hundred rows must not
@@ -56,10 +56,11 @@ _WORTH_IT = 0.98
 _MOST_ROUNDS = 6
 # How much of a linear kernel is tried beside that of the maps, which is one.
 _LINE_SHARES = (1.0, 10.0)
-# Steps of a line may be off by this share of the error without one, or by this of the variance.
+# A line is refused if rounding values to those of other rows moves it by more, squared: by the
+# first share of the loss without a line, and by the second of the variance of the targets.
 _MOST_OFF, _LITTLE = 0.1, 0.005
-# So many rows are few enough to choose again without each fold of them: rates and slopes that rows
-# had a part in suit them better than new ones. With more rows that is little, but for slopes.
+# With this many rows the choice is made again without each of the folds: errors of rows that took
+# part in the choice are too small. With more rows the difference is little.
 _FEWEST_UNSEEN, _MOST_UNSEEN, _FOLDS = 20, 300, 5
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
@@ -489,8 +490,8 @@ class _WithLine(_SampleOfNumbers):
         if is_off or found.error >= _WORTH_IT * alone.error:
             return best, rates, None
         self.labels, self.slopes = self.labels - self.inputs @ slopes, slopes
-        # Rows have been seen by their line, and look better predicted than new ones, unless
-        # there are many more rows than those of the sample.
+        # The line has seen these rows, and small ridges look too good on them: none below that
+        # found with the line is tried, unless the sample stands for many more rows.
         self.least_ridge = 0 if self.tolerance else found.place[_OF_RIDGES]
         return best, rates, Slopes(slopes / self.scale[:, None] * self.unit, self.centre)
 

@@ -1,6 +1,6 @@
 """Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back.
 
-A fern takes hundreds of small kernels, and to start them one by one would take longer than they do.
+A fern takes hundreds of short calls, and to start them one by one would take longer than they run.
 So they are recorded, for several ferns at once, and nothing is asked of the device in between.
 """
 
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
 # What the residual of a row and column takes while it is computed.
 _BYTES_OF_A_RESIDUAL = 64
-# By so much the bits of the exponent of a unit and those of what is largest add up.
+# The exponent bits of a unit and those of the largest value add up to this (doubles of IEEE 754).
 _EXPONENTS = 2 * 1023 - 1 + RESIDUAL_BITS
 # Ferns that are added by one recording, at most.
 _TOGETHER = 4
-# Sums of the cells of a level are kept so many times that these are about this many.
+# There are about this many sums of the cells of a level, copies included: rows that add to the same
+# sum wait for each other.
 _SUMS_APART = 4_096
 # Stands for codes of numbers, which keep their order.
 _IN_ORDER = np.uint8(2)
@@ -60,7 +61,7 @@ def with_room(expected: int) -> int:
 
 
 class _Chooser:
-    """The kernels that draw the rows of some ferns, and choose their stumps level by level.
+    """The calls that draw the rows of some ferns, and choose their stumps level by level.
 
     All ferns have as many levels, features and rows as the drafts for which this was made.
     """
@@ -276,7 +277,7 @@ def along(steps, mass) -> Tensor:
 
 
 class _Adder:
-    """The kernels that fill the tables of some ferns of a depth, and add them to the scores."""
+    """The calls that fill the tables of some ferns of a depth, and add them to the scores."""
 
     def __init__(
         self, growing: DeviceGrowingRows, n_ferns: int, depth: int, has_sets: bool, n_ridges: int

@@ -25,8 +25,8 @@ from mbkl.maps.growth_losses import Objective
 _LANES = 4
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
-# Gradients and curvatures are rounded to so many bits of the largest, which leaves one to grow;
-# where all are smaller than this, of this.
+# Gradients and curvatures are rounded to so many bits of the largest, which leaves one bit for
+# those that grow; the largest counts as this at least.
 RESIDUAL_BITS, SMALLEST_RESIDUAL = 14, 1e-30
 # What shares and samples are drawn by, times one more than the seed.
 SALTS_OF_SHARES, SALTS_OF_SAMPLES = 1_000_003, 7_368_787

@@ -252,8 +252,8 @@ class HeldOutGains:
 class HeldOutRidges:
     """How steps of several ridges would have done on rows that took no part, fading sums.
 
-    The best is that of the best direction, whatever the length of its steps: of the largest slope
-    by the root of the curvature. Where cells tell little, more has to be shrunk.
+    The best ridge is that of the largest gain over the root of the size, which does not depend on
+    how long the steps are. Where cells tell little, they have to be shrunk more.
     """
 
     FACTORS = (1.0, 4.0, 16.0, 64.0)

@@ -487,7 +487,7 @@ class InteractionDisplay(Display):
         pair = [_feature(names, feature) for feature in features]
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"features must be two different ones, got {features!r}.")
-        data = estimator._validate_new(X)
+        data = estimator.rows_of(X)
         grids = [np.linspace(*data_range(column_of(data, own)), resolution) for own in pair]
         rows = some_rows(data, background_rows)
         added = joint_dependence(estimator.predictor_, rows, pair, grids)

@@ -382,7 +382,7 @@ class KernelMatrixDisplay(Display):
             raise ValueError(f"theta must be 'model' or 'ones', got {theta!r}.")
         y = np.asarray(y)
         check_consistent_length(X, y)
-        rows = rows_by_class(estimator._validate_new(X), y, max_rows)
+        rows = rows_by_class(estimator.rows_of(X), y, max_rows)
         shown = _safe_indexing(X, rows)
         kernel = kernel_matrix(estimator, shown, equal_weights=theta == "ones")
         title = "equal weights" if theta == "ones" else "weights of the model"

@@ -332,7 +332,7 @@ def kernel(model, X, y) -> dict:
     if is_regressor(model):
         y = y.reshape(len(y), -1)[:, 0]
         names, groups = _groups_of_numbers(y)
-    rows = rows_by_class(model._validate_new(X), groups, _KERNEL_ROWS)
+    rows = rows_by_class(model.rows_of(X), groups, _KERNEL_ROWS)
     rows = rows[np.argsort(y[rows], kind="stable")]
     values = kernel_matrix(model, _safe_indexing(X, rows))
     present, codes = np.unique(groups[rows], return_inverse=True)
@@ -379,7 +379,7 @@ def what_if(
     packed = portable_model(model.with_spreads() if of_numbers else model.predictor_, max_bytes)
     if packed is None:
         return None
-    data = model._validate_new(X)
+    data = model.rows_of(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
     chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
     rows, labels = data[chosen], np.asarray(y)[chosen]

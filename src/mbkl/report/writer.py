@@ -105,7 +105,7 @@ def write_report(
     X_new, y_new = (X, y) if X_test is None else (X_test, y_test)
     check_consistent_length(X_new, y_new)
     check_model(model)
-    rows = model._validate_new(X)
+    rows = model.rows_of(X)
     columns = _described(model, rows, columns)
     explanation = explain_global(model, X)
     explanation = replace(explanation, feature_names=tuple(column.name for column in columns))

@@ -46,11 +46,18 @@ _SHORT, _MOST_SHORT = 0.1, 3
 _NEAR, _FAR = 0.03, 0.1
 # Maps with a weight below this share of the mean will most likely end at zero.
 _UNLIKELY = 0.03
-# Tolerances: of the first round, of later ones as a share of the gap of all maps, and as a share
-# of tol at the end. A round that leaves more than this share of the gap has gained nothing. The
-# most rounds, and how many maps the first may have, and others add, at least.
-_FIRST_GOAL, _NEXT_GOAL, _LAST_GOAL, _GAINED = 0.1, 0.1, 0.7, 0.9
-_ROUNDS, _FEWEST_ADDED = 30, 100
+# Tolerance of the first round.
+_FIRST_GOAL = 0.1
+# Tolerance of later rounds, as a share of the gap of all maps.
+_NEXT_GOAL = 0.1
+# Tolerance of the last round, as a share of `tol`.
+_LAST_GOAL = 0.7
+# A round that leaves more than this share of the gap has gained nothing.
+_GAINED = 0.9
+# Most rounds.
+_ROUNDS = 30
+# Maps of the first round, and those that others add, at least.
+_FEWEST_ADDED = 100
 
 
 def minimise(

@@ -46,8 +46,8 @@ Array = NDArray[np.float64]
 _STEPS = 0.5 ** np.arange(12)
 # Relative to the largest diagonal entry: rows of equal codes make a singular matrix.
 _RIDGE = 1e-12
-# Half of the digits are enough for a step, and take half of the time, up to tolerances of this and
-# where the diagonal grows by at least as much.
+# Steps are computed in single precision, in half of the time, if the tolerance is at least the
+# first of these, and 1 / curvature at least the second times the largest of the kernel matrix.
 _ENOUGH_FOR_HALF = 1e-4, 1e-3
 _LARGEST_OF_HALF = 1e30
 

@@ -387,8 +387,8 @@ class Problem:
     penalty: Values = None
     # Returns Z diag(1 / penalty) Z', for a problem of few rows.
     gram: Callable[[], Array] | None = None
-    # Returns how many samples each row stands for. Where it is given, solvers with a kernel
-    # matrix tell how the first rows are scored by all others.
+    # Returns how many samples each row stands for. Where it is given, solvers with a kernel matrix
+    # also return scores of the first rows, each by a model of all others (`Solution.left_out`).
     copies: Callable[[], Array] | None = None
     needs_left_out: bool = False  # whether that is what the problem is solved for
     needs_weights: bool = True  # or supports will do, where a solver has them
