@@ -119,7 +119,7 @@ def test_depth_follows_the_gains():
 
 
 def test_more_is_shrunk_where_held_out_rows_say_so():
-    ridges = HeldOutRidges("auto", 0.25, 1_000)
+    ridges = HeldOutRidges("auto", 0.25, 5_000)
     assert np.divide(ridges.values, 0.25 * 5).tolist() == [1, 4, 16, 64]
     assert ridges.best == 0
     # Half the slope with a quarter of the curvature is as good a direction; with less, a better.
@@ -130,7 +130,7 @@ def test_more_is_shrunk_where_held_out_rows_say_so():
     assert ridges.best == 2
 
 
-@pytest.mark.parametrize(("wanted", "n_held_out"), [("auto", 999), (8.0, 10_000)])
+@pytest.mark.parametrize(("wanted", "n_held_out"), [("auto", 4_999), (8.0, 10_000)])
 def test_few_rows_do_not_tell_and_numbers_are_taken_as_they_are(wanted, n_held_out):
     ridges = HeldOutRidges(wanted, 0.5, n_held_out)
     assert ridges.values == [(5.0 if wanted == "auto" else wanted) * 0.5]
@@ -140,7 +140,7 @@ def test_few_rows_do_not_tell_and_numbers_are_taken_as_they_are(wanted, n_held_o
 
 def test_noise_is_shrunk_and_structure_is_not():
     generator = np.random.default_rng(0)
-    X = generator.normal(size=(12_000, 4)).astype(np.float32)
+    X = generator.normal(size=(52_000, 4)).astype(np.float32)
     signal = np.sign(X[:, 0] * X[:, 1])
     found = []
     for noise in (0.1, 8.0):
@@ -641,7 +641,7 @@ def test_an_error_in_one_growth_ends_the_others(compiled):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "expected"), [(100, 4), (5_000, 4), (6_000, 3), (10_000, 2), (10_001, 1), (0, 4)]
+    ("n_rows", "expected"), [(100, 4), (6_000, 4), (7_000, 3), (19_999, 2), (20_000, 1), (0, 4)]
 )
 def test_few_rows_are_grown_on_several_times(n_rows, expected):
     assert GrownFerns()._growths_of(n_rows) == expected

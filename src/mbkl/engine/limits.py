@@ -97,8 +97,8 @@ ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 # Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
 # less.
 ROWS_OF_MIXTURES = 2_000
-# Growths that are averaged, at most, and how many rows all of them together see: on few rows one
-# takes little time, and differs from the next (python -m benchmarks.suite).
+# Growths that are averaged, at most, and how many rows all of them together see at least: on few
+# rows one takes little time, and differs from the next (python -m benchmarks.suite; --all-rows).
 MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000
 # Most ferns beside drawn maps of classes, and of those that tell how much of a mixture for numbers
 # is to be grown: two growths. Four are no better there, and take a third longer

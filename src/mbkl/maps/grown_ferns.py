@@ -81,7 +81,7 @@ class GrownFerns(FernFamily):
         more than 4,000 rows.
     ridge : float or "auto", default="auto"
         Rows of average curvature that are added to every cell. "auto" is 5, or 4, 16 or 64 times
-        as many: what would lately have suited rows that took no part, where these are 1,000 or
+        as many: what would lately have suited rows that took no part, where these are 5,000 or
         more.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
         Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
@@ -91,8 +91,8 @@ class GrownFerns(FernFamily):
         Ferns without progress on these rows after which growth ends.
     n_growths : int or "auto", default="auto"
         Ferns are grown so many times, each time from other samples of rows and features, and the
-        model is the mean. "auto" is 4 up to 5,000 rows, fewer for more, and 1 above 10,000 or with
-        fewer than 2,000 ferns.
+        model is the mean. "auto" is 4 up to 6,600 rows, fewer for more, and 1 from 20,000 on or
+        with fewer than 2,000 ferns.
 
     Examples
     --------
@@ -129,7 +129,8 @@ class GrownFerns(FernFamily):
         """Return how many growths are averaged."""
         if self.n_growths != "auto":
             return int(self.n_growths)
-        allowed = min(ROWS_OF_ALL_GROWTHS // max(n_rows, 1), n_ferns // _FERNS_OF_A_GROWTH)
+        wanted = -(-ROWS_OF_ALL_GROWTHS // max(n_rows, 1))
+        allowed = min(wanted, n_ferns // _FERNS_OF_A_GROWTH)
         return int(np.clip(allowed, 1, MOST_GROWTHS))
 
     def grow(
@@ -257,7 +258,7 @@ class HeldOutRidges:
     """
 
     FACTORS = (1.0, 4.0, 16.0, 64.0)
-    _FADING, _FEWEST_ROWS = 0.97, 1_000
+    _FADING, _FEWEST_ROWS = 0.97, 5_000
     _USUAL = 5.0
 
     def __init__(self, wanted: Any, curvature: float, n_held_out: int) -> None:
