@@ -88,6 +88,12 @@ class LabelledRows:
             known_hashes=None if self.known_hashes is None else self.known_hashes[rows],
         )
 
+    def keep_maps(self, kept: NDArray[np.bool_]) -> LabelledRows:
+        """Return the rows with some of the maps."""
+        is_whole = bool(kept[self.operator.is_map].all())
+        known = self.known_hashes if is_whole else None
+        return replace(self, operator=self.operator.keep_maps(kept), known_hashes=known)
+
     @cached_property
     def merged(self) -> LabelledRows:
         """The same rows with equal ones merged; few are collected in the order of their own."""
