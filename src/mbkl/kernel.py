@@ -135,11 +135,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         phi : sparse matrix or ndarray of shape (n_samples, n_columns)
             phi @ phi.T is the kernel.
         """
-        codes = codes_of(self, X)
-        blocks = [
-            _explicit_map(maps, own, theta)
-            for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True)
-        ]
+        codes, thetas = codes_of(self, X), self.maps_.split(self.theta_)
+        families = zip(self.maps_.families, codes, thetas, strict=True)
+        blocks = [_explicit_map(*family) for family in families]
         phi = sparse.csr_matrix(sparse.hstack(blocks, format="csr"))
         return phi if self.sparse_output else phi.toarray()
 
@@ -215,8 +213,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         -------
         psi : ndarray of shape (n_samples, n_used_features)
         """
-        codes, warped = codes_of(self, X), []
-        for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True):
+        codes, thetas, warped = codes_of(self, X), self.maps_.split(self.theta_), []
+        for maps, own, theta in zip(self.maps_.families, codes, thetas, strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
@@ -224,10 +222,6 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
                 )
             warped.append(maps.cells.warp(own, _slots(maps, theta)).T)
         return np.hstack(warped)
-
-    def _weights(self) -> list[np.ndarray]:
-        """Return the kernel weights of the maps of each family."""
-        return self.maps_.split(self.theta_)
 
 
 def codes_of(model, X) -> list[DenseCodes]:

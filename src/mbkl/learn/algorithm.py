@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.engine.arrays import exact_total, one_blas_thread, to_host
+from mbkl.engine.arrays import Values, exact_total, one_blas_thread, to_host
 from mbkl.learn.classifier_weights import classifier_problem, constant_classifier, moved
 from mbkl.learn.initial_guess import Shares, initial_signs, shares_of
 from mbkl.learn.kernel_weights import KernelProblem
@@ -165,7 +165,7 @@ class Learner:
         """
         with self.progress.stage("classifier weights") as iteration:
             whole, weights, loss = self.rows.operator, self.weights_of(kernel), self.settings.loss
-            costs = C * REFERENCE_ROWS / exact_total(self.rows.weights) * self.rows.weights
+            costs = self.costs(C)
             kept = weights > 0
             if not kept.any():
                 return constant_classifier(self.rows, costs, loss)
@@ -182,6 +182,10 @@ class Learner:
             tol = self.settings.tol if tol is None else tol
             solution = solve(problem, start, tol, self.settings.max_iter, iteration)
             return moved(solution, own_columns, columns, whole.n_columns)
+
+    def costs(self, C: float) -> Values:
+        """Return the costs of the rows in Step 2."""
+        return C * REFERENCE_ROWS / exact_total(self.rows.weights) * self.rows.weights
 
     def weights_of(self, kernel: Kernel) -> Array:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mbkl.cells import Operator
 from mbkl.engine.arrays import Values, cast, index_for, is_numpy, namespace
 from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.maps.numbers import Numbers
 from mbkl.solvers.problem import LOSSES, Margins, Problem, Solution, smoothing_path
 
 Array = NDArray[np.float64]
@@ -30,11 +31,11 @@ def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     return labels.astype(np.int8) if is_numpy(labels) else labels.to(xp.int8)
 
 
-def n_problems_of(rows: LabelledRows) -> int:
-    """Return how many problems are solved side by side."""
-    if rows.numbers is not None:
-        return rows.numbers.n_columns
-    return 1 if rows.n_classes == 2 else rows.n_classes
+def n_problems_of(n_classes: int, numbers: Numbers | None) -> int:
+    """Return how many problems are solved side by side: columns of the scores."""
+    if numbers is not None:
+        return numbers.n_columns
+    return 1 if n_classes == 2 else n_classes
 
 
 def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
@@ -63,7 +64,9 @@ def classifier_problem(
     operator = rows.operator
     weights = np.ones(operator.n_slots)
     weights[operator.is_map] = kernel_weights
-    costs = operator.to_device(costs, operator.row_dtype(n_problems_of(rows)))
+    costs = operator.to_device(
+        costs, operator.row_dtype(n_problems_of(rows.n_classes, rows.numbers))
+    )
 
     def gram() -> Array:
         return operator.gram(weights) if rows.gram is None else rows.gram.matrix()

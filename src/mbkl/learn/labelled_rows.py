@@ -115,11 +115,6 @@ class LabelledRows:
         order = np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
         return order[:n_rows]
 
-    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
-        """Return classes and weights of the first rows in the order of their own."""
-        numbers = self.first(n_rows)
-        return self.y[numbers], self.weights[numbers]
-
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows, in memory, in the order of their own."""
         some = self.take(self.first(n_rows))
