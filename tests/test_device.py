@@ -67,7 +67,7 @@ def test_few_rows_are_solved_on_the_cpu(make_data, monkeypatch, limit, where):
         seen.append(isinstance(problem.operator.codes, DeviceCodes))
         return original(problem, *arguments)
 
-    monkeypatch.setattr("mbkl.learn.classifier_weights.solve", noted)
+    monkeypatch.setattr("mbkl.learn.algorithm.solve", noted)
     model = MBKLClassifier(maps="stumps", n_maps=60, device="torch", calibration=None)
     model.fit(*make_data())
     assert seen == [where]

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mbkl.engine import limits
-from mbkl.engine.rows import ArrayRows, Rows
-from mbkl.estimator import Costs, OfClasses, Placed, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import DistinctRows, KernelPredictor
+from mbkl.engine.rows import ArrayRows
+from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
+from mbkl.kernel_predictor import DistinctRows, KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -26,7 +26,7 @@ from mbkl.learn.calibration import (
     left_out_scores,
     log_probabilities,
 )
-from mbkl.learn.progress import with_callbacks
+from mbkl.learn.progress import Progress
 from mbkl.maps.families import families_of
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
@@ -61,10 +61,21 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    _HELD_OUT: ClassVar[tuple[str, type]] = ("calibration", HeldOut)
+    _HELD_OUT: ClassVar[str] = "calibration"
     _FEWEST_ROWS_TO_MIX: ClassVar[int] = limits.ROWS_OF_MIXTURES
     _FERNS_OF_FOLDS: ClassVar[int] = limits.FERNS_OF_A_FOLD
     _FERNS_AFTER_FOLDS: ClassVar[int | None] = limits.FERNS_OF_A_MIXTURE
+
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        shape = data.rows.shape
+        plans = [] if self.maps == "auto" else self.plans(shape)
+        is_in_folds = self.calibration == "temperature" and not self.grows(shape)
+        if is_in_folds and any(plan.is_grown for plan in plans):
+            raise ValueError(
+                "calibration='temperature' needs maps that have not seen the labels of held-out "
+                "rows; with grown ferns use C='auto' and maps='grown' alone, which need none."
+            )
+        return super()._fit_data(data, progress)
 
     def _look_at_held_out(
         self,
@@ -72,7 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         kernel: Kernel,
         solution: Solution,
         held_out: HeldOut,
-        data: TrainingRows | None,
+        data: TrainingRows,
     ) -> None:
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
@@ -126,11 +137,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         if some is not None:
             self._warn_if_one_class(some)
 
-    def _scores_of_some(
-        self, data: TrainingRows | None, enough: int = _ROWS_TO_TRY
-    ) -> np.ndarray | None:
+    def _scores_of_some(self, data: TrainingRows, enough: int = _ROWS_TO_TRY) -> np.ndarray | None:
         """Return scores of some of many rows in memory; None where they are elsewhere, or few."""
-        if data is None or not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
+        if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
             return None
         step = max(data.rows.shape[0] // _ROWS_TO_TRY, 1)
         return self.predictor_.scores(data.rows.X[::step])
@@ -148,16 +157,6 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
                 "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
                 UserWarning,
                 stacklevel=4,
-            )
-
-    def _check_growth(self, rows: Rows) -> None:
-        """Complain where maps that have seen all labels would be judged on the same rows."""
-        plans = [] if self.maps == "auto" else self.plans(rows.shape)
-        is_in_folds = self.calibration == "temperature" and not self.grows(rows.shape)
-        if is_in_folds and any(plan.is_grown for plan in plans):
-            raise ValueError(
-                "calibration='temperature' needs maps that have not seen the labels of held-out "
-                "rows; with grown ferns use C='auto' and maps='grown' alone, which need none."
             )
 
     def decision_function(self, X):
@@ -230,7 +229,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
 
 @estimator
-class MBKLClassifier(Costs, Placed, KernelClassifier):
+class MBKLClassifier(OneCost, KernelClassifier):
     """SVM that learns its kernel as a weighted sum of random binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -424,28 +423,3 @@ class MBKLClassifier(Costs, Placed, KernelClassifier):
     >>> model.score(X_test, y_test) > 0.9
     True
     """
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
-        """Learn the kernel and the classifier.
-
-        Parameters
-        ----------
-        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
-            Missing values are NaN (or None in a frame) and have a cell of their own.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or None
-            A weight of two means the sample twice (for ferns that are grown alone nearly so),
-            zero means its absence.
-
-        Returns
-        -------
-        self : MBKLClassifier
-        """
-        X, y, weights = self._validate_rows(X, y, sample_weight)
-        progress = self._progress(X, y, weights)
-        data = self._training_rows(X, y, weights, progress)
-        self._check_growth(data.rows)
-        return self._fit_data(data, progress)

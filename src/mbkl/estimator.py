@@ -31,6 +31,7 @@ from mbkl.engine.arrays import Values, exact_sum, look_up, to_host
 from mbkl.engine.device import DeviceRows, device_for, device_of
 from mbkl.engine.rows import FloatRows, Rows, Sample, SomeRows, as_rows, to_float32
 from mbkl.learn.algorithm import Kernel, Learner, Settings
+from mbkl.learn.classifier_weights import n_problems_of
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress, open_checkpoint
 from mbkl.levels import (
@@ -88,9 +89,7 @@ class TrainingRows:
     @property
     def n_problems(self) -> int:
         """Columns of the scores."""
-        if self.numbers is not None:
-            return self.numbers.n_columns
-        return 1 if self.n_classes == 2 else self.n_classes
+        return n_problems_of(self.n_classes, self.numbers)
 
     def some(self, chosen: np.ndarray) -> TrainingRows:
         """Return some of the rows, whose numbers increase."""

@@ -135,11 +135,9 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         phi : sparse matrix or ndarray of shape (n_samples, n_columns)
             phi @ phi.T is the kernel.
         """
-        codes = self._codes(X)
-        blocks = [
-            _explicit_map(maps, own, theta)
-            for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True)
-        ]
+        codes, thetas = codes_of(self, X), self.maps_.split(self.theta_)
+        families = zip(self.maps_.families, codes, thetas, strict=True)
+        blocks = [_explicit_map(*family) for family in families]
         phi = sparse.csr_matrix(sparse.hstack(blocks, format="csr"))
         return phi if self.sparse_output else phi.toarray()
 
@@ -197,8 +195,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         -------
         D : ndarray of shape (n_samples_X, n_samples_Z)
         """
-        codes = self._codes(X)
-        others = codes if Z is None else self._codes(Z)
+        codes = codes_of(self, X)
+        others = codes if Z is None else codes_of(self, Z)
         return distance_of(self.maps_, codes, others, self.theta_)
 
     def warp(self, X):
@@ -215,8 +213,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         -------
         psi : ndarray of shape (n_samples, n_used_features)
         """
-        codes, warped = self._codes(X), []
-        for maps, own, theta in zip(self.maps_.families, codes, self._weights(), strict=True):
+        codes, thetas, warped = codes_of(self, X), self.maps_.split(self.theta_), []
+        for maps, own, theta in zip(self.maps_.families, codes, thetas, strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
@@ -225,13 +223,11 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
             warped.append(maps.cells.warp(own, _slots(maps, theta)).T)
         return np.hstack(warped)
 
-    def _codes(self, X) -> list[DenseCodes]:
-        rows = rows_to_predict(self.rows_of(X), self.maps_, self.n_jobs)
-        return [codes.dense() for codes in self.maps_.codes(rows)]
 
-    def _weights(self) -> list[np.ndarray]:
-        """Return the kernel weights of the maps of each family."""
-        return self.maps_.split(self.theta_)
+def codes_of(model, X) -> list[DenseCodes]:
+    """Return the cell of each row in each group, family by family."""
+    rows = rows_to_predict(model.rows_of(X), model.maps_, model.n_jobs)
+    return [codes.dense() for codes in model.maps_.codes(rows)]
 
 
 def distance_of(maps: MapSet, left: list, right: list, theta: np.ndarray) -> np.ndarray:

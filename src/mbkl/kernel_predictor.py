@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.arrays import to_fixed_point
 from mbkl.engine.rows import first_by_hash, rows_at_once
-from mbkl.estimator import Predicting, TrainingRows, estimator
+from mbkl.estimator import Costs, Placed, Predicting, TrainingRows, estimator
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.classifier_weights import rounded_cells
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.learn.progress import CallbackSupportMixin, Progress
+from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, plans_of
 from mbkl.maps.grown_ferns import GrownMaps
@@ -38,8 +39,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     """What classifiers and regressors do once costs are known, and what follows from tables."""
 
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
-    # Name of the stage that looks at rows that took no part, and what it returns.
-    _HELD_OUT: ClassVar[tuple[str, type]]
+    # Name of the stage that looks at rows that took no part.
+    _HELD_OUT: ClassVar[str]
     # Name of the limit above which ferns are grown by themselves.
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
     # Fewer rows cannot tell how much of either model is best.
@@ -85,7 +86,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         C_kernel: float,
         C: float,
         choice: Choice | None,
-        data: TrainingRows | None = None,
+        data: TrainingRows,
     ):
         """Run the steps on merged rows: Algorithm 1 of the paper from Step 0 on."""
         progress = learner.progress
@@ -100,12 +101,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             Solution,
             lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
         )
-        name, kind = self._HELD_OUT
         mixes = self._mixes(data, learner.rows)
-        with progress.stage(name):
+        with progress.stage(self._HELD_OUT):
             held_out = progress.recall(
-                f"{name}, {setting}",
-                kind,
+                f"{self._HELD_OUT}, {setting}",
+                HeldOut,
                 lambda: self._held_out(learner, kernel, solution, C_kernel, C, mixes),
             )
         self.C_ = C
@@ -117,8 +117,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     def _held_out(
         self, learner: Learner, kernel: Kernel, solution, C_kernel, C, mixes: bool
-    ) -> Any:
-        """Return what rows that took no part tell, as `_HELD_OUT` says; also of a mixture."""
+    ) -> HeldOut:
+        """Return the scores of rows by models that did not see them; also for a mixture."""
         raise NotImplementedError
 
     def _look_at_held_out(
@@ -126,8 +126,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         learner: Learner,
         kernel: Kernel,
         solution: Solution,
-        held_out: Any,
-        data: TrainingRows | None,
+        held_out: HeldOut,
+        data: TrainingRows,
     ) -> None:
         """Learn how sure scores are."""
         raise NotImplementedError
@@ -177,14 +177,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             message = f"Growth stopped after {grown.n_rounds} ferns, because {reason}."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         with progress.stage("tables"):
-            self.maps_ = MapSet((grown.plain(),))
-            self.theta_, self.grown_share_ = _shares(grown), 1.0
-            self.n_maps_ = grown.n_maps
-            self._set_weights(grown.path, grown.intercept, data.numbers)
-            self.C_, self.feature_rates_ = 0.0, None
+            self._set_model(MapSet((grown.plain(),)), _shares(grown), *_given(grown, data.numbers))
+            self.C_, self.grown_share_, self.feature_rates_ = 0.0, 1.0, None
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
-            self._set_predictor()
             self._look_at_growth(data, grown)
         self.timings_ = progress.finish()
         return self
@@ -196,30 +192,26 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             self._STEP_2, solution, "Use a smaller C or a larger max_iter."
         )
         operator, numbers = learner.rows.operator, learner.rows.numbers
-        weights = solution.weights
-        if numbers is None:  # numbers have a unit of their own
+        weights, intercept = solution.weights, solution.intercept
+        if numbers is None:
             weights = rounded_cells(operator, weights)
+        else:  # they have a unit of their own
+            weights, intercept = numbers.given(weights, intercept)
         weights = weights.compress(operator.spread(kept), axis=0)  # sooner than by an index
-        self._set_weights(weights, solution.intercept, numbers)
+        self._set_model(self.maps_, self.theta_, weights, intercept)
         first = kernel.solution
         self.n_iter_ = max(1, solution.n_iter + (first.n_iter if first else 0))
         self.objective_ = np.array(
             [first.objective.sum() if first else np.nan, solution.objective.sum()]
         )
         self.gap_ = np.array([first.relative_gap if first else np.nan, solution.relative_gap])
-        self._set_predictor()
 
-    def _set_weights(self, weights, intercept, numbers: Numbers | None) -> None:
-        """Set the weights, in the unit of the targets."""
-        if numbers is not None:
-            weights, intercept = numbers.given(weights, intercept)
+    def _set_model(self, maps: MapSet, theta, weights, intercept) -> None:
+        """Set what was learned: maps with kernel weights, and weights in the unit of targets."""
+        self.maps_, self.theta_, self.n_maps_ = maps, theta, maps.n_maps
         self.coef_, self.intercept_ = weights.T, intercept
-
-    def _set_predictor(self) -> None:
-        tables = self.maps_.tables(self.coef_.T, choose_loops(self.coef_.size, self.n_jobs))
-        self.predictor_ = TablePredictor(
-            self.maps_, tables, self.intercept_, self.n_jobs, self.device
-        )
+        tables = maps.tables(weights, choose_loops(weights.size, self.n_jobs))
+        self.predictor_ = TablePredictor(maps, tables, intercept, self.n_jobs, self.device)
 
     # Mixtures ----------------------------------------------------------------------------------
 
@@ -254,7 +246,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Most rows that maps are drawn for, of those that ferns are grown on."""
         return getattr(limits, self._LIMIT_OF_GROWTH)
 
-    def _mix(self, data: TrainingRows | None, learner: Learner, drawn: HeldOut) -> HeldOut | None:
+    def _mix(self, data: TrainingRows, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
 
         Returns the scores of these rows by the mixture; None where there is none.
@@ -262,7 +254,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self.grown_share_ = 0.0
         rows, progress = learner.rows, learner.progress
         is_known = drawn.rows is not None and not progress.reason_to_stop()
-        if data is None or not is_known or not self._mixes(data, rows):
+        if not is_known or not self._mixes(data, rows):
             return None
         scores, grow = self._unseen(data, rows, drawn, progress)
         share, scale = self._best_share(rows, drawn, scores)
@@ -298,18 +290,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
         """Mix the model with that of grown ferns."""
-        weights, intercept = grown.path * scale, grown.intercept * scale
-        if numbers is not None:
-            weights, intercept = numbers.given(weights, intercept)
+        weights, intercept = _given(grown, numbers, scale)
         # Maps without any weight are dropped.
         drawn = self.maps_.families if share < 1.0 else ()
-        theta, coef = (self.theta_, self.coef_) if drawn else (np.empty(0), self.coef_[:, :0])
-        self.maps_ = MapSet((*drawn, grown.plain()))
-        self.theta_ = np.concatenate([(1.0 - share) * theta, share * _shares(grown)])
-        self.coef_ = np.hstack([(1.0 - share) * coef, share * weights.T])
-        self.intercept_ = (1.0 - share) * self.intercept_ + share * intercept
-        self.n_maps_, self.grown_share_ = self.maps_.n_maps, share
-        self._set_predictor()
+        theta, own = (self.theta_, self.coef_.T) if drawn else (np.empty(0), self.coef_.T[:0])
+        self.grown_share_ = share
+        self._set_model(
+            MapSet((*drawn, grown.plain())),
+            np.concatenate([(1.0 - share) * theta, share * _shares(grown)]),
+            np.concatenate([(1.0 - share) * own, share * weights]),
+            (1.0 - share) * self.intercept_ + share * intercept,
+        )
 
     # What follows from tables -----------------------------------------------------------------
 
@@ -339,39 +330,26 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         return column_importances(self)
 
     def explain_global(self, X=None, **options):
-        """Show what the model has learned: importances, shape functions, interactions.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Such as the training data; None means rows made up from the thresholds.
-        **options
-            See `mbkl.explain.explain_global`.
-
-        Returns
-        -------
-        explanation : GlobalExplanation
-        """
+        """Show what the model has learned: see `mbkl.explain.explain_global`."""
         from mbkl.explain import explain_global
 
         return explain_global(self, X, **options)
 
     def explain_local(self, X, **options):
-        """Divide the scores of rows among the features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            See `mbkl.explain.explain_local`, above all `background`.
-
-        Returns
-        -------
-        explanation : LocalExplanation
-        """
+        """Divide the scores of rows among the features: see `mbkl.explain.explain_local`."""
         from mbkl.explain import explain_local
 
         return explain_local(self, X, **options)
+
+    def _fitted_as(self, kind: Any, **parameters):
+        """Return a fitted estimator of another kind: these parameters, and all that both have."""
+        own = self._get_param_names()
+        shared = set(own).intersection(kind._get_param_names()).difference(parameters)
+        model = kind(**{name: getattr(self, name) for name in shared}, **parameters)
+        for name, value in vars(self).items():
+            if name not in own and not name.startswith("_skl"):
+                setattr(model, name, value)
+        return model
 
     def _scores(self, X, predictor: TablePredictor | None = None) -> np.ndarray:
         if not hasattr(X, "blocks"):
@@ -415,6 +393,41 @@ class DistinctRows:
         first = np.empty(self.places.max() + 2, dtype=np.intp)  # the last is for those in none
         first[self.places[::-1]] = np.arange(self.places.size)[::-1]
         return first[merged]
+
+
+@estimator
+class OneCost(Costs, Placed, KernelPredictor):
+    """What fits with costs that are given, or chosen with the maps, are for classes and numbers."""
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Learn the kernel, and the classifier or regression.
+
+        Parameters
+        ----------
+        X : {dataframe, array-like, sparse matrix} of shape (n_samples, n_features)
+            Missing values are NaN (or None in a frame) and have a cell of their own.
+        y : array-like of shape (n_samples,)
+            Class labels, or numbers to predict; these may be several targets, of shape
+            (n_samples, n_outputs).
+        sample_weight : array-like of shape (n_samples,) or None
+            A weight of two means the sample twice (for ferns that are grown alone nearly so),
+            zero means its absence.
+
+        Returns
+        -------
+        self : object
+        """
+        X, y, weights = self._validate_rows(X, y, sample_weight)
+        progress = self._progress(X, y, weights)
+        return self._fit_data(self._training_rows(X, y, weights, progress), progress)
+
+
+def _given(grown: GrownMaps, numbers: Numbers | None, scale: float = 1.0) -> tuple[Any, Any]:
+    """Return the weights and intercept of grown ferns in the unit of the targets."""
+    weights, intercept = grown.path * scale, grown.intercept * scale
+    return (weights, intercept) if numbers is None else numbers.given(weights, intercept)
 
 
 def _shares(grown: GrownMaps) -> np.ndarray:

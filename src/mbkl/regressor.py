@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 
 from mbkl.engine import choose_loops, limits
 from mbkl.engine.rows import ArrayRows, Rows, Sample, to_float32
-from mbkl.estimator import Costs, OfNumbers, Placed, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor
+from mbkl.estimator import OfNumbers, TrainingRows, estimator
+from mbkl.kernel_predictor import KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import N_FOLDS, HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.learn.progress import Progress, with_callbacks
+from mbkl.learn.progress import Progress
 from mbkl.learn.residuals import (
     AroundMean,
     Residuals,
@@ -54,7 +54,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     """What all regressors do once costs are known: learn, and predict."""
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
-    _HELD_OUT: ClassVar[tuple[str, type]] = ("held-out rows", HeldOut)
+    _HELD_OUT: ClassVar[str] = "held-out rows"
     _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
 
     def _learn(self, learner: Learner, *costs, **options):
@@ -70,7 +70,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         kernel: Kernel,
         solution: Solution,
         held_out: HeldOut,
-        data: TrainingRows | None,
+        data: TrainingRows,
     ) -> None:
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
         rows = learner.rows
@@ -85,11 +85,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
             with learner.progress.stage("spread"):
                 spread, of_rows = learn_spread(learner.take(found.rows), kernel, away)
                 away = away / of_rows
-        if data is not None:
-            away = away * data.optimism
-        self._set_residuals(spread, Residuals.of(away, found.weights))
-        if data is not None:
-            self._add_line(data)
+        self._set_residuals(spread, Residuals.of(away * data.optimism, found.weights))
+        self._add_line(data)
 
     @property
     def _may_have_line(self) -> bool:
@@ -170,15 +167,11 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _add_line(self, data: TrainingRows) -> None:
         """Add to the model what was taken from the numbers."""
-        line = data.line
-        if line is None:
-            return
-        self.maps_ = MapSet((*self.maps_.families, line.maps))
-        theta = np.concatenate([self.theta_, line.theta])
-        self.theta_ = theta / theta.sum()
-        self.coef_ = np.hstack([self.coef_, line.jumps.T])
-        self.n_maps_ = self.maps_.n_maps
-        self._set_predictor()
+        if data.line is not None:
+            maps = MapSet((*self.maps_.families, data.line.maps))
+            theta = np.concatenate([self.theta_, data.line.theta])
+            weights = np.concatenate([self.coef_.T, data.line.jumps])
+            self._set_model(maps, theta / theta.sum(), weights, self.intercept_)
 
     def _draw(self, data: TrainingRows, choice, progress: Progress, n_fits: int = 1) -> Learner:
         learner = super()._draw(data, choice, progress, n_fits)
@@ -221,8 +214,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         if self.loss not in _QUANTILES or not len(found.y):
             return found
         shift = sure_shift(numbers, found.y, found.scores, found.weights)
-        self.intercept_ = self.intercept_ + numbers.unit * shift
-        self._set_predictor()
+        intercept = self.intercept_ + numbers.unit * shift
+        self._set_model(self.maps_, self.theta_, self.coef_.T, intercept)
         return replace(found, scores=found.scores + shift)
 
     def _set_residuals(self, spread: Spread, residuals: Residuals) -> None:
@@ -338,7 +331,7 @@ def _some_of(held_out: HeldOut, rows: LabelledRows) -> HeldOut:
 
 
 @estimator
-class MBKLRegressor(Costs, Placed, KernelRegressor):
+class MBKLRegressor(OneCost, KernelRegressor):
     """Regression with a kernel learned as a weighted sum of binary maps.
 
     The kernel counts, with weights theta, the maps on which two samples agree:
@@ -438,27 +431,3 @@ class MBKLRegressor(Costs, Placed, KernelRegressor):
     >>> bool(0.8 < ((lower <= y[400:]) & (y[400:] <= upper)).mean() < 1)
     True
     """
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
-        """Learn the kernel and the regression.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Missing values are NaN and have a cell of their own.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers to predict.
-        sample_weight : array-like of shape (n_samples,) or None
-            A weight of two means the sample twice (for ferns that are grown alone nearly so),
-            zero means its absence.
-
-        Returns
-        -------
-        self : MBKLRegressor
-        """
-        X, y, weights = self._validate_rows(X, y, sample_weight)
-        progress = self._progress(X, y, weights)
-        data = self._training_rows(X, y, weights, progress)
-        return self._fit_data(data, progress)

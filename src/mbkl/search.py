@@ -404,19 +404,15 @@ class Searching(Placed, KernelPredictor):
     @property
     def best_estimator_(self) -> KernelPredictor:
         """The model fitted on all data, as an estimator of one cost."""
-        shared = set(self._PLAIN._get_param_names()) & set(self._get_param_names())
-        shared -= {"checkpoint", "theta_shrinkage"}  # those of the search
-        parameters = {name: getattr(self, name) for name in shared}
-        model = self._PLAIN(
-            **parameters,
+        model = self._fitted_as(
+            self._PLAIN,
             C=self.C_ or "auto",  # grown ferns have no cost
             C_kernel=self.C_kernel_,
             theta_shrinkage=self.theta_shrinkage_,
+            checkpoint=None,  # that is of the search
         )
-        own = {*self._get_param_names(), *_OF_THE_SEARCH}
-        for name, value in vars(self).items():
-            if name not in own and not name.startswith("_skl"):
-                setattr(model, name, value)
+        for name in _OF_THE_SEARCH:
+            vars(model).pop(name, None)
         return model
 
 

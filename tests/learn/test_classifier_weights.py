@@ -1,12 +1,16 @@
 """Step 2 against liblinear, libsvm and scikit-learn's logistic regression."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 
 from mbkl.engine import limits
-from mbkl.learn.classifier_weights import learn_classifier_weights, one_vs_rest_labels
+from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner, Settings
+from mbkl.learn.classifier_weights import one_vs_rest_labels
+from mbkl.learn.progress import Progress
 from mbkl.solvers.problem import LOSSES
 
 COSTS = [0.03, 1.0, 30.0]
@@ -38,8 +42,11 @@ def learn(rows, theta, cost, loss, start=None, max_iter=100):
     """Solve Step 2 with that cost for a row of weight one."""
     # The matrix-free solver approaches the hinge only so far.
     tol = 1e-3 if loss == "hinge" else 1e-4
-    cost = cost * rows.weights.sum()
-    return learn_classifier_weights(rows, theta, cost, loss, start, tol, max_iter)
+    own = {"loss": loss, "tol": tol, "max_iter": max_iter, "seed": 0}
+    settings = Settings("ones", 0.0, "balanced", 0.5, negatives_per_positive=2, max_pairs=2, **own)
+    learner = Learner(rows, theta, settings, Progress(SimpleNamespace(verbose=0)))
+    C = cost * rows.weights.sum() / REFERENCE_ROWS
+    return learner.learn_classifier(Kernel(theta), C, start)
 
 
 @pytest.fixture(scope="module")

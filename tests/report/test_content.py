@@ -40,7 +40,7 @@ def test_figures_are_those_of_scikit_learn(fitted):
 def test_classes_that_the_model_has_never_seen(fitted):
     model, X, y = fitted
     found = content.accuracy(model, outcome_of(model, X, np.where(y == 0, 7, y)), "new")
-    assert [line["name"] for line in found["classes"]] == ["0", "1", "2", "7"]
+    assert [line["label"] for line in found["classes"]] == ["0", "1", "2", "7"]
     assert found["classes"][0]["recall"] is None
     assert found["classes"][3]["precision"] is None
 

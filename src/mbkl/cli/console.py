@@ -72,7 +72,9 @@ class Console:
         """Print a result: all of it as JSON if asked for, else what people want to see of it."""
         self.end_steps()
         if self.as_json:
-            print(_as_json(content))
+            from mbkl.explain.shapes import plain
+
+            print(json.dumps(plain(content), indent=2))
             return
         for number, grid in enumerate(grids):
             if number:
@@ -157,16 +159,6 @@ class _Stages:
         """Do nothing, as in the other one: scikit-learn asks for all four."""
 
     teardown = setup
-
-
-def _as_json(content: Mapping[str, Any]) -> str:
-    """Return arrays as lists, paths as text, and null for what is no number."""
-
-    def plain(value: Any) -> Any:
-        return value.tolist() if hasattr(value, "tolist") else str(value)
-
-    read_again = json.loads(json.dumps(content, default=plain), parse_constant=lambda _: None)
-    return json.dumps(read_again, indent=2)
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:

@@ -63,7 +63,7 @@ def evaluate(
     from sklearn.metrics import accuracy_score, r2_score
 
     from mbkl.cli.models import Trained
-    from mbkl.explain.quality import joined, outcome_of
+    from mbkl.explain.quality import class_figures, joined, outcome_of, probability_figures
 
     if model is not None:
         trained = Trained.load(model)
@@ -79,7 +79,9 @@ def evaluate(
     if classes is None:
         figures, score, scores = _number_figures(whole, frame.targets), r2_score, "fold_r2s"
     else:
-        figures, score, scores = _class_figures(whole, classes), accuracy_score, "fold_accuracies"
+        figures, score, scores = class_figures(whole, classes), accuracy_score, "fold_accuracies"
+        if whole.more is not None:
+            figures |= probability_figures(whole.truth, whole.more, classes)
     if len(outcomes) > 1:
         figures[scores] = [float(score(one.truth, one.predictions)) for one in outcomes]
     if whole.seconds:
@@ -173,32 +175,6 @@ def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
 
 
 # ---------------------------------------------------------------- figures
-
-
-def _class_figures(outcome: Outcome, classes: NDArray) -> dict[str, Any]:
-    """Return accuracies, figures of the probabilities and of each class."""
-    from sklearn import metrics
-
-    from mbkl.explain.quality import probability_figures
-
-    y, guess = outcome.truth, outcome.predictions
-    by_class = metrics.precision_recall_fscore_support(y, guess, labels=classes, zero_division=0.0)
-    _, recall, _, n_rows = by_class
-    result: dict[str, Any] = {
-        "rows": y.size,
-        "accuracy": float((y == guess).mean()),
-        "balanced_accuracy": float(recall[n_rows > 0].mean()),
-        "always_the_most_frequent": float(n_rows.max() / y.size),
-    }
-    if outcome.more is not None:
-        result |= probability_figures(y, outcome.more, classes)
-    columns = (column.tolist() for column in (classes, *by_class))
-    result["classes"] = [
-        {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
-        for label, p, r, f, n in zip(*columns, strict=True)
-    ]
-    result["confusion"] = metrics.confusion_matrix(y, guess, labels=classes)
-    return result
 
 
 def _number_figures(outcome: Outcome, targets: Sequence[str]) -> dict[str, Any]:

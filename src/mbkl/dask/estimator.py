@@ -112,13 +112,7 @@ class OnCluster(KernelPredictor):
     def local_(self):
         """The fitted model without Dask."""
         check_is_fitted(self)
-        own = self._get_param_names()
-        shared = set(own) - {"client"}
-        model = self._LOCAL(**{name: getattr(self, name) for name in shared})
-        model.__dict__.update(
-            {name: value for name, value in vars(self).items() if name not in own}
-        )
-        return model
+        return self._fitted_as(self._LOCAL)
 
     def predict(self, X):
         """Return the class or number of each sample, lazily for an array or dataframe of Dask."""
@@ -231,7 +225,6 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
     _LOCAL: ClassVar[type] = mbkl.classifier.MBKLClassifier
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
-        self._check_growth(data.rows)
         if self.calibration == "temperature":
             raise ValueError("calibration='temperature' is not available on a cluster; use 'auto'.")
         return super()._fit_data(data, progress)

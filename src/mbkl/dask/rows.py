@@ -185,10 +185,6 @@ class RemoteCodes(Codes):
         node = Node(self.crew, ask, self, "renumbered", groups, numbers, offsets)
         return replace(self, node=node, offsets=offsets)
 
-    def keep_groups(self, groups: NDArray[np.intp]) -> RemoteCodes:
-        node = Node(self.crew, ask, self, "keep_groups", groups)
-        return replace(self, node=node, offsets=self.kept_offsets(groups))
-
     def with_groups(self, sizes, *values) -> RemoteCodes:
         node = Node(self.crew, ask, self, "with_groups", sizes, *values)
         return replace(self, node=node, offsets=self.more_offsets(sizes))

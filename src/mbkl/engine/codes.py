@@ -35,7 +35,12 @@ class Coarsening:
 
     @property
     def dtype(self) -> np.dtype:
-        return smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
+        return code_dtype(self.offsets)
+
+
+def code_dtype(offsets: NDArray[np.int64]) -> np.dtype:
+    """Return the smallest type of codes of the groups whose cells begin there."""
+    return smallest_code_dtype(int(np.diff(offsets).max(initial=1)))
 
 
 def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> Coarsening:
@@ -73,6 +78,11 @@ class Codes:
     def n_cells(self) -> int:
         return int(self.offsets[-1])
 
+    @property
+    def cell_codes(self) -> NDArray[np.int64]:
+        """The code of each cell: its number within its group."""
+        return np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
     def gather(self, tables) -> Any:
         """Sum over groups the table entry of each row's cell.
 
@@ -105,7 +115,8 @@ class Codes:
 
     def keep_groups(self, groups: NDArray[np.intp]) -> Codes:
         """Return the codes of some groups."""
-        raise NotImplementedError
+        codes = self.cell_codes.astype(code_dtype(self.offsets))
+        return self.renumbered(groups, codes, self.kept_offsets(groups))
 
     def with_groups(self, sizes: Sequence[int], *values: Any) -> Codes:
         """Return the codes with more groups of a byte: their numbers of cells, and their codes."""
@@ -275,8 +286,7 @@ class SparseCodes(Codes):
         return self.dense().keep_groups(groups)
 
     def dense(self) -> DenseCodes:
-        dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
-        values = np.empty((self.n_groups, self.n_rows), dtype=dtype)
+        values = np.empty((self.n_groups, self.n_rows), dtype=code_dtype(self.offsets))
         values[:] = self.zero_codes[:, None]
         rows, cells, groups = self.entries
         values[groups, rows] = cells - self.offsets[groups]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import torch_loops
-from mbkl.engine.arrays import group_sums, smallest_code_dtype, to_fixed_point, to_host
-from mbkl.engine.codes import Codes, DenseCodes
+from mbkl.engine.arrays import group_sums, to_fixed_point, to_host
+from mbkl.engine.codes import Codes, DenseCodes, code_dtype
 from mbkl.engine.rows import ArrayRows, Rows, Sample, key_factors, steps, to_float32
 from mbkl.engine.torch_keys import FIRST_BIT, bits_of, scramble, starts_of_runs, told_apart
 from mbkl.engine.torch_loops import TILE, PlacedFerns
@@ -372,11 +372,10 @@ class DeviceCodes(Codes):
 
         A row is in one cell of each group, so what is in the first is what the others leave.
         """
-        sizes = np.diff(self.offsets)
-        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], sizes)
-        others = np.flatnonzero(number)
-        groups = self.place(np.repeat(np.arange(self.n_groups), sizes)[others])
-        numbers = self.place(number[others]).to(self.values.dtype)
+        codes = self.cell_codes
+        others = np.flatnonzero(codes)
+        groups = self.place(np.repeat(np.arange(self.n_groups), np.diff(self.offsets))[others])
+        numbers = self.place(codes[others]).to(self.values.dtype)
         return groups, numbers, self.place(others)
 
     def _product(self, indicators: Tensor, piece: Tensor) -> Tensor:
@@ -410,10 +409,6 @@ class DeviceCodes(Codes):
     def take(self, rows) -> DeviceCodes:
         return replace(self, values=self.values[:, self.place(rows)])
 
-    def keep_groups(self, groups) -> DeviceCodes:
-        values = self.values[self.place(groups)]
-        return replace(self, values=values, offsets=self.kept_offsets(groups))
-
     def renumbered(self, groups, numbers: NDArray, offsets) -> DeviceCodes:
         values = self.device.empty_codes(groups.size, self.n_rows, numbers.dtype)
         table = self.place(numbers.astype(np.int64)).to(values.dtype)
@@ -434,12 +429,11 @@ class DeviceCodes(Codes):
     def counts(self) -> NDArray[np.int64]:
         n_codes = int(np.diff(self.offsets).max(initial=1))
         found = to_host(self.device.loops.counts(self.values, n_codes))
-        number = np.arange(self.n_cells) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return found[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), number]
+        return found[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), self.cell_codes]
 
     def dense(self) -> DenseCodes:
-        dtype = smallest_code_dtype(int(np.diff(self.offsets).max(initial=1)))
-        return DenseCodes(to_host(self.values).astype(dtype), self.offsets, self.loops)
+        values = to_host(self.values).astype(code_dtype(self.offsets))
+        return DenseCodes(values, self.offsets, self.loops)
 
 
 class DeviceRows(Rows):

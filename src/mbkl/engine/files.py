@@ -159,24 +159,17 @@ class FileCodes(Codes):
         def renumber(rows: slice, block: NDArray) -> NDArray:
             return self.loops.renumber(block, self.offsets, groups, numbers)
 
-        return self._changed(renumber, groups.size, numbers.dtype, offsets)
-
-    def keep_groups(self, groups) -> FileCodes:
-        offsets = self.kept_offsets(groups)
-        return self._changed(
-            lambda rows, block: block[groups], groups.size, self.array.dtype, offsets
-        )
+        return self._changed(renumber, numbers.dtype, offsets)
 
     def with_groups(self, sizes, *values) -> FileCodes:
         def join(rows: slice, block: NDArray) -> NDArray:
             return np.concatenate([block, [own[rows] for own in values]])
 
-        n_groups = self.n_groups + len(sizes)
-        return self._changed(join, n_groups, self.array.dtype, self.more_offsets(sizes))
+        return self._changed(join, self.array.dtype, self.more_offsets(sizes))
 
-    def _changed(self, change: Callable, n_groups: int, dtype, offsets) -> FileCodes:
+    def _changed(self, change: Callable, dtype, offsets) -> FileCodes:
         """Return the codes with every block of rows changed."""
-        changed = self.array.empty_like(n_groups, self.n_rows, dtype)
+        changed = self.array.empty_like(offsets.size - 1, self.n_rows, dtype)
         for rows, block in self.array.blocks():
             changed.write(rows, change(rows, block))
         return replace(self, array=changed, offsets=offsets)

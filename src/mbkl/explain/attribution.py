@@ -27,11 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.explain.fern_games import FernGames, games_of, same_fern
-from mbkl.explain.rows import codes_of, rows_between_thresholds
-from mbkl.maps.families import Maps
+from mbkl.explain.rows import rows_between_thresholds
+from mbkl.maps.families import Maps, MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.predictor import TablePredictor
+from mbkl.predictor import TablePredictor, rows_to_predict
 
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
@@ -78,7 +78,7 @@ def _(maps: ProjectionMaps, total: Array, tables: Array, X, background) -> None:
 
 def _entries(maps: Maps, tables: Array, X: NDArray) -> Array:
     """Return the table entries of rows, of shape (n_groups, n_rows, n_columns)."""
-    codes = codes_of(maps, X)
+    codes = maps.codes(rows_to_predict(X, MapSet((maps,)), None)).dense()
     return tables[codes.values + codes.offsets[:-1, None]]
 
 

@@ -146,6 +146,31 @@ def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> d
     return found
 
 
+def class_figures(outcome: Outcome, classes: NDArray, undefined: float = 0.0) -> dict[str, Any]:
+    """Return accuracies, figures of each class, and the confusion matrix.
+
+    Classes that only rows have are added to the given ones. A share of no rows is undefined.
+    """
+    y, guess = outcome.truth, outcome.predictions
+    known = np.unique(np.concatenate([classes, y]))
+    shares = metrics.precision_recall_fscore_support(
+        y, guess, labels=known, zero_division=undefined
+    )
+    precision, recall, f1, n_rows = shares
+    columns = (column.tolist() for column in (known, n_rows, precision, recall, f1))
+    return {
+        "rows": y.size,
+        "accuracy": float((y == guess).mean()),
+        "balanced_accuracy": float(recall[n_rows > 0].mean()),
+        "always_the_most_frequent": float(n_rows.max() / y.size),
+        "classes": [
+            {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
+            for label, n, p, r, f in zip(*columns, strict=True)
+        ],
+        "confusion": metrics.confusion_matrix(y, guess, labels=known),
+    }
+
+
 @dataclass(frozen=True)
 class Curves:
     """Curves of one class against the rest.

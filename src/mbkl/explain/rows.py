@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
-from mbkl.engine.codes import DenseCodes
 from mbkl.engine.rows import first_by_hash
 from mbkl.engine.twins import just_above
-from mbkl.kernel import distance_of
+from mbkl.kernel import codes_of, distance_of
 from mbkl.maps.categories import CategoryMaps, level_edges
-from mbkl.maps.families import Maps, MapSet
+from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
-from mbkl.predictor import rows_to_predict
 
 _SEED = 0
 
@@ -86,11 +83,6 @@ def _categories(maps: MapSet) -> dict[int, int]:
     return found
 
 
-def codes_of(maps: Maps, X: NDArray, n_jobs: int | None = None) -> DenseCodes:
-    """Return the cell of each row in each group."""
-    return maps.codes(rows_to_predict(X, MapSet((maps,)), n_jobs)).dense()
-
-
 Array = NDArray[np.float64]
 
 
@@ -100,13 +92,11 @@ def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     Equal weights mean that all maps count the same in place of theta; those that the model has
     dropped stay so.
     """
-    check_is_fitted(model)
-    X, maps, theta = model.rows_of(X), model.maps_, model.theta_
+    codes, theta = codes_of(model, X), model.theta_
     if equal_weights:
-        drawn = np.concatenate([own.prior() for own in maps.families])
+        drawn = np.concatenate([own.prior() for own in model.maps_.families])
         theta = drawn / max(drawn.sum(), 1)
-    codes = [codes_of(own, X, model.n_jobs) for own in maps.families]
-    return theta.sum() - distance_of(maps, codes, codes, theta)
+    return theta.sum() - distance_of(model.maps_, codes, codes, theta)
 
 
 def shades_of(kernel: Array) -> tuple[float, float]:

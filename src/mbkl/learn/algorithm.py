@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mbkl.engine.arrays import one_blas_thread, to_host
-from mbkl.learn.classifier_weights import learn_classifier_weights
+from mbkl.engine.arrays import Values, exact_total, one_blas_thread, to_host
+from mbkl.learn.classifier_weights import classifier_problem, constant_classifier, moved
 from mbkl.learn.initial_guess import Shares, initial_signs, shares_of
 from mbkl.learn.kernel_weights import KernelProblem
 from mbkl.learn.labelled_rows import LabelledRows, SharedGram
-from mbkl.solvers.choose import may_use_gram
+from mbkl.solvers.choose import may_use_gram, solve
 from mbkl.solvers.problem import Solution
 
 if TYPE_CHECKING:
@@ -164,18 +164,28 @@ class Learner:
         is for those who need no weights where the solver has supports.
         """
         with self.progress.stage("classifier weights") as iteration:
-            return learn_classifier_weights(
-                self.rows,
-                self.weights_of(kernel),
-                C * REFERENCE_ROWS,
-                self.settings.loss,
-                start,
-                self.settings.tol if tol is None else tol,
-                self.settings.max_iter,
-                iteration,
-                leave_out,
-                only_supports,
+            whole, weights, loss = self.rows.operator, self.weights_of(kernel), self.settings.loss
+            costs = self.costs(C)
+            kept = weights > 0
+            if not kept.any():
+                return constant_classifier(self.rows, costs, loss)
+            rows = self.rows.keep_maps(kept)
+            problem = replace(
+                classifier_problem(rows, weights[kept], costs, loss),
+                copies=rows.copies if leave_out else None,
+                needs_left_out=leave_out == "always",
+                needs_weights=not only_supports,
             )
+            columns, own_columns = whole.spread(kept), rows.operator.spread(rows.operator.is_map)
+            if start is not None:
+                start = moved(start, columns, own_columns, rows.operator.n_columns)
+            tol = self.settings.tol if tol is None else tol
+            solution = solve(problem, start, tol, self.settings.max_iter, iteration)
+            return moved(solution, own_columns, columns, whole.n_columns)
+
+    def costs(self, C: float) -> Values:
+        """Return the costs of the rows in Step 2."""
+        return C * REFERENCE_ROWS / exact_total(self.rows.weights) * self.rows.weights
 
     def weights_of(self, kernel: Kernel) -> Array:
         """Return the weights of the maps in the kernel of Step 2; they sum to one."""

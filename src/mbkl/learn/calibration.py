@@ -104,8 +104,9 @@ def left_out_scores(
         return _solved_without_first(learner, kernel, C, solution)
     if scores is None:
         return _scores_of_a_part(learner, kernel, C)
-    numbers = None if rows.places is None else rows.first(len(scores))
-    return HeldOut(scores, *rows.first_labels(len(scores)), numbers)
+    first = rows.first(len(scores))
+    numbers = None if rows.places is None else first
+    return HeldOut(scores, rows.y[first], rows.weights[first], numbers)
 
 
 def _solved_without_first(
@@ -148,7 +149,8 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
 
 def _part_of(learner: Learner) -> LabelledRows:
     """Return the rows that are solved for once more: here, or all of many problems on a device."""
-    rows, n_problems = learner.rows, n_problems_of(learner.rows)
+    rows = learner.rows
+    n_problems = n_problems_of(rows.n_classes, rows.numbers)
     if rows.operator.many_at_once and n_problems >= limits.PROBLEMS_AT_ONCE:
         n_rows = max(limits.ROWS_OF_A_PART, limits.ROWS_OF_A_CLASS * n_problems)
         return rows.take(rows.first(n_rows))

@@ -8,18 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Operator
-from mbkl.engine.arrays import Values, cast, exact_total, index_for, is_numpy, namespace
+from mbkl.engine.arrays import Values, cast, index_for, is_numpy, namespace
 from mbkl.learn.labelled_rows import LabelledRows
-from mbkl.solvers.choose import solve
-from mbkl.solvers.problem import (
-    LOSSES,
-    Margins,
-    Problem,
-    Progress,
-    Solution,
-    go_on,
-    smoothing_path,
-)
+from mbkl.maps.numbers import Numbers
+from mbkl.solvers.problem import LOSSES, Margins, Problem, Solution, smoothing_path
 
 Array = NDArray[np.float64]
 
@@ -39,11 +31,11 @@ def one_vs_rest_labels(y: Values, n_classes: int) -> Values:
     return labels.astype(np.int8) if is_numpy(labels) else labels.to(xp.int8)
 
 
-def n_problems_of(rows: LabelledRows) -> int:
-    """Return how many problems are solved side by side."""
-    if rows.numbers is not None:
-        return rows.numbers.n_columns
-    return 1 if rows.n_classes == 2 else rows.n_classes
+def n_problems_of(n_classes: int, numbers: Numbers | None) -> int:
+    """Return how many problems are solved side by side: columns of the scores."""
+    if numbers is not None:
+        return numbers.n_columns
+    return 1 if n_classes == 2 else n_classes
 
 
 def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array: array) -> Margins:
@@ -57,45 +49,30 @@ def margins_of(rows: LabelledRows, costs: Values, loss: str, place=lambda array:
     return Margins.of_numbers(numbers, costs, loss, rows.numbers.quantile)
 
 
-def learn_classifier_weights(
-    rows: LabelledRows,
-    kernel_weights: Array,
-    cost: float,
-    loss: str,
-    start: Solution | None,
-    tol: float,
-    max_iter: int,
-    progress: Progress = go_on,
-    leave_out: bool | str = False,
-    only_supports: bool = False,
-) -> Solution:
-    """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
+def classifier_problem(
+    rows: LabelledRows, kernel_weights: Array, costs: Values, loss: str
+) -> Problem:
+    """Return Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
 
     With a free intercept the two weights of a map are opposite, and the SVM is one on jumps a of
     the maps z = +1 or -1 with the penalty sum a^2 / weight. The feature map of a fern is
     sqrt(kernel weight) in the column of the row's cell.
 
-    Kernel weights are of shape (n_slots,), zero where there is no map, or it is left out. The cost
-    is that of all rows together. For numbers the loss is one of `Margins.of_numbers`. For the
-    others see `Learner.learn_classifier` and `mbkl.solvers.problem`.
+    Kernel weights are of shape (n_maps,), and positive; costs are those of the rows. For numbers
+    the loss is one of `Margins.of_numbers`.
     """
-    whole = rows.operator
-    costs = cost / exact_total(rows.weights) * rows.weights
-    kept = kernel_weights > 0
-    if not kept.any():
-        return _constant(rows, costs, loss)
-    is_whole = bool(kept[whole.is_map].all())
-    operator = whole.keep_maps(kept)
-    own_weights = np.ones(operator.n_slots)
-    own_weights[operator.is_map] = kernel_weights[kept]
-    columns, own_columns = whole.spread(kept), operator.spread(operator.is_map)
-    if start is not None:
-        start = _moved(start, columns, own_columns, operator.n_columns)
-    known = rows.known_hashes if is_whole else None
-    rows = replace(rows, operator=operator, known_hashes=known)
-    problem = _problem(rows, costs, own_weights, loss, leave_out, only_supports)
-    solution = solve(problem, start, tol, max_iter, progress)
-    return _moved(solution, own_columns, columns, whole.n_columns)
+    operator = rows.operator
+    weights = np.ones(operator.n_slots)
+    weights[operator.is_map] = kernel_weights
+    costs = operator.to_device(
+        costs, operator.row_dtype(n_problems_of(rows.n_classes, rows.numbers))
+    )
+
+    def gram() -> Array:
+        return operator.gram(weights) if rows.gram is None else rows.gram.matrix()
+
+    margins = margins_of(rows, costs[:, None], loss, operator.to_device)
+    return Problem(operator, margins, operator.to_device(operator.penalty(weights)), gram)
 
 
 def rounded_cells(operator: Operator, weights: Array) -> Array:
@@ -109,29 +86,7 @@ def rounded_cells(operator: Operator, weights: Array) -> Array:
     return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
 
 
-def _problem(
-    rows: LabelledRows,
-    costs: Array,
-    kernel_weights: Array,
-    loss: str,
-    leave_out: bool | str,
-    only_supports: bool,
-) -> Problem:
-    """Return what to minimise, with the way that few rows allow."""
-    operator, n_columns = rows.operator, n_problems_of(rows)
-    costs = operator.to_device(costs, operator.row_dtype(n_columns))
-
-    def gram() -> Array:
-        return operator.gram(kernel_weights) if rows.gram is None else rows.gram.matrix()
-
-    penalty = operator.to_device(operator.penalty(kernel_weights))
-    margins = margins_of(rows, costs[:, None], loss, operator.to_device)
-    copies = rows.copies if leave_out else None
-    always = leave_out == "always"
-    return Problem(operator, margins, penalty, gram, copies, always, not only_supports)
-
-
-def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
+def moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:
     """Return the weights of some columns, if any, at other places, zero elsewhere."""
     own = solution.weights
     if own is None:
@@ -144,7 +99,7 @@ def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution
     return replace(solution, weights=weights)
 
 
-def _constant(rows: LabelledRows, costs: Array, loss: str) -> Solution:
+def constant_classifier(rows: LabelledRows, costs: Array, loss: str) -> Solution:
     """Return the classifier without any map: an intercept per class."""
     margins = margins_of(rows, costs[:, None], loss)
     margins = replace(margins, loss=smoothing_path(margins.loss)[-1])

@@ -88,6 +88,12 @@ class LabelledRows:
             known_hashes=None if self.known_hashes is None else self.known_hashes[rows],
         )
 
+    def keep_maps(self, kept: NDArray[np.bool_]) -> LabelledRows:
+        """Return the rows with some of the maps."""
+        is_whole = bool(kept[self.operator.is_map].all())
+        known = self.known_hashes if is_whole else None
+        return replace(self, operator=self.operator.keep_maps(kept), known_hashes=known)
+
     @cached_property
     def merged(self) -> LabelledRows:
         """The same rows with equal ones merged; few are collected in the order of their own."""
@@ -108,11 +114,6 @@ class LabelledRows:
         """Return the numbers of the first rows in the order of their own: as good as random."""
         order = np.arange(self.n_rows) if self.rank is None else np.argsort(self.rank)
         return order[:n_rows]
-
-    def first_labels(self, n_rows: int) -> tuple[NDArray[np.intp], Array]:
-        """Return classes and weights of the first rows in the order of their own."""
-        numbers = self.first(n_rows)
-        return self.y[numbers], self.weights[numbers]
 
     def some_here(self, n_rows: int) -> LabelledRows:
         """Return at most so many of the first rows, in memory, in the order of their own."""

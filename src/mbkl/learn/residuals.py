@@ -93,11 +93,10 @@ def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
     """Return the score of each row by a ridge regression of all others, in closed form."""
     rows = learner.rows
     assert rows.numbers is not None
-    costs = C * REFERENCE_ROWS / exact_total(rows.weights) * rows.weights
     gram = rows.gram.matrix() if rows.gram else rows.operator.gram(learner.weights_of(kernel))
     targets = rows.numbers.values[rows.y]
     with one_blas_thread():
-        return targets - left_out_residuals(gram, 2.0 * costs, targets)
+        return targets - left_out_residuals(gram, 2.0 * learner.costs(C), targets)
 
 
 # ------------------------------------------------------------- residuals

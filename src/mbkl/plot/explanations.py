@@ -76,7 +76,6 @@ class ImportanceDisplay(ExplanationDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     bars_ : matplotlib BarContainer
 
     Examples
@@ -142,10 +141,6 @@ class ShapeFunctionDisplay(ExplanationDisplay):
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-    ax_ : matplotlib Axes
-        The first of them.
-    figure_ : matplotlib Figure
     lines_ : list of list of matplotlib Line2D or BarContainer
         Of each axes, a line for each score, or bars for each level of a category.
 
@@ -306,7 +301,6 @@ class WaterfallDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     bars_ : matplotlib BarContainer
 
     Examples
@@ -430,7 +424,6 @@ class InteractionDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     mesh_ : matplotlib QuadMesh
 
     Examples

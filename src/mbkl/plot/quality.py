@@ -45,11 +45,6 @@ class QualityDisplay(Display):
     curves : sequence of Curves
         Of one class against the rest each; see `mbkl.explain.quality_curves`.
 
-    Attributes
-    ----------
-    axes_ : ndarray of three matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from mbkl import MBKLClassifier
@@ -132,11 +127,6 @@ class PredictionDisplay(Display):
         Intervals, drawn around the residuals.
     name : str, default="y"
         What is predicted.
-
-    Attributes
-    ----------
-    axes_ : ndarray of two matplotlib Axes
-    figure_ : matplotlib Figure
 
     Examples
     --------
@@ -239,13 +229,6 @@ class PathDisplay(Display):
         The cost of Step 1 chosen.
     score_name : str, default="accuracy"
 
-    Attributes
-    ----------
-    axes_ : ndarray of two matplotlib Axes
-    ax_ : matplotlib Axes
-        That of the scores.
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from mbkl import MBKLClassifierCV
@@ -338,7 +321,6 @@ class KernelMatrixDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     image_ : matplotlib AxesImage
 
     Examples

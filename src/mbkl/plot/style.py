@@ -15,7 +15,15 @@ INK = "#2B2F36"
 
 
 class Display:
-    """What all pictures have: their axes, the first of them, and the figure."""
+    """What all pictures have.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+    """
 
     def _begin(self, ax, *shape: int, **options) -> NDArray:
         """Keep and return the axes: those given, or so many of a new figure."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_regressor
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.utils import _safe_indexing
 
 from mbkl.engine.rows import first_by_hash
@@ -27,6 +26,7 @@ from mbkl.explain.input_columns import notes_on_leaks
 from mbkl.explain.quality import (
     COVERAGE,
     Outcome,
+    class_figures,
     figures_of_the_mean,
     folds_of,
     interval_band,
@@ -147,34 +147,26 @@ def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
 
 def accuracy(model, made: Outcome, how: str) -> dict:
     """Return accuracy, the confusion matrix, figures of each class and of the probabilities."""
-    y, guess = made.truth, made.predictions
-    classes = np.unique(np.concatenate([model.classes_, y]))
-    confusion = confusion_matrix(y, guess, labels=classes)
-    precision, recall, _, count = precision_recall_fscore_support(
-        y, guess, labels=classes, zero_division=np.nan
-    )
+    figures = class_figures(made, model.classes_, undefined=np.nan)
+    classes = [{**one, "label": str(one["label"])} for one in figures["classes"]]
+    confusion = figures["confusion"]
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
     found = {
-        "accuracy": float(np.diag(confusion).sum() / max(confusion.sum(), 1)),
-        "largestClass": float(count.max() / max(count.sum(), 1)),
-        "rows": int(count.sum()),
+        "accuracy": figures["accuracy"],
+        "largestClass": figures["always_the_most_frequent"],
+        "rows": figures["rows"],
         "how": how,
-        "classes": [
-            {"name": str(label), "precision": p, "recall": r, "count": n}
-            for label, p, r, n in zip(
-                classes.tolist(), plain(precision), plain(recall), count.tolist()
-            )
-        ],
+        "classes": plain(classes),
         "confusion": confusion[np.ix_(shown, shown)].tolist(),
-        "confusionClasses": [str(label) for label in classes[shown].tolist()],
+        "confusionClasses": [classes[place]["label"] for place in shown],
         "figures": {},
         "curves": [],
     }
     if made.more is not None:
-        found["figures"] = probability_figures(y, made.more, model.classes_)
-        curves = quality_curves(y, made.more, model.classes_)
-        curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
+        known = made.truth, made.more, model.classes_
+        found["figures"] = probability_figures(*known)
+        curves = sorted(quality_curves(*known), key=lambda one: -one.share)[:_CURVES]
         found["curves"] = [
             {
                 "name": str(one.label),

@@ -40,7 +40,7 @@ function classQuality(section, data) {
     }),
     element("figure", {}, element("figcaption", {}, "Precision: how many rows that are called so are. Recall: how many of the class are found."),
       figureTable("Precision and recall of each class", ["class", "precision", "recall", "rows"],
-        classes.map((line) => [line.name, percent(line.precision), percent(line.recall), whole(line.count)])))));
+        classes.map((line) => [line.label, percent(line.precision), percent(line.recall), whole(line.rows)])))));
   if (curves.length) qualityCurves(section, curves);
 }
 
