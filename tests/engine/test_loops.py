@@ -367,8 +367,11 @@ def test_levels_are_chosen_and_divided_the_same(make_compiled, n_rows, n_columns
     cells = (asked, order, residuals, starts)
     arguments = (codes, *cells, n_codes, shifts[asked], moves[asked], ridge)
     best = TWINS.best_cuts(*arguments)
+    groups = (np.array([3, 1]), order, residuals, starts)
+    sums = TWINS.level_sums(codes, *groups, min(n_columns, 2), ridge)
     for n_threads in FEW_THREADS:
         loops = make_compiled(n_threads)
+        assert_same_bits(loops.level_sums(codes, *groups, min(n_columns, 2), ridge), sums)
         for left, right in zip(loops.best_cuts(*arguments), best, strict=True):
             assert_same_bits(left, right)
         for cut in (0, 7, 254):

@@ -150,6 +150,7 @@ class Compiled(Twins):
     weigh_residuals = staticmethod(growth_loops.weigh_residuals)
     newton_steps = staticmethod(growth_loops.newton_steps)
     divide_cells = staticmethod(growth_loops.divide_cells)
+    level_sums = staticmethod(growth_loops.level_sums)
 
     def share(
         self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False

@@ -167,6 +167,28 @@ def add_table(cells, table, scores):
 
 
 @jit
+def level_sums(codes, groups, order, residuals, starts, n_columns, ridge):
+    """Return sums of residuals in each code, see `Twins.level_sums`."""
+    sums = np.zeros((groups.shape[0], 256, n_columns, 2), dtype=np.int64)
+    for cell in range(starts.shape[0] - 1):
+        first, last = starts[cell], starts[cell + 1]
+        for column in range(n_columns):
+            total = np.int64(0)
+            for row in range(first, last):
+                total += residuals[row, column]
+            step = np.float64(total >> 32) / (np.float64(total & 0xFFFFFFFF) + ridge)
+            for row in range(first, last):
+                place, value = order[row], residuals[row, column]
+                curvature = value & 0xFFFFFFFF
+                gradient = (value >> 32) - np.int64(np.rint(curvature * step))
+                for own in range(groups.shape[0]):
+                    code = codes[groups[own], place]
+                    sums[own, code, column, 0] += gradient
+                    sums[own, code, column, 1] += curvature
+    return sums
+
+
+@jit
 def best_cuts(
     codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts,
     start, stop,

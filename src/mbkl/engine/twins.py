@@ -228,6 +228,26 @@ class Twins:
             step = step + change
         return step, np.array(gains)
 
+    def level_sums(
+        self, codes, groups, order, residuals, starts, n_columns: int, ridge: float
+    ) -> NDArray[np.int64]:
+        """Return gradients and curvatures of each code of some groups, in the first columns.
+
+        Gradients are less what the step of their cell explains. See `best_cuts` for the arguments;
+        the shape is (n_groups, 256, n_columns, 2).
+        """
+        own = residuals[:, :n_columns]
+        gradient, curvature = own >> 32, own & 0xFFFFFFFF
+        running = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+        totals = np.diff(running[starts], axis=0)
+        steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
+        explained = curvature * np.repeat(steps, np.diff(starts), axis=0)
+        both = np.stack([gradient - np.rint(explained).astype(np.int64), curvature], axis=2)
+        sums = np.zeros((len(groups), 256, n_columns, 2), dtype=np.int64)
+        for found, group in zip(sums, groups, strict=True):
+            np.add.at(found, codes[group, order], both)
+        return sums
+
     def best_cuts(
         self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -179,62 +179,38 @@ def told_apart(n_codes: NDArray[np.int64], n_stumps: int, generator) -> NDArray[
     return generator.random((n_stumps, n_codes.size, N_CODES)) < shares[:, None]
 
 
-@dataclass(frozen=True)
 class OrderedLevels:
-    """Codes of the rows of a sample, those of categories to be put in order.
+    """Codes of the rows of a sample, those of categories put in order, anew for each stump.
 
     For one score and a convex loss the best division of the levels in two is a cut in the order of
     gradient by curvature. With several scores it is that order along their leading direction.
     """
 
-    codes: NDArray[np.uint8]  # (n_features, n_rows)
-    categories: NDArray[np.intp]  # (n_categories,): which of the features are categories
-    n_codes: NDArray[np.int64]  # (n_features,): codes in use
-    ridge: float  # added to the curvature of each level, so that a rare one is in the middle
-    loops: Twins
+    def __init__(self, numbers, is_category, n_codes, ridge: float, loops: Twins) -> None:
+        self._numbers, self._n_codes, self._loops = numbers, n_codes, loops
+        self._categories = np.flatnonzero(is_category)
+        self._ridge = ridge  # added to the curvature of each level: a rare one is in the middle
+        # (n_features, n_rows), and (n_features, 256): the place of each code, as it is for numbers
+        self.codes = numbers.copy() if self._categories.size else numbers
+        self.ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(numbers), 1))
 
-    def ranks(self, order, residuals, starts, generator) -> NDArray[np.uint8]:
-        """Return the place of each code of each category, (n_categories, 256).
-
-        See `Twins.best_cuts` for the arguments.
-        """
-        gradient, curvature = _beyond_cells(residuals, starts, self.ridge)
-        both = np.empty((len(order), 2 * gradient.shape[1]), dtype=np.int64)
-        both[order] = np.hstack([gradient, curvature])
-        offsets = N_CODES * np.arange(self.categories.size + 1)
-        sums = self.loops.histogram(self.codes[self.categories], offsets, both)
-        sums = sums.reshape(self.categories.size, N_CODES, 2, -1)
-        steps = sums[:, :, 0] / (sums[:, :, 1] + self.ridge)
-        n_codes = self.n_codes[self.categories]
-        steps *= told_apart(n_codes, 1, generator)[0, :, :, None]
-        ranks = np.empty((self.categories.size, N_CODES), dtype=np.uint8)
-        for own, step, mass, used in zip(ranks, steps, sums[:, :, 1], n_codes, strict=True):
+    def put_in_order(self, asked, order, residuals, starts, n_columns: int, generator) -> None:
+        """Put the levels of those asked in order; see `Twins.best_cuts` and `Twins.level_sums`."""
+        if not self._categories.size:
+            return
+        told = told_apart(self._n_codes[self._categories], 1, generator)[0]
+        is_asked = np.isin(self._categories, asked)
+        own, told = self._categories[is_asked], told[is_asked]
+        cells = (order, residuals, starts)
+        sums = self._loops.level_sums(self._numbers, own, *cells, n_columns, self._ridge)
+        steps = sums[..., 0] / (sums[..., 1] + self._ridge) * told[:, :, None]
+        for feature, step, mass in zip(own, steps, sums[..., 1], strict=True):
             places = _along(step, mass)
-            places[used:] = np.inf
-            own[np.argsort(places, kind="stable")] = np.arange(N_CODES)
-        return ranks
-
-    def put_in_order(self, ranks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the codes with the places of levels instead of their numbers."""
-        ordered = self.codes.copy()
-        offsets = N_CODES * np.arange(self.categories.size + 1)
-        ordered[self.categories] = self.loops.renumber(
-            self.codes[self.categories],
-            offsets,
-            np.arange(self.categories.size),
-            ranks.ravel(),
-        )
-        return ordered
-
-
-def _beyond_cells(residuals, starts, ridge: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return gradients less what the step of their cell explains, and curvatures, as integers."""
-    gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
-    running = np.concatenate([np.zeros_like(residuals[:1]), np.cumsum(residuals, axis=0)])
-    totals = np.diff(running[starts], axis=0)
-    steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
-    explained = curvature * np.repeat(steps, np.diff(starts), axis=0)
-    return gradient - np.rint(explained).astype(np.int64), curvature
+            places[self._n_codes[feature] :] = np.inf
+            self.ranks[feature, np.argsort(places, kind="stable")] = np.arange(N_CODES)
+        offsets = N_CODES * np.arange(len(self.ranks) + 1)
+        placed = self._loops.renumber(self._numbers, offsets, own, self.ranks.ravel())
+        self.codes[own] = placed
 
 
 def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:

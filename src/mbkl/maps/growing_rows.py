@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mbkl.engine.codes import Codes
 from mbkl.engine.keys import draw
 from mbkl.engine.twins import Twins
-from mbkl.maps.categories import N_CODES, OrderedLevels
+from mbkl.maps.categories import OrderedLevels
 from mbkl.maps.growth_losses import Objective
 
 # Several columns are chosen by together as multiples of this: a register of the processor.
@@ -77,29 +77,24 @@ class GrowthSample:
 
     def choose(self, draft: Draft, ridge: float) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
-        codes, residuals, loops = self.codes, _in_lanes(self.residuals), self.loops
-        own_columns = slice(self.residuals.shape[1])
+        residuals, loops, n_columns = _in_lanes(self.residuals), self.loops, draft.columns.size
         order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
         n_codes, is_category = draft.n_codes, draft.is_category
-        categories = np.flatnonzero(is_category)
-        in_order = OrderedLevels(codes, categories, n_codes, ridge, loops)
-        ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(codes), 1))
+        levels = OrderedLevels(self.codes, is_category, n_codes, ridge, loops)
         stumps = []
         for asked, shifts, moves in zip(*draft.levels, strict=True):
-            if categories.size:
-                own = residuals[:, own_columns]
-                ranks[categories] = in_order.ranks(order, own, starts, draft.generator)
-                codes = in_order.put_in_order(ranks[categories])
             cells = (order, residuals, starts)
-            gains, cuts = loops.best_cuts(codes, asked, *cells, n_codes, shifts, moves, ridge)
+            levels.put_in_order(asked, *cells, n_columns, draft.generator)
+            coarse = (n_codes, shifts, moves)
+            gains, cuts = loops.best_cuts(levels.codes, asked, *cells, *coarse, ridge)
             place = int(np.argmax(gains))
             best = int(asked[place])
             cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
             cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
-            order, residuals, starts = loops.divide_cells(codes[best], cut, *cells)
+            order, residuals, starts = loops.divide_cells(levels.codes[best], cut, *cells)
             is_usual = 2 * (starts[2::2] - starts[1::2]).sum() > self.n_rows
             own_cut = -1 if is_category[best] else cut
-            stumps.append((best, own_cut, ranks[best] > cut, is_usual, gains))
+            stumps.append((best, own_cut, levels.ranks[best] > cut, is_usual, gains))
         return Chosen(*(np.array(each) for each in zip(*stumps, strict=True)))
 
 
