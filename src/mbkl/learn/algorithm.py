@@ -153,15 +153,16 @@ class Learner:
         C: float,
         start: Solution | None = None,
         *,
-        leave_out: bool | str = False,
+        leave_out: bool = False,
+        needs_left_out: bool = False,
         only_supports: bool = False,
         tol: float | None = None,
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
-        To start from is the solution for another cost or other rows. `leave_out` (also "always")
-        tells, where that is cheap, how the first rows are scored by all others. `only_supports`
-        is for those who need no weights where the solver has supports.
+        To start from is the solution for another cost or other rows. `leave_out` tells, where that
+        is cheap, how the first rows are scored by all others, and `needs_left_out` also elsewhere.
+        `only_supports` is for those who need no weights where the solver has supports.
         """
         with self.progress.stage("classifier weights") as iteration:
             return learn_classifier_weights(
@@ -174,6 +175,7 @@ class Learner:
                 self.settings.max_iter,
                 iteration,
                 leave_out,
+                needs_left_out,
                 only_supports,
             )
 

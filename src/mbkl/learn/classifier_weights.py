@@ -66,7 +66,8 @@ def learn_classifier_weights(
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
-    leave_out: bool | str = False,
+    leave_out: bool = False,
+    needs_left_out: bool = False,
     only_supports: bool = False,
 ) -> Solution:
     """Solve Step 2: the SVM whose feature map is sqrt(kernel weight) * (map, not map).
@@ -93,7 +94,12 @@ def learn_classifier_weights(
         start = _moved(start, columns, own_columns, operator.n_columns)
     known = rows.known_hashes if is_whole else None
     rows = replace(rows, operator=operator, known_hashes=known)
-    problem = _problem(rows, costs, own_weights, loss, leave_out, only_supports)
+    problem = replace(
+        _problem(rows, costs, own_weights, loss),
+        copies=rows.copies if leave_out or needs_left_out else None,
+        needs_left_out=needs_left_out,
+        needs_weights=not only_supports,
+    )
     solution = solve(problem, start, tol, max_iter, progress)
     return _moved(solution, own_columns, columns, whole.n_columns)
 
@@ -109,14 +115,7 @@ def rounded_cells(operator: Operator, weights: Array) -> Array:
     return np.where(operator.is_cell[:, None], np.rint(weights / _STEP) * _STEP, weights)
 
 
-def _problem(
-    rows: LabelledRows,
-    costs: Array,
-    kernel_weights: Array,
-    loss: str,
-    leave_out: bool | str,
-    only_supports: bool,
-) -> Problem:
+def _problem(rows: LabelledRows, costs: Array, kernel_weights: Array, loss: str) -> Problem:
     """Return what to minimise, with the way that few rows allow."""
     operator, n_columns = rows.operator, n_problems_of(rows)
     costs = operator.to_device(costs, operator.row_dtype(n_columns))
@@ -126,9 +125,7 @@ def _problem(
 
     penalty = operator.to_device(operator.penalty(kernel_weights))
     margins = margins_of(rows, costs[:, None], loss, operator.to_device)
-    copies = rows.copies if leave_out else None
-    always = leave_out == "always"
-    return Problem(operator, margins, penalty, gram, copies, always, not only_supports)
+    return Problem(operator, margins, penalty, gram)
 
 
 def _moved(solution: Solution, columns, new_columns, n_columns: int) -> Solution:

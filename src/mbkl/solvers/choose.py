@@ -47,6 +47,16 @@ def may_use_gram(n_rows: int, n_weights: int) -> bool:
     return n_rows <= min(limits.FEW_ROWS_GRAM, n_weights)
 
 
+def may_leave_out(operator, loss: str) -> bool:
+    """Say whether rows of classes can be scored by all others while they are solved for."""
+    return loss == "squared_hinge" and not operator.many_at_once
+
+
+def is_for_device(operator, n_problems: int) -> bool:
+    """Say whether so many problems are solved sooner at once than through a kernel matrix."""
+    return operator.many_at_once and n_problems >= limits.PROBLEMS_AT_ONCE
+
+
 def _solver_of(problem: Problem) -> Minimise:
     """Return what solves a problem fastest."""
     if problem.penalty is None:
@@ -104,7 +114,10 @@ def _both_have(name: str, one: Solution, other: Solution) -> bool:
 
 
 def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
-    """Solve through a root of the kernel matrix, by steps that a kink does not shorten."""
+    """Solve through a root of the kernel matrix, by steps that a kink does not shorten.
+
+    It begins anew whatever the start, and so finds the same whatever was solved before.
+    """
     assert problem.gram is not None
     assert problem.penalty is not None
     maps = RootMaps.of(problem.gram())
