@@ -572,9 +572,9 @@ def positions(sample: Sample) -> tuple[Array, Array]:
         if values.size > 1:
             mass = np.bincount(place, sample.weights[present])
             below = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
-            rank, part = below / below[-1], (values - values[0]) / (values[-1] - values[0])
+            rank, position = below / below[-1], (values - values[0]) / (values[-1] - values[0])
         else:
-            rank = part = np.zeros(values.size)
+            rank = position = np.zeros(values.size)
         ranks[present, feature] = missing + (1.0 - missing) * rank[place]
-        ranges[present, feature] = missing + (1.0 - missing) * part[place]
+        ranges[present, feature] = missing + (1.0 - missing) * position[place]
     return ranks, ranges
