@@ -122,7 +122,9 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     assert problem.penalty is not None
     maps = RootMaps.of(problem.gram())
     alike = replace(problem, operator=maps, penalty=maps.penalty)
-    solution = _column_by_column(alike, tol, max_iter, progress)
+    columns = (alike.columns(np.array([column])) for column in range(problem.shape[1]))
+    own = [primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns]
+    solution = joined(own)
     if not np.isfinite(solution.weights).all():  # rows of which some weigh nothing beside others
         return _along_the_path(problem, None, tol, max_iter, progress)
     supports = maps.combinations(solution.weights)
@@ -130,8 +132,3 @@ def _with_root(problem: Problem, start, tol, max_iter, progress) -> Solution:
     scores = problem.operator.forward(weights)
     objective, gap, _ = problem.assess(weights, scores, solution.intercept, solution.supports)
     return Solution(weights, solution.intercept, objective, gap, solution.n_iter, supports)
-
-
-def _column_by_column(problem: Problem, tol, max_iter, progress) -> Solution:
-    columns = (problem.columns(np.array([column])) for column in range(problem.shape[1]))
-    return joined([primal_dual.minimise(each, None, tol, max_iter, progress) for each in columns])
