@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
-from mbkl.classifier import KernelClassifier
 from mbkl.engine import limits
 from mbkl.engine.device import Device, DeviceCodes, DeviceRows
 from mbkl.maps import Ferns, Projections, Stumps
@@ -261,7 +260,6 @@ def test_mixtures_are_the_same_wherever_the_device_is(device, monkeypatch):
     monkeypatch.setattr(limits, "CODES_ON_A_DEVICE", 1)
     monkeypatch.setattr(limits, "GROWN_CODES_ON_A_DEVICE", 1)
     monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 200)
-    monkeypatch.setattr(KernelClassifier, "_FEWEST_ROWS_TO_MIX", 200)
     X = np.random.default_rng(0).normal(size=(700, 3))
     y = (X[:, 0] * X[:, 1] > 0.1).astype(int)
     found, expected = (

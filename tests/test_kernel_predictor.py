@@ -26,7 +26,6 @@ def few_rows(monkeypatch):
     """Let few rows be enough for a mixture."""
     monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 300)
     monkeypatch.setattr(limits, "ROWS_LEFT_OUT", 200)
-    monkeypatch.setattr(MBKLClassifier, "_FEWEST_ROWS_TO_MIX", 300)
 
 
 def fitted(rows, **parameters):
@@ -37,7 +36,7 @@ def fitted(rows, **parameters):
 def test_grown_ferns_are_mixed_in_where_they_help(n_classes, monkeypatch):
     X, y = sharp_rows(2600, n_classes)
     mixed = fitted((X[:1500], y[:1500]))
-    monkeypatch.setattr(MBKLClassifier, "_FEWEST_ROWS_TO_MIX", 10_000)
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
     drawn = fitted((X[:1500], y[:1500]))
     assert drawn.grown_share_ == 0.0
     assert 0.0 < mixed.grown_share_ <= 1.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mbkl.engine.arrays import to_host
 from mbkl.learn.classifier_weights import one_vs_rest_labels
 from mbkl.solvers.newton_cg import minimise
-from mbkl.solvers.problem import Margins, Problem, Solution, SquaredHinge
+from mbkl.solvers.problem import Margins, Problem, SquaredHinge
 
 _BLOCK_ROWS = 65_536
 _WIDTH = 128
@@ -32,7 +32,7 @@ class Features:
     X: Any
     scale: Any
 
-    longest_chain = 1
+    longest_chain, many_at_once = 1, True
 
     @property
     def n_columns(self) -> int:
@@ -41,6 +41,11 @@ class Features:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_columns, dtype=bool)
+
+    def to_device(self, array):
+        import torch
+
+        return torch.as_tensor(array, device=self.X.device)
 
     def forward(self, weights):
         import torch
@@ -108,10 +113,8 @@ def linear_svm(X: NDArray[np.uint8], y: NDArray[np.intp], n_classes: int, C: flo
     labels = one_vs_rest_labels(torch.from_numpy(y).cuda(), n_classes)
     costs = torch.full((len(X), 1), C * 1000.0 / len(X), device="cuda")
     margins = Margins(labels, costs, SquaredHinge())
-    weights = torch.zeros((X.shape[1], n_classes), dtype=_double(), device="cuda")
-    start = Solution(weights, weights[0], torch.inf + weights[0], torch.inf + weights[0])
-    problem = Problem(operator, margins, torch.ones_like(weights[:, 0]))
-    solution = minimise(problem, start, tol, 30, at_once=True)
+    penalty = torch.ones(X.shape[1], dtype=_double(), device="cuda")
+    solution = minimise(Problem(operator, margins, penalty), None, tol, 30)
 
     def scores(new: NDArray[np.uint8]) -> NDArray:
         found = Features(torch.from_numpy(new).cuda(), operator.scale).forward(solution.weights)

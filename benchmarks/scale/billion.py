@@ -40,7 +40,7 @@ class Case:
     few_ferns: bool = False
 
     def count(self, client) -> Tally:
-        limit = mock.patch("mbkl.maps.ferns._MOST_CODES", 0)
+        limit = mock.patch("mbkl.engine.limits.CODES_OF_FERNS", 0)
         with limit if self.few_ferns else contextlib.nullcontext():
             return count_and_time(self.fit, client, repeats=0)[0]
 

@@ -31,9 +31,6 @@ from mbkl.maps.families import families_of
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
 
-# Of many rows so many show whether a model says one class for all.
-_ROWS_TO_TRY = 20_000
-
 
 def has_probabilities(model) -> bool:
     """Say whether a classifier has probabilities, or what would give it some."""
@@ -62,9 +59,14 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
     _HELD_OUT: ClassVar[str] = "calibration"
-    _FEWEST_ROWS_TO_MIX: ClassVar[int] = limits.ROWS_OF_MIXTURES
-    _FERNS_OF_FOLDS: ClassVar[int] = limits.FERNS_OF_A_FOLD
-    _FERNS_AFTER_FOLDS: ClassVar[int | None] = limits.FERNS_OF_A_MIXTURE
+
+    @property
+    def _fewest_rows_to_mix(self) -> int:
+        return limits.ROWS_OF_MIXTURES
+
+    @property
+    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
+        return limits.FERNS_OF_A_FOLD, limits.FERNS_OF_A_MIXTURE
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         shape = data.rows.shape
@@ -88,7 +90,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
-            said = self._scores_of_some(data)
+            said = self._scores_of_some(data, limits.ROWS_TO_TRY)
             if said is None or np.count_nonzero(self._how_often(said)) == 1:
                 said = learner.scores(solution)
         else:
@@ -137,11 +139,11 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         if some is not None:
             self._warn_if_one_class(some)
 
-    def _scores_of_some(self, data: TrainingRows, enough: int = _ROWS_TO_TRY) -> np.ndarray | None:
+    def _scores_of_some(self, data: TrainingRows, enough: int) -> np.ndarray | None:
         """Return scores of some of many rows in memory; None where they are elsewhere, or few."""
         if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
             return None
-        step = max(data.rows.shape[0] // _ROWS_TO_TRY, 1)
+        step = max(data.rows.shape[0] // limits.ROWS_TO_TRY, 1)
         return self.predictor_.scores(data.rows.X[::step])
 
     def _how_often(self, scores: np.ndarray) -> np.ndarray:

@@ -134,9 +134,7 @@ class BinaryMapsEstimator(BaseEstimator):
     cache_folder: ClassVar[Any] = None
     checkpoint: ClassVar[Any] = None
 
-    # Rows on which `maps="auto"` learns what to draw, and how many times the usual number of
-    # ferns it draws.
-    _SAMPLE_ROWS: ClassVar[int] = 1_000
+    # How many times the usual number of ferns `maps="auto"` draws.
     _FERN_FACTOR: ClassVar[int] = 1
 
     # What is given -----------------------------------------------------------------------------
@@ -287,7 +285,7 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _sample(self, data: TrainingRows) -> Sample:
         """Return some rows that can be compared with each other."""
-        wanted = rows_to_compare(data.rows.shape[1], self._SAMPLE_ROWS)
+        wanted = rows_to_compare(data.rows.shape[1], limits.ROWS_OF_A_CHOICE)
         return data.rows.sample(data.y, data.weights, wanted, data.settings.seed)
 
     def grows(self, shape: tuple[int, int]) -> bool:

@@ -41,13 +41,6 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
     # Name of the stage that looks at rows that took no part.
     _HELD_OUT: ClassVar[str]
-    # Name of the limit above which ferns are grown by themselves.
-    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH"
-    # Fewer rows cannot tell how much of either model is best.
-    _FEWEST_ROWS_TO_MIX: ClassVar[int] = 200
-    # Ferns that tell, in folds, how much of a mixture is to be grown, and those of the mixture.
-    _FERNS_OF_FOLDS: ClassVar[int] = limits.FERNS_OF_A_MIXTURE
-    _FERNS_AFTER_FOLDS: ClassVar[int | None] = None
 
     @property
     def has_costs(self) -> bool:
@@ -61,7 +54,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         if self.maps != "auto":
             plans = self.plans(shape)
             return len(plans) == 1 and plans[0].is_grown
-        return self.loss != "hinge" and shape[0] > getattr(limits, self._LIMIT_OF_GROWTH)
+        return self.loss != "hinge" and shape[0] > self._rows_of_growth
+
+    @property
+    def _rows_of_growth(self) -> int:
+        """Rows above which ferns are grown by themselves."""
+        return limits.ROWS_OF_GROWTH
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         """Grow ferns, or draw maps and take the steps, as parameters and rows suggest."""
@@ -224,9 +222,9 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Say whether grown ferns may be mixed with maps drawn for rows of that shape."""
         return self._is_free and not self.grows(shape)
 
-    def _mixes(self, data: TrainingRows | None, rows: LabelledRows) -> bool:
+    def _mixes(self, data: TrainingRows, rows: LabelledRows) -> bool:
         """Say whether grown ferns are to be mixed with the maps drawn for these rows."""
-        if data is None or rows.places is None or rows.n_rows < self._FEWEST_ROWS_TO_MIX:
+        if rows.places is None or rows.n_rows < self._fewest_rows_to_mix:
             return False
         whole = data.whole or data
         return self._may_mix(whole.rows.shape) and not whole.rows.in_files
@@ -244,7 +242,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     @property
     def _rows_to_draw_for(self) -> int:
         """Most rows that maps are drawn for, of those that ferns are grown on."""
-        return getattr(limits, self._LIMIT_OF_GROWTH)
+        return self._rows_of_growth
+
+    @property
+    def _fewest_rows_to_mix(self) -> int:
+        """Rows from which on grown ferns may be mixed with drawn maps."""
+        return limits.FEWEST_ROWS_TO_MIX
+
+    @property
+    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
+        """Ferns that tell, in folds, how much is to be grown; and those that are mixed then."""
+        return limits.FERNS_OF_A_MIXTURE, None
 
     def _mix(self, data: TrainingRows, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
@@ -276,17 +284,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         # With more time a search may choose otherwise, and other rows are merged then.
         name = f"growth beside C={self.C_!r}"
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
+        n_maps, n_mixed = self._ferns_of_mixtures
         own_folds = np.where(places < 0, -1, folds[places])
         for fold in np.unique(folds):
             inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
-                own_name, n_maps = f"{name}, fold {fold}", self._FERNS_OF_FOLDS
+                own_name = f"{name}, fold {fold}"
                 grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)
-        after = self._FERNS_AFTER_FOLDS
-        return scores, lambda: self._grown(data, progress, name, n_maps=after)
+        return scores, lambda: self._grown(data, progress, name, n_maps=n_mixed)
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
         """Mix the model with that of grown ferns."""

@@ -37,12 +37,8 @@ from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import SharedProgress, Solution
 
-# Of so many rows, a third is enough to tell how much of either model is best: growth takes half
-# the time.
-_ENOUGH_ROWS_TO_MIX = 2_000
-# Rows and ferns that tell whether a line beside them is worth having, and what is to be left of the
-# error.
-_ROWS_OF_A_TRIAL, _FERNS_OF_A_TRIAL, _WORTH_A_LINE = 10_000, 50, 0.97
+# What a line is to leave of the error of growth.
+_WORTH_A_LINE = 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
@@ -55,7 +51,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
     _HELD_OUT: ClassVar[str] = "held-out rows"
-    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_FOR_NUMBERS"
+
+    @property
+    def _rows_of_growth(self) -> int:
+        return limits.ROWS_OF_GROWTH_FOR_NUMBERS
 
     def _learn(self, learner: Learner, *costs, **options):
         # Step 2 and the rows left out share a kernel matrix.
@@ -104,12 +103,12 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _slopes_beside_growth(self, data: TrainingRows, progress: Progress) -> Slopes | None:
         """Return a line of some of the rows, where a few ferns are better for others with it."""
-        if not is_enough((_ROWS_OF_A_TRIAL, data.rows.shape[1])):
+        if not is_enough((limits.ROWS_OF_A_TRIAL, data.rows.shape[1])):
             return None
         assert data.numbers is not None
         with progress.stage("line"):
             seed = data.settings.seed
-            sample = data.rows.sample(data.y, data.weights, 2 * _ROWS_OF_A_TRIAL, seed)
+            sample = data.rows.sample(data.y, data.weights, 2 * limits.ROWS_OF_A_TRIAL, seed)
             half = len(sample.y) // 2
             own, other = (
                 Sample(sample.X[part], sample.y[part], sample.weights[part])
@@ -132,7 +131,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _loss_of_growth(self, data: TrainingRows, tell: SharedProgress) -> np.ndarray:
         """Return the mean squared error of each target for rows that a few ferns did not see."""
-        (plan,) = plans_of("grown", _FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
+        (plan,) = plans_of("grown", limits.FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
         held_out = np.arange(data.y.size) % 3 == 0  # their order is random
         targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
         rows = replace(data.rows.in_memory(), loops=choose_loops(plan.n_codes(data.rows.shape), 1))
@@ -324,7 +323,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
 def _some_of(held_out: HeldOut, rows: LabelledRows) -> HeldOut:
     """Return the held-out rows that tell how to mix."""
-    if rows.n_rows < _ENOUGH_ROWS_TO_MIX or held_out.rows is None:
+    if rows.n_rows < limits.ENOUGH_ROWS_TO_MIX or held_out.rows is None:
         return held_out
     own = rows.folds(N_FOLDS)[held_out.rows] == 0
     return HeldOut(*(getattr(held_out, each.name)[own] for each in fields(HeldOut)))

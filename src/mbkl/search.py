@@ -492,8 +492,14 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     scoring: str = parameter(StrOptions(set(_SCORERS)), default="accuracy")
 
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLClassifier
-    _FEWEST_ROWS_TO_MIX: ClassVar[int] = KernelPredictor._FEWEST_ROWS_TO_MIX
-    _LIMIT_OF_GROWTH: ClassVar[str] = "ROWS_OF_GROWTH_AFTER_A_SEARCH"
+
+    @property
+    def _fewest_rows_to_mix(self) -> int:
+        return limits.FEWEST_ROWS_TO_MIX
+
+    @property
+    def _rows_of_growth(self) -> int:
+        return limits.ROWS_OF_GROWTH_AFTER_A_SEARCH
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         measure = _SCORERS[self.scoring]

@@ -276,7 +276,7 @@ def test_any_parts_and_weights(fit_pieces, make_data, bits_of, cuts, seed):
 
 
 def test_quantiles_of_many_rows_come_from_a_sample(fit_pieces, make_data, bits_of, monkeypatch):
-    monkeypatch.setattr("mbkl.maps.stumps._QUANTILE_ROWS", 100)
+    monkeypatch.setattr(limits, "ROWS_OF_QUANTILES", 100)
     X, y = data(make_data)
     own = {"maps": Stumps(thresholds="quantile"), "n_maps": 60}
     plain = mbkl.MBKLClassifier(random_state=0, **own).fit(X, y)

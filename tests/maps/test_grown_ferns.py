@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from mbkl.engine import twins
+from mbkl.engine import limits, twins
 from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
@@ -364,7 +364,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     most = 150_000
     GrownFerns(sample_rows=most)._validate_params()
     assert 1.5 * Growth._POOL * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
-    assert Growth._SAMPLE_BOUNDS[1] <= most
+    assert limits.ROWS_OF_A_FERN[1] <= most
 
 
 def test_without_held_out_rows_all_ferns_are_kept():
@@ -401,7 +401,7 @@ def test_growth_that_does_not_come_to_its_end_takes_larger_steps():
 
 @pytest.mark.parametrize("n_ferns", [5, 6, 8])
 def test_ferns_that_are_chosen_together_are_added_before_growth_ends(monkeypatch, n_ferns):
-    monkeypatch.setattr(Growth, "_FEW_ROWS", 10)
+    monkeypatch.setattr(limits, "FEW_ROWS_OF_GROWTH", 10)
     X, y = sample(500)
     assert grow(X, y, n_maps=n_ferns, validation_share=0).n_rounds == n_ferns
     seen = []

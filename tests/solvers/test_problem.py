@@ -1,10 +1,12 @@
 """The contract of the solvers: what a problem and a solution promise."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from mbkl.engine import limits
-from mbkl.solvers.choose import solve
+from mbkl.solvers.choose import SOLVERS, solve
 from mbkl.solvers.problem import LOSSES, Margins, Problem, SharedProgress, Solution, joined
 
 EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
@@ -27,6 +29,11 @@ def solution_of(objective, gap, n_iter=0):
 )
 def test_the_relative_gap_is_that_of_the_worst_column(objective, gap, expected):
     assert solution_of(objective, gap).relative_gap == expected
+
+
+@pytest.mark.parametrize("minimise", SOLVERS, ids=lambda minimise: minimise.__module__)
+def test_solvers_take_what_the_contract_says_and_no_more(minimise):
+    assert inspect.signature(minimise) == inspect.signature(solve)
 
 
 def test_columns_are_within_a_tolerance_each():

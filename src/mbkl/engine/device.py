@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mbkl.engine import torch_loops
+from mbkl.engine import limits, torch_loops
 from mbkl.engine.arrays import group_sums, to_fixed_point, to_host
 from mbkl.engine.codes import Codes, DenseCodes, code_dtype
 from mbkl.engine.rows import ArrayRows, Rows, Sample, key_factors, steps, to_float32
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# From this many columns on, matrix products are faster than look-ups (measured).
-_MANY_COLUMNS = 16
 # The tensor cores run seven times slower on other widths (measured on an H200).
 _WIDTH = 128
 # Indicators formed at once: enough to fill the device, little enough to fit anywhere. Products
@@ -51,8 +49,6 @@ _SHARE_OF_MEMORY = 0.3
 # Copies between here and the device go through so much page-locked memory at a time, at most;
 # more threads copy there no faster.
 _STAGED_BYTES, _STAGING_THREADS = 256_000_000, 8
-# Fewer bytes are copied as they are (python -m benchmarks.gpu).
-_WORTH_STAGING = 8_000_000
 # Arrays of models that predict, on devices.
 _kept: dict[tuple[int, str], Any] = {}
 _NO_MEMBERS = np.zeros(1, dtype=bool)
@@ -149,7 +145,11 @@ class Device:
 
     def row_dtype(self, n_columns: int) -> torch.dtype:
         """Return the data type of the scores of rows: single where products are coarser."""
-        return self.torch.float32 if n_columns >= _MANY_COLUMNS else self.torch.float64
+        return (
+            self.torch.float32
+            if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE
+            else self.torch.float64
+        )
 
     def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> Tensor:
         """Return room for codes; Torch has no wider unsigned integers."""
@@ -230,7 +230,7 @@ class Device:
         return target
 
     def _is_worth_staging(self, array: NDArray) -> bool:
-        return self.device.type == "cuda" and array.nbytes >= _WORTH_STAGING
+        return self.device.type == "cuda" and array.nbytes >= limits.BYTES_WORTH_STAGING
 
     def _staged(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor, Any]]:
         """Yield blocks of rows, page-locked memory for each in turn, and an event of each."""
@@ -284,7 +284,7 @@ class DeviceCodes(Codes):
     def gather(self, tables: Tensor) -> Tensor:
         torch = self.device.torch
         n_columns = tables.shape[1]
-        if n_columns >= _MANY_COLUMNS:
+        if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE:
             scores = tables.new_zeros((self.n_rows, n_columns), dtype=torch.float32)
             # Where Step 2 starts, tables are zero.
             return self._in_blocks(self._multiply, tables, scores) if tables.any() else scores
@@ -294,7 +294,7 @@ class DeviceCodes(Codes):
 
     def histogram(self, residuals: Tensor) -> Tensor:
         n_columns = residuals.shape[1]
-        if n_columns >= _MANY_COLUMNS:
+        if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE:
             # Where Step 2 starts, the curvature of all columns is.
             are_equal = bool((residuals == residuals[:, :1]).all())
             own = residuals[:, :1] if are_equal else residuals

@@ -1,4 +1,6 @@
-"""All limits of size that decide which way is taken. None of them changes a result's meaning.
+"""All limits of size: which way is taken, and how many rows are looked at.
+
+None of them changes a result's meaning.
 
 A command shows the times that a limit was set by, on two cores (those of GPUs: on an H200 beside 16
 cores): change the number here, run it again, and compare. Limits without one were set by hand.
@@ -34,6 +36,32 @@ FEW_ROWS_OF_FERNS = 200
 CODES_ON_A_DEVICE = 100_000_000
 GROWN_CODES_ON_A_DEVICE = 10_000_000
 CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
+# Columns from which on matrix products are faster there than look-ups.
+MANY_COLUMNS_ON_A_DEVICE = 16
+# Fewer bytes are copied to a device and back as they are (python -m benchmarks.gpu).
+BYTES_WORTH_STAGING = 8_000_000
+
+# Which maps, and how many (mbkl.maps, but for growth)
+
+# Rows on which maps="auto" learns what to draw, and those that candidates are compared on.
+ROWS_OF_A_CHOICE, ROWS_OF_CANDIDATES = 1_000, 500
+# Differences of two values that are formed of a sample: so many take about a second.
+DIFFERENCES_OF_A_SAMPLE = 400_000_000
+# With so few rows errors of the choice are too small: it is made again without each of the folds.
+FEWEST_ROWS_TO_CHOOSE_AGAIN, MOST_ROWS_TO_CHOOSE_AGAIN = 20, 300
+# Features up to which products of two, and of three, are looked at: the more, the longer it takes.
+FEATURES_FOR_PAIRS, FEATURES_FOR_TRIPLES = 300, 64
+# Rows and values that give quantiles to less than a percent, and rows where features are many.
+ROWS_OF_QUANTILES, VALUES_OF_QUANTILES, FEWEST_ROWS_OF_QUANTILES = 20_000, 20_000_000, 1_000
+# The same for ferns: closer quantiles change no accuracy (python -m benchmarks.suite).
+ROWS_OF_QUANTILES_OF_FERNS = 1_000
+# Values from which all thresholds of the finest stumps are taken, and bounds of their rows.
+VALUES_OF_THRESHOLDS, ROWS_OF_THRESHOLDS = 4_000_000, (4_000, 200_000)
+# Up to this many codes the kernel matrix is what takes time, not the ferns: with them maps="auto"
+# draws more than enough ferns, up to the most (python -m benchmarks.suite).
+CHEAP_CODES, ENOUGH_FERNS, MOST_FERNS = 8_000_000, 1_000, 4_000
+# Codes for which there is time and memory: of many rows fewer ferns are drawn, down to the fewest.
+CODES_OF_FERNS, FEWEST_FERNS = 400_000_000, 200
 
 # Which solver (mbkl.solvers.choose)
 
@@ -79,6 +107,10 @@ WORTH_A_COMMON_PART = 600
 
 # So many rows are scored by models that have not seen them: more take longer, for one temperature.
 ROWS_LEFT_OUT = 500
+# Fewer rows with numbers do not tell where intervals are to be wide.
+FEWEST_ROWS_OF_A_SPREAD = 100
+# Of many rows so many show whether a model says one class for all.
+ROWS_TO_TRY = 20_000
 
 # Some of the maps (mbkl.solvers.barrier)
 
@@ -97,6 +129,12 @@ ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 # Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
 # less.
 ROWS_OF_MIXTURES = 2_000
+# The same for searches and for numbers: fewer rows cannot tell how much of either model is best.
+FEWEST_ROWS_TO_MIX = 200
+# Of so many rows with numbers, a third is enough to tell it: growth takes half the time.
+ENOUGH_ROWS_TO_MIX = 2_000
+# Rows and ferns that tell whether growth for numbers is better with a line beside it.
+ROWS_OF_A_TRIAL, FERNS_OF_A_TRIAL = 10_000, 50
 # Growths that are averaged, at most, and how many rows all of them together see at least: on few
 # rows one takes little time, and differs from the next (python -m benchmarks.suite; --all-rows).
 MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000
@@ -108,3 +146,18 @@ FERNS_OF_A_MIXTURE = 2_000
 # search takes a third longer and is no better
 # (python -m benchmarks.suite --methods MBKLClassifierCV --rows 1000 --folds 2).
 FERNS_OF_A_FOLD = 1_000
+# Of more rows a fern sees half at most: those chosen side by side would else ask the same.
+FEW_ROWS_OF_GROWTH = 4_000
+# Rows that the stumps of a fern are chosen on, from the least depth to the largest.
+ROWS_OF_A_FERN = (16_000, 130_000)
+# Most rows that are held out to end a growth, and the fewest that choose how much cells are shrunk.
+MOST_ROWS_TO_END_GROWTH, FEWEST_ROWS_TO_SHRINK = 50_000, 5_000
+# Entries of a table from which on threads find equal cells faster (python -m benchmarks.gpu).
+ENTRIES_WORTH_THREADS = 10_000
+
+# Explanations (mbkl.explain)
+
+# Rows of a global explanation where more would take long.
+FEWEST_ROWS_TO_EXPLAIN = 25
+# Rows that tell the importances of columns: as many as such values fit, within these bounds.
+VALUES_OF_IMPORTANCES, ROWS_OF_IMPORTANCES = 10_000_000, (8, 64)

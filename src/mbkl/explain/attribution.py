@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from mbkl.engine import limits
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.explain.fern_games import FernGames, games_of, same_fern
 from mbkl.explain.rows import rows_between_thresholds
@@ -139,9 +140,6 @@ def _(maps: ProjectionMaps) -> list[Features]:
     return [tuple(np.unique(own % maps.centre.size).tolist()) for own in inputs]
 
 
-_MOST_ROWS, _FEWEST_ROWS, _VALUES = 64, 8, 10_000_000
-
-
 def column_importances(model) -> Array:
     """Return the importance of each input column; they sum to one.
 
@@ -173,8 +171,8 @@ def column_importances(model) -> Array:
     """
     check_is_fitted(model)
     predictor, n_features = model.predictor_, model.n_features_in_
-    n_rows = _VALUES // (n_features * predictor.intercept.size)
-    n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
+    n_rows = limits.VALUES_OF_IMPORTANCES // (n_features * predictor.intercept.size)
+    n_rows = int(np.clip(n_rows, *limits.ROWS_OF_IMPORTANCES))
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
     changes = np.abs(_changes(predictor, rows)).mean(axis=1)
     if not hasattr(model, "classes_"):  # targets have units of their own

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from mbkl.engine import limits
 from mbkl.explain.attribution import Features, contributions, pair_strengths, set_contributions
 from mbkl.explain.rows import check_number, rows_between_thresholds, some_rows
 from mbkl.explain.shapes import FeatureShape, plain, shapes_of
@@ -22,7 +23,6 @@ Array = NDArray[np.float64]
 # Pairs of rows times coalitions of ferns times columns that take about a second; what is done once
 # for all columns takes as long as a few of them.
 _MOST_WORK, _SHARED_WORK = 1e9, 3
-_FEWEST_ROWS = 25
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,8 @@ def explain_global(
     background = some_rows(rows, background_rows)
     share = _affordable_share(predictor, len(rows), len(background))
     rows, others = (
-        some_rows(own, max(int(share * len(own)), _FEWEST_ROWS)) for own in (rows, background)
+        some_rows(own, max(int(share * len(own)), limits.FEWEST_ROWS_TO_EXPLAIN))
+        for own in (rows, background)
     )
     names, classes = feature_names_of(model), score_classes(model)
     importances = np.abs(contributions(predictor, rows, others)).mean(axis=0)

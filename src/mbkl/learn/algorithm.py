@@ -153,15 +153,16 @@ class Learner:
         C: float,
         start: Solution | None = None,
         *,
-        leave_out: bool | str = False,
+        leave_out: bool = False,
+        needs_left_out: bool = False,
         only_supports: bool = False,
         tol: float | None = None,
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
-        To start from is the solution for another cost or other rows. `leave_out` (also "always")
-        tells, where that is cheap, how the first rows are scored by all others. `only_supports`
-        is for those who need no weights where the solver has supports.
+        To start from is the solution for another cost or other rows. `leave_out` tells, where that
+        is cheap, how the first rows are scored by all others, and `needs_left_out` also elsewhere.
+        `only_supports` is for those who need no weights where the solver has supports.
         """
         with self.progress.stage("classifier weights") as iteration:
             whole, weights, loss = self.rows.operator, self.weights_of(kernel), self.settings.loss
@@ -172,8 +173,8 @@ class Learner:
             rows = self.rows.keep_maps(kept)
             problem = replace(
                 classifier_problem(rows, weights[kept], costs, loss),
-                copies=rows.copies if leave_out else None,
-                needs_left_out=leave_out == "always",
+                copies=rows.copies if leave_out or needs_left_out else None,
+                needs_left_out=needs_left_out,
                 needs_weights=not only_supports,
             )
             columns, own_columns = whole.spread(kept), rows.operator.spread(rows.operator.is_map)

@@ -19,6 +19,7 @@ from mbkl.engine.arrays import collected, exact_total
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.classifier_weights import n_problems_of
 from mbkl.learn.labelled_rows import LabelledRows
+from mbkl.solvers.choose import is_for_device, may_leave_out
 from mbkl.solvers.problem import Solution, go_on
 
 Array = NDArray[np.float64]
@@ -127,8 +128,8 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     part = replace(learner, rows=rows)
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
-    if learner.settings.loss == "squared_hinge" and not rows.operator.many_at_once:
-        wanted = {"leave_out": "always", "only_supports": True}
+    if may_leave_out(rows.operator, learner.settings.loss):
+        wanted = {"needs_left_out": True, "only_supports": True}
         solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSELY)
         if solution.left_out is not None:  # there are maps
             n_rows = len(solution.left_out)
@@ -151,7 +152,7 @@ def _part_of(learner: Learner) -> LabelledRows:
     """Return the rows that are solved for once more: here, or all of many problems on a device."""
     rows = learner.rows
     n_problems = n_problems_of(rows.n_classes, rows.numbers)
-    if rows.operator.many_at_once and n_problems >= limits.PROBLEMS_AT_ONCE:
+    if is_for_device(rows.operator, n_problems):
         n_rows = max(limits.ROWS_OF_A_PART, limits.ROWS_OF_A_CLASS * n_problems)
         return rows.take(rows.first(n_rows))
     is_squared = learner.settings.loss == "squared_hinge"

@@ -50,7 +50,6 @@ _COVERAGE = 0.9
 _SMALLEST = 0.1
 # Weights of the maps that are enough.
 _MOST_WEIGHTS = 20_000
-_FEWEST_ROWS = 100
 
 
 @dataclass
@@ -260,7 +259,8 @@ def learn_spread(learner: Learner, kernel: Kernel, residuals: Array) -> tuple[Sp
     """
     rows, n_columns = learner.rows, residuals.shape[1]
     nothing = Spread.constant(n_columns), np.ones_like(residuals)
-    if rows.n_rows < _FEWEST_ROWS or not kernel.theta.any() or not residuals.any(axis=0).all():
+    is_known = kernel.theta.any() and residuals.any(axis=0).all()
+    if rows.n_rows < limits.FEWEST_ROWS_OF_A_SPREAD or not is_known:
         return nothing
     sizes = np.abs(residuals)
     sizes = np.log(np.maximum(sizes, _smallest(sizes, rows.weights)))

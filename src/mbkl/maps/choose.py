@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import spotrf, spotrs, strtri
 
+from mbkl.engine import limits
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
 from mbkl.engine.twins import TWINS, Twins
@@ -48,8 +49,6 @@ _START = 0, 0, 3
 # A residual counts at most this much: one outlier among a few hundred rows must not
 # decide.
 _LARGEST_RESIDUAL = 3.0
-# Candidates are compared on so many rows of the sample; rates need more of them.
-_ROWS_OF_CANDIDATES = 500
 # Rates are learned again while the error falls by this share, at most so many times; a line has
 # to bring as much.
 _WORTH_IT = 0.98
@@ -59,9 +58,8 @@ _LINE_SHARES = (1.0, 10.0)
 # A line is refused if rounding values to those of other rows moves it by more, squared: by the
 # first share of the loss without a line, and by the second of the variance of the targets.
 _MOST_OFF, _LITTLE = 0.1, 0.005
-# With this many rows the choice is made again without each of the folds: errors of rows that took
-# part in the choice are too small. With more rows the difference is little.
-_FEWEST_UNSEEN, _MOST_UNSEEN, _FOLDS = 20, 300, 5
+# Folds without which a choice of few rows is made again.
+_FOLDS = 5
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 5e6
@@ -76,8 +74,6 @@ _EQUAL = 0.01
 _LARGEST = float(np.finfo(np.float32).max)
 # How often a random stump parts two different levels: it asks for a random half of them.
 PARTED_LEVELS = 0.5
-# Differences of two values: so many take about a second.
-_DIFFERENCES = 4e8
 
 
 @dataclass(frozen=True)
@@ -225,7 +221,8 @@ def choose_kernel(
 
 def rows_to_compare(n_features: int, wanted: int) -> int:
     """Return how many rows may be compared with each other, feature by feature."""
-    return int(min(wanted, max(100.0, (_DIFFERENCES / max(n_features, 1)) ** 0.5)))
+    most = (limits.DIFFERENCES_OF_A_SAMPLE / max(n_features, 1)) ** 0.5
+    return int(min(wanted, max(100.0, most)))
 
 
 class _SampleLearner:
@@ -290,7 +287,7 @@ class _SampleLearner:
         A line is there, and taken from the labels, where it suits the kernel.
         """
         evidence = evidence_of_features(self.ranks, self.labels, self.weights)
-        return *self.some(slice(_ROWS_OF_CANDIDATES)).best_start(evidence), None
+        return *self.some(slice(limits.ROWS_OF_CANDIDATES)).best_start(evidence), None
 
     def some(self, rows: slice | NDArray[np.bool_]) -> Self:
         """Return the same of some rows alone, such as the first; their order is random."""
@@ -437,7 +434,7 @@ class _SampleOfNumbers(_SampleLearner):
 
     def choose(self) -> Choice:
         unseen, n_rows = 0.0, len(self.labels)
-        if _FEWEST_UNSEEN <= n_rows <= _MOST_UNSEEN:
+        if limits.FEWEST_ROWS_TO_CHOOSE_AGAIN <= n_rows <= limits.MOST_ROWS_TO_CHOOSE_AGAIN:
             unseen = self.mean_loss(self._unseen())
         choice = super().choose()
         if not 0.0 < choice.error < unseen:
@@ -476,7 +473,7 @@ class _WithLine(_SampleOfNumbers):
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
         best, rates, _ = super().start()
-        few = self.some(slice(_ROWS_OF_CANDIDATES))
+        few = self.some(slice(limits.ROWS_OF_CANDIDATES))
         distance, _ = few.distance(rates)
         line = few._linear_kernel(rates)
         tried = [
@@ -572,9 +569,9 @@ def positions(sample: Sample) -> tuple[Array, Array]:
         if values.size > 1:
             mass = np.bincount(place, sample.weights[present])
             below = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
-            rank, part = below / below[-1], (values - values[0]) / (values[-1] - values[0])
+            rank, position = below / below[-1], (values - values[0]) / (values[-1] - values[0])
         else:
-            rank = part = np.zeros(values.size)
+            rank = position = np.zeros(values.size)
         ranks[present, feature] = missing + (1.0 - missing) * rank[place]
-        ranges[present, feature] = missing + (1.0 - missing) * part[place]
+        ranges[present, feature] = missing + (1.0 - missing) * position[place]
     return ranks, ranges

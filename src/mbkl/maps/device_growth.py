@@ -114,8 +114,8 @@ class _Chooser:
         parts: Any = [salts, n_in_share, features, columns, numbers.ravel()]
         self._input.copy_(self._device.place(np.concatenate(parts).astype(np.int64)))
         self._wanted.fill_(drafts[0].n_wanted)
-        part = np.array(n_in_share) / max(growing.n_training, 1)
-        self._ridges.copy_(self._device.place(ridge * part / SAMPLE_UNIT))
+        share_seen = np.array(n_in_share) / max(growing.n_training, 1)
+        self._ridges.copy_(self._device.place(ridge * share_seen / SAMPLE_UNIT))
         if self._told_apart is not None:
             told_apart = np.stack([_told_apart(draft) for draft in drafts], axis=1)
             self._told_apart.copy_(self._device.place(told_apart))

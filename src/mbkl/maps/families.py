@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.cells import Block, Operator
-from mbkl.engine.limits import FEW_ROWS_OF_FERNS
+from mbkl.engine import limits
 from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import Categories
@@ -28,11 +28,6 @@ FAMILIES: dict[str, type[Family]] = {
     "grown": GrownFerns,
     "projections": Projections,
 }
-
-# Up to this many codes the kernel matrix is what takes time, not the ferns
-# (python -m benchmarks.suite).
-_CHEAP_CODES = 8_000_000
-_ENOUGH_FERNS, _MOST_FERNS = 1_000, 4_000
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class MapSet:
 
     def n_codes(self, n_rows: int) -> int:
         """Return how many codes of so many rows are read more than a few times."""
-        is_many = n_rows > FEW_ROWS_OF_FERNS
+        is_many = n_rows > limits.FEW_ROWS_OF_FERNS
         return n_rows * sum(each.n_groups for each in self.families if is_many or each.is_ordered)
 
     @property
@@ -253,8 +248,8 @@ def plans_of_choice(
     None for the number of stumps and of ferns means enough of them, which are more ferns the fewer
     rows there are; `factor` times as many ferns are drawn as usual.
     """
-    n_cheap = _CHEAP_CODES // max(shape[0], 1)
-    n_ferns = factor * min(max(n_cheap, _ENOUGH_FERNS), _MOST_FERNS)
+    n_cheap = limits.CHEAP_CODES // max(shape[0], 1)
+    n_ferns = factor * min(max(n_cheap, limits.ENOUGH_FERNS), limits.MOST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
     ferns = Ferns(depth=choice.depth, rates=choice.rates)
     shares = (choice.stump_share, 1.0 - choice.stump_share)

@@ -14,19 +14,15 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mbkl.cells import FreeCells
 from mbkl.declare import estimator, parameter
+from mbkl.engine import limits
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
-from mbkl.engine.limits import FEW_ROWS_OF_FERNS
 from mbkl.engine.rows import Rows, Sample
 from mbkl.maps.categories import LevelSets, random_sets
 from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
 DEEPEST = 64
-# Rows from which quantiles are taken: closer ones change no accuracy
-# (python -m benchmarks.suite).
-_QUANTILE_ROWS = 1_000
-_MOST_CODES, _FEWEST_FERNS = 400_000_000, 200
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ class FernFamily(Family):
 
     copies_of_codes, cells_of_a_map = 2.0, 200
     # The codes of few rows are read to form the kernel matrix.
-    few_rows = FEW_ROWS_OF_FERNS
+    few_rows = limits.FEW_ROWS_OF_FERNS
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
         """Return the codes of a row, each of a byte."""
@@ -203,7 +199,7 @@ class Ferns(FernFamily):
         low, high, has_missing = column_ranges(rows)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
-        sample = rows.sample(None, weights, _QUANTILE_ROWS, seed)
+        sample = rows.sample(None, weights, limits.ROWS_OF_QUANTILES_OF_FERNS, seed)
         thresholds = draw_thresholds(
             self.thresholds, features, stumps[:, 1], stumps[:, 2], low, high, sample
         )
@@ -290,4 +286,4 @@ def _renumber(maps: FernMaps, codes: Codes, seen: NDArray[np.bool_]) -> tuple[Fe
 
 def fewer_for_many_rows(n_ferns: int, n_rows: int) -> int:
     """Return a number of ferns that leaves time and memory for many rows."""
-    return max(min(n_ferns, _MOST_CODES // max(n_rows, 1)), _FEWEST_FERNS)
+    return max(min(n_ferns, limits.CODES_OF_FERNS // max(n_rows, 1)), limits.FEWEST_FERNS)

@@ -173,8 +173,8 @@ class GrowingRows:
         wanted = np.array([draft.n_wanted for draft in drafts])
         samples = self.samples(drafts, np.where(n_rows > wanted, wanted / magnitudes, np.inf))
         # As small as the sums of these rows are beside those of all.
-        parts = n_rows / max(self.n_training, 1)
-        ridges = ridge * parts / SAMPLE_UNIT * self._units[1]
+        shares = n_rows / max(self.n_training, 1)
+        ridges = ridge * shares / SAMPLE_UNIT * self._units[1]
 
         def choose(place: int) -> Chosen:
             return samples[place].choose(drafts[place], float(ridges[place]))

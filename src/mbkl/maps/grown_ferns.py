@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mbkl.declare import AT_LEAST_ONE, AUTO, POSITIVE, estimator, parameter
+from mbkl.engine import limits
 from mbkl.engine.arrays import exact_total, offsets_of, smallest_code_dtype, to_host
-from mbkl.engine.limits import MOST_GROWTHS, ROWS_OF_ALL_GROWTHS
 from mbkl.engine.rows import Rows
 from mbkl.engine.twins import Twins
 from mbkl.maps import device_growth  # noqa: F401  rows on a device have growing rows of their own
@@ -47,8 +47,6 @@ from mbkl.solvers.problem import SharedProgress
 # Most ferns of a growth; nearly all end before, by rows that take no part. With half as many, those
 # that need more end too early, as steps get larger (python -m benchmarks.suite --all-rows).
 _FERNS_OF_A_GROWTH = 1_000
-# Entries of a table from which on threads find equal cells faster (python -m benchmarks.gpu).
-_WORTH_THREADS = 10_000
 # Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
 _COLUMNS_OF_A_FERN = 8
 # Features that a fern may ask, where there are many: half of them, within these bounds.
@@ -129,9 +127,9 @@ class GrownFerns(FernFamily):
         """Return how many growths are averaged."""
         if self.n_growths != "auto":
             return int(self.n_growths)
-        wanted = -(-ROWS_OF_ALL_GROWTHS // max(n_rows, 1))
+        wanted = -(-limits.ROWS_OF_ALL_GROWTHS // max(n_rows, 1))
         allowed = min(wanted, n_ferns // _FERNS_OF_A_GROWTH)
-        return int(np.clip(allowed, 1, MOST_GROWTHS))
+        return int(np.clip(allowed, 1, limits.MOST_GROWTHS))
 
     def grow(
         self,
@@ -161,7 +159,7 @@ class GrownFerns(FernFamily):
         tell = SharedProgress(progress)
         n_growths = min(self._growths_of(rows.shape[0], n_maps), n_maps)
         # Many rows keep all threads busy, and would be in memory several times.
-        is_small = n_growths > 1 and rows.shape[0] <= ROWS_OF_ALL_GROWTHS
+        is_small = n_growths > 1 and rows.shape[0] <= limits.ROWS_OF_ALL_GROWTHS
         alone = codes.in_one_thread() if is_small else None
 
         def path(number: int) -> Path | None:
@@ -258,11 +256,10 @@ class HeldOutRidges:
     """
 
     FACTORS = (1.0, 4.0, 16.0, 64.0)
-    _FADING, _FEWEST_ROWS = 0.97, 5_000
-    _USUAL = 5.0
+    _FADING, _USUAL = 0.97, 5.0
 
     def __init__(self, wanted: Any, curvature: float, n_held_out: int) -> None:
-        is_open = wanted == "auto" and n_held_out >= self._FEWEST_ROWS
+        is_open = wanted == "auto" and n_held_out >= limits.FEWEST_ROWS_TO_SHRINK
         rows = self._USUAL if wanted == "auto" else float(wanted)
         factors = self.FACTORS if is_open else self.FACTORS[:1]
         self.values = [factor * rows * curvature for factor in factors]
@@ -325,11 +322,8 @@ class Growth:
 
     _NUMBERS_OF_A_GROWTH = 1_000_000  # of ferns, more than there are
     _LEAST_DEPTH, _MOST_DEPTH, _ROWS_A_CELL = 6, 14, 8
-    _SAMPLE_BOUNDS = (16_000, 130_000)
-    _MOST_VALIDATION_ROWS = 50_000
-    # Of more rows than this a fern sees half at most, and so many ferns are chosen side by side:
-    # those that see the same rows would ask the same.
-    _FEW_ROWS, _SIDE_BY_SIDE = 4_000, 4
+    # So many ferns are chosen together, of many rows.
+    _SIDE_BY_SIDE = 4
     # Rows of a sample are drawn from so many times as many.
     _POOL = 4
     # Progress below this share of all progress is none.
@@ -352,7 +346,8 @@ class Growth:
     ) -> None:
         self.family, self.objective = family, objective
         self._rows, self._seed, self._is_category = rows, seed, is_category
-        share = min(family.validation_share, self._MOST_VALIDATION_ROWS / max(rows.n_rows, 1))
+        most = limits.MOST_ROWS_TO_END_GROWTH / max(rows.n_rows, 1)
+        share = min(family.validation_share, most)
         rows.hold_out(share if held_out is None else held_out)
         if rows.n_held_out == rows.n_rows:  # a few rows may all be drawn
             rows.hold_out(0.0)
@@ -371,7 +366,7 @@ class Growth:
 
     @property
     def _has_few_rows(self) -> bool:
-        return self._rows.n_training <= self._FEW_ROWS
+        return self._rows.n_training <= limits.FEW_ROWS_OF_GROWTH
 
     @property
     def n_iter(self) -> int:
@@ -483,7 +478,7 @@ class Growth:
         """Return on how many rows the stumps of a fern are to be chosen."""
         if self.family.sample_rows != "auto":
             return int(self.family.sample_rows)
-        least, most = self._SAMPLE_BOUNDS
+        least, most = limits.ROWS_OF_A_FERN
         wanted = min(max(self._ROWS_A_CELL * 2**self.gains.depth, least), most)
         return wanted if self._has_few_rows else min(wanted, self._rows.n_training // 2)
 
@@ -526,7 +521,7 @@ def averaged_maps(
     thresholds = [_thresholds(fern, fine) for fern in ferns]
     sets = [members for fern in ferns for members in _level_sets(fern, fine, orders, n_levels)]
     # Threads that have little to do each wait for the interpreter.
-    is_much = sum(map(np.size, cells)) > _WORTH_THREADS * len(cells)
+    is_much = sum(map(np.size, cells)) > limits.ENTRIES_WORTH_THREADS * len(cells)
     each = (loops if is_much else loops.alone).each
     merged = each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
     sizes = np.array([len(distinct) for distinct, _ in merged], dtype=np.int64)

@@ -14,11 +14,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mbkl.engine import limits
 
-# Products of three: their number grows with the third power of the features.
-_MOST_FEATURES_FOR_PAIRS = 300
-_MOST_FEATURES_FOR_TRIPLES = 64
+Array = NDArray[np.float64]
 
 
 def evidence_of_features(ranks: Array, labels: Array, weights: Array) -> Array:
@@ -34,13 +32,13 @@ def evidence_of_features(ranks: Array, labels: Array, weights: Array) -> Array:
     array([ True,  True,  True, False, False])
     """
     n_rows, n_features = ranks.shape
-    if not 2 <= n_features <= _MOST_FEATURES_FOR_PAIRS:
+    if not 2 <= n_features <= limits.FEATURES_FOR_PAIRS:
         return np.zeros(n_features)
     share = weights / weights.sum()
     halves, quarters = _signs(ranks)
     functions = [_standardised(part, share) for part in (halves, quarters, halves * quarters)]
     targets = _standardised(labels, share) * share[:, None] * n_rows**0.5
-    with_triples = n_features <= _MOST_FEATURES_FOR_TRIPLES
+    with_triples = n_features <= limits.FEATURES_FOR_TRIPLES
     n_products = 4.5 * n_features**2 + (n_features**3 / 6 if with_triples else 0)
     # The largest of so many squared normal numbers, and some more.
     chance = 2.0 * np.log(n_products * labels.shape[1]) + 6.0

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mbkl.cells import Ladder
 from mbkl.declare import estimator, parameter
+from mbkl.engine import limits
 from mbkl.engine.arrays import is_fresh, offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes, SparseCodes, coarsening
 from mbkl.engine.rows import Rows, without_duplicates
@@ -27,11 +28,8 @@ from mbkl.engine.twins import as_float32
 # How thresholds of a feature may be drawn.
 THRESHOLDS = StrOptions({"uniform", "quantile", "mixed"})
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
-# A sample of so many rows and values gives quantiles to less than a percent.
-_QUANTILE_ROWS, _QUANTILE_VALUES, _FEWEST_ROWS = 20_000, 20_000_000, 1_000
-# Thresholds of a feature; values from which those of all are taken, and bounds of their rows.
+# Of a feature.
 _MOST_THRESHOLDS = 254
-_VALUES_OF_THRESHOLDS, _ROWS_OF_THRESHOLDS = 4_000_000, (4_000, 200_000)
 
 
 class Maps:
@@ -297,9 +295,9 @@ def rows_of_quantiles(rows: Rows, weights, n_maps: int, seed: int) -> tuple[Any,
     """Return different rows and their weights, from which quantiles are taken: some of many."""
     n_features = max(rows.shape[1], 1)
     # Several rows for each threshold of a feature, if there are so many.
-    enough = max(_QUANTILE_ROWS, 4 * n_maps // n_features)
-    n_rows = min(max(_QUANTILE_VALUES // n_features, _FEWEST_ROWS), enough)
-    return rows.values(weights, n_rows, seed)
+    enough = max(limits.ROWS_OF_QUANTILES, 4 * n_maps // n_features)
+    fitting = max(limits.VALUES_OF_QUANTILES // n_features, limits.FEWEST_ROWS_OF_QUANTILES)
+    return rows.values(weights, min(fitting, enough), seed)
 
 
 def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
@@ -412,7 +410,8 @@ def rows_of_thresholds(n_features: int) -> int:
     >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
     (200000, 40000, 4000)
     """
-    return int(np.clip(_VALUES_OF_THRESHOLDS // max(n_features, 1), *_ROWS_OF_THRESHOLDS))
+    n_rows = limits.VALUES_OF_THRESHOLDS // max(n_features, 1)
+    return int(np.clip(n_rows, *limits.ROWS_OF_THRESHOLDS))
 
 
 def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:

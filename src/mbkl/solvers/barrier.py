@@ -123,21 +123,21 @@ def _pull_of_nothing(problem: Problem) -> Array:
 
 def _by_passes(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
     """Solve for some of the maps; return the solution and its scores."""
-    part = replace(problem, operator=problem.operator.keep_maps(kept))
-    own = part.operator.is_map
+    fewer = replace(problem, operator=problem.operator.keep_maps(kept))
+    own = fewer.operator.is_map
     if near is not None:
-        weights = problem.operator.to_device(np.zeros(part.shape))
+        weights = problem.operator.to_device(np.zeros(fewer.shape))
         weights[own] = problem.operator.to_device(near.weights)
         near = replace(near, weights=weights)
-    small = _follow(part, _inside(part, near), goal, max_iter, progress)
-    scores = part.operator.forward(small.weights)
+    small = _follow(fewer, _inside(fewer, near), goal, max_iter, progress)
+    scores = fewer.operator.forward(small.weights)
     return replace(small, weights=small.weights[own], slack=small.slack[own]), scores
 
 
 def _densely(problem: Problem, kept, near: Solution | None, goal, max_iter, progress):
     """Solve for some of the maps exactly, with their matrix."""
-    part = problem.operator.keep_maps(kept)
-    matrix = part.dense()[:, part.is_map]
+    fewer = problem.operator.keep_maps(kept)
+    matrix = fewer.dense()[:, fewer.is_map]
     small = primal_dual.minimise(
         replace(problem, operator=DenseMaps(matrix)), near, goal, max_iter, progress
     )

@@ -79,9 +79,9 @@ def minimise(
         begin = _common_start(gram, margins) if begin is None else begin
 
         def solve(column: int) -> Solution:
-            part = margins.columns(np.array([column]))
+            one = margins.columns(np.array([column]))
             own = begin[:, column]
-            return _minimise_column(gram, half, part, own, tol, max_iter, tell, copies)
+            return _minimise_column(gram, half, one, own, tol, max_iter, tell, copies)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -95,7 +95,7 @@ def minimise(
 
 
 def _common_start(gram: Array, margins: Margins) -> Array:
-    """Return the Newton points of all columns from no weights at all, on a part.
+    """Return the Newton points of all columns from no weights at all, on a part of the rows.
 
     There all rows are curved, alike in all columns, and one factor serves them all. The
     first rows (in an order that is random) tell well enough which rows will matter.

@@ -46,26 +46,28 @@ _RIDGE = 1e-9
 
 def minimise(
     problem: Problem,
-    start: Solution,
+    start: Solution | None,
     tol: float,
     max_iter: int,
     progress: Progress = go_on,
-    at_once: bool = False,
 ) -> Solution:
     """Minimise all columns side by side; see `mbkl.solvers.problem`.
 
-    The Newton systems of all columns are solved `at_once`, each on all rows, or one by one.
+    The Newton systems of all columns are solved at once, each on all rows, where that is hardly
+    slower than to solve one; elsewhere one by one.
     """
     operator, margins = problem.operator, problem.margins
     assert problem.penalty is not None
     penalty = problem.penalty[:, None]
-    xp = namespace(start.weights)
-    scores = operator.forward(start.weights)
-    nowhere = np.inf + start.intercept
-    solution = Solution(1.0 * start.weights, 1.0 * start.intercept, 1.0 * nowhere, nowhere)
+    start = start or Solution.nothing(problem.shape)
+    weights, intercept = operator.to_device(start.weights), operator.to_device(start.intercept)
+    xp = namespace(weights)
+    scores = operator.forward(weights)
+    nowhere = np.inf + intercept
+    solution = Solution(1.0 * weights, 1.0 * intercept, 1.0 * nowhere, nowhere)
     smallest_gain = _SMALLEST_GAIN if scores.itemsize == 8 else _SMALLEST_GAIN_SINGLE
     columns = np.arange(nowhere.shape[0])  # those not solved yet
-    first_size = np.nan * start.intercept
+    first_size = np.nan * intercept
     for solution.n_iter in range(max_iter + 1):
         rest = problem.columns(columns)
         intercept = solution.intercept[columns]
@@ -82,7 +84,8 @@ def minimise(
         weights = solution.weights[:, columns]
         shifted = scores[:, columns] + cast(solution.intercept[columns], scores)
         curvature = loss.curvature(shifted)
-        groups = [slice(None)] if at_once else [slice(k, k + 1) for k in range(columns.size)]
+        each = [slice(k, k + 1) for k in range(columns.size)]
+        groups = [slice(None)] if operator.many_at_once else each
         directions, sizes = xp.empty_like(gradient), xp.empty_like(gradient[0])
         for own in groups:
             system = NewtonSystem(operator, curvature[:, own], penalty)

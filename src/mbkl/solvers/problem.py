@@ -52,7 +52,7 @@ class MarginLoss:
 
 
 class Square(MarginLoss):
-    """The square of offset - m, or of a part of it."""
+    """The square of offset - m, or of its positive part."""
 
     def dual_value(self, support: Values) -> Values:
         return self.offset * support - support**2 / 4.0
@@ -269,13 +269,13 @@ class Margins:
 
     def columns(self, columns: NDArray[np.intp]) -> Margins:
         """Return some of the problems."""
-        return self._part((slice(None), columns), self.costs)
+        return self._some((slice(None), columns), self.costs)
 
     def rows(self, rows) -> Margins:
         """Return some of the rows."""
-        return self._part(rows, self.costs[rows])
+        return self._some(rows, self.costs[rows])
 
-    def _part(self, which, costs: Values) -> Margins:
+    def _some(self, which, costs: Values) -> Margins:
         targets = None if self.targets is None else self.targets[which]
         tilts = None if self.tilts is None else self.tilts[which]
         return replace(self, labels=self.labels[which], costs=costs, targets=targets, tilts=tilts)
