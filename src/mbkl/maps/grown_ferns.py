@@ -47,8 +47,9 @@ from mbkl.solvers.problem import SharedProgress
 # Most ferns of a growth; nearly all end before, by rows that take no part. With half as many, those
 # that need more end too early, as steps get larger (python -m benchmarks.suite --all-rows).
 _FERNS_OF_A_GROWTH = 1_000
-# Columns of the scores that the stumps of one fern are chosen by: sums of a cache line.
-_COLUMNS_OF_A_FERN = 8
+# Columns of the scores that the stumps of one fern are chosen by: with twice as many growth takes a
+# fifth longer, and is no better (python -m benchmarks.suite --all-rows).
+_COLUMNS_OF_A_FERN = 4
 # Features that a fern may ask, where there are many: half of them, within these bounds.
 _FEATURES_OF_A_FERN = (32, 64)
 
