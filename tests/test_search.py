@@ -350,6 +350,21 @@ def test_equal_rows_are_merged_once(make_data, merges, settings, n_learners):
     assert merges.count(60) >= 3 * n_learners
 
 
+@pytest.mark.parametrize("settings", [{}, {"maps": "stumps"}], ids=repr)
+def test_rows_given_twice_are_rows_of_weight_two(make_data, settings):
+    """Costs are counted by different rows, before and after equal ones are merged."""
+    X, y = make_data(90)
+    parts = np.arange(90) % 3
+    folds = [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in range(3)]
+    twice = [tuple(np.concatenate([own, own + 90]) for own in fold) for fold in folds]
+    weighted = MBKLClassifierCV(n_maps=20, cv=folds, random_state=0, **settings)
+    repeated = MBKLClassifierCV(n_maps=20, cv=twice, random_state=0, **settings)
+    weighted.fit(X, y, sample_weight=np.full(90, 2.0))
+    repeated.fit(np.concatenate([X, X]), np.concatenate([y, y]))
+    assert repeated.C_ == weighted.C_
+    np.testing.assert_allclose(repeated.decision_function(X), weighted.decision_function(X))
+
+
 @pytest.mark.parametrize("maps", ["auto", "stumps"])
 @pytest.mark.parametrize("theta", ["learned", "ones", "reweighted", "alignment"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

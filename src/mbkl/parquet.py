@@ -1,4 +1,4 @@
-"""Rows of Parquet files, read as they are needed: a table may be larger than memory."""
+"""Rows of Parquet files, read as they are needed: a file may be larger than memory."""
 
 from __future__ import annotations
 
