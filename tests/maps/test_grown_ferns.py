@@ -693,3 +693,41 @@ def test_a_callback_that_fails_ends_growths_side_by_side(compiled):
     with pytest.raises(RuntimeError, match="enough"):
         grow(X, y, 80, n_growths=4, progress=fail, loops=compiled)
     assert len(told) == 5
+
+
+# --- Very many features ---
+
+
+def test_features_that_promise_more_are_seen_more_often():
+    promises, generator = Promises(1_000), np.random.default_rng(0)
+    gains = np.full(1_000, 5.0)
+    gains[:10] = 50.0
+    promises.look(gains)
+    seen = np.array([promises.some(100, generator) for _ in range(50)])
+    assert (np.diff(seen, axis=1) > 0).all()
+    assert (seen < 10).sum(axis=1).mean() > 8
+    assert len(np.unique(seen)) > 900  # the others have a chance
+    promises.look(np.full(1_000, 3.0))  # which says nothing
+    assert (promises.some(100, generator) < 10).sum() > 4
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_features_of_very_many_are_found(compiled, n_classes):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(3000, 1500)).astype(np.float32)
+    y = (X[:, 700] + X[:, 20] > 0) + (n_classes > 2) * (X[:, 3] > 0.5)
+    maps = grow(X[:2000], y[:2000].astype(int), loops=compiled, n_maps=80, n_classes=n_classes)
+    asked = np.bincount(maps.features, minlength=1500)
+    assert set(np.argsort(asked)[-2:]) <= {700, 20, 3}
+    assert accuracy(maps, X[2000:], y[2000:]) > 0.9
+
+
+def test_very_many_features_give_the_same_bits(make_compiled):
+    generator = np.random.default_rng(0)
+    X = np.round(generator.normal(size=(300, 700)), 1)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    order = generator.permutation(300)
+    expected = bits(grow(X, y, n_maps=40))
+    assert bits(grow(X[order], y[order], n_maps=40)) == expected
+    for n_threads in (1, 2):
+        assert bits(grow(X, y, n_maps=40, loops=make_compiled(n_threads))) == expected

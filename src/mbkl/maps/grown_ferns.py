@@ -51,7 +51,10 @@ _FERNS_OF_A_GROWTH = 1_000
 # fifth longer, and is no better (python -m benchmarks.suite --all-rows).
 _COLUMNS_OF_A_FERN = 4
 # Features that a fern may ask, where there are many: half of them, within these bounds.
-_FEATURES_OF_A_FERN = (32, 64)
+_FEATURES_OF_A_FERN = (32, 256)
+# Where a fern sees less than half of the features, all are looked at each time that so many ferns
+# have grown.
+_FERNS_OF_A_LOOK = 32
 
 
 @estimator
@@ -289,6 +292,21 @@ class Promises:
     def __init__(self, n_features: int) -> None:
         self._shares = np.ones(n_features)
 
+    def look(self, gains: NDArray[np.float64]) -> None:
+        """Begin anew with what a stump on each feature alone would collect.
+
+        Half of the features are taken for noise: what the median collects.
+        """
+        beyond = np.maximum(gains - np.median(gains), 0.0)
+        if beyond.any():
+            self._shares = beyond / beyond.max()
+
+    def some(self, count: int, generator) -> NDArray[np.intp]:
+        """Return some of all features, in order: those that promise more more often."""
+        times = generator.standard_exponential(self._shares.size)
+        times /= self._shares + self._SMALLEST
+        return np.sort(np.argpartition(times, count)[:count])
+
     def draw(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
         """Return the places of some of these features, for each level."""
         least, most = self._BOUNDS
@@ -357,7 +375,7 @@ class Growth:
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
-        self._promises = Promises(rows.offsets.size - 1)
+        self._promises, self._n_looks = Promises(self._n_features), 0
         self.terms: list[Term] = []
         self.losses: list[float] = []
         self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
@@ -441,6 +459,8 @@ class Growth:
 
     def _chosen(self, used: int) -> list[Chosen]:
         """Return the stumps of the next ferns, with one of the ridges."""
+        if self._sees_few_features and len(self.terms) >= self._n_looks * _FERNS_OF_A_LOOK:
+            self._look(used)
         count = 1 if self._has_few_rows else self._SIDE_BY_SIDE
         numbers = range(self._n_chosen, self._n_chosen + count)
         self._n_chosen = numbers.stop
@@ -452,20 +472,47 @@ class Growth:
             ferns.append(fern._replace(features=draft.features[fern.features]))
         return ferns
 
+    def _look(self, used: int) -> None:
+        """See what a stump on each feature alone would collect now, on a few rows."""
+        number = self._n_chosen + self._NUMBERS_OF_A_GROWTH // 2  # apart from those of ferns
+        generator = np.random.Generator(np.random.Philox([self._seed, 5, number]))
+        features = np.arange(self._n_features)
+        draft = self._drafted(number, features, features[None], limits.ROWS_OF_A_LOOK, generator)
+        (found,) = self._rows.choose([draft], self.ridges.values[used])
+        self._promises.look(found.gains[0])
+        self._n_looks += 1
+
     def _draft(self, number: int) -> Draft:
         """Draw the features of a fern, and say how many rows it is to see."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
-        n_features, n_columns = self._rows.offsets.size - 1, self.objective.n_columns
-        features = _some(n_features, self._n_features_of_a_fern(), generator)
-        columns = _some(n_columns, _COLUMNS_OF_A_FERN, generator)
-        wanted = self._n_wanted()
-        n_shares = max(round(self._rows.n_training / (self._POOL * wanted)), 1)
-        n_rows = rows_of_a_fern(self._rows.n_training, n_shares, wanted)
-        n_codes = np.diff(self._rows.offsets)[features]
+        count = self._n_features_of_a_fern()
+        if self._sees_few_features:
+            features = self._promises.some(count, generator)
+        else:
+            features = _some(self._n_features, count, generator)
         asked = self._promises.draw(features, self.gains.depth, generator)
+        return self._drafted(number, features, asked, self._n_wanted(), generator)
+
+    def _drafted(
+        self, number: int, features: NDArray[np.intp], asked, n_wanted: int, generator
+    ) -> Draft:
+        """Return the draft of a fern with these features, of which these are asked."""
+        columns = _some(self.objective.n_columns, _COLUMNS_OF_A_FERN, generator)
+        n_shares = max(round(self._rows.n_training / (self._POOL * n_wanted)), 1)
+        n_rows = rows_of_a_fern(self._rows.n_training, n_shares, n_wanted)
+        n_codes = np.diff(self._rows.offsets)[features]
         levels = coarse_levels(asked, n_codes, n_rows, generator)
         own = (features, columns, n_codes, self._is_category[features], levels, generator)
-        return Draft(number, n_shares, wanted, *own)
+        return Draft(number, n_shares, n_wanted, *own)
+
+    @property
+    def _n_features(self) -> int:
+        return self._rows.offsets.size - 1
+
+    @property
+    def _sees_few_features(self) -> bool:
+        """Whether a fern sees less than half of the features."""
+        return self._n_features_of_a_fern() < self._n_features // 2
 
     def _n_features_of_a_fern(self) -> int:
         least, most = _FEATURES_OF_A_FERN
