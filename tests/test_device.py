@@ -255,7 +255,7 @@ def test_auto_without_a_gpu_is_the_cpu(make_data, monkeypatch):
 
 
 @pytest.mark.usefixtures("pretended_gpu")
-@pytest.mark.parametrize("device", ["auto", "cuda"])
+@pytest.mark.parametrize("device", ["auto", "cuda", "torch"])
 def test_mixtures_are_the_same_wherever_the_device_is(device, monkeypatch):
     monkeypatch.setattr(limits, "CODES_ON_A_DEVICE", 1)
     monkeypatch.setattr(limits, "GROWN_CODES_ON_A_DEVICE", 1)
@@ -266,7 +266,9 @@ def test_mixtures_are_the_same_wherever_the_device_is(device, monkeypatch):
         MBKLClassifier(n_maps=40, random_state=0, device=own).fit(X, y) for own in (device, "cpu")
     )
     assert expected.grown_share_ > 0
-    np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    # Torch may add up the tables of a row in another order.
+    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X))
 
 
 @pytest.mark.usefixtures("pretended_gpu")

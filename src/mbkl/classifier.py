@@ -107,7 +107,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         return self.loss == "squared_hinge" and super()._may_mix(shape)
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
-        return self._may_mix(shape)  # it tells that of few rows, and on the CPU
+        # Of these few rows it tells that on the CPU.
+        return shape[0] >= self._fewest_rows_to_mix and self._may_mix(shape)
 
     def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         if self.calibration == "temperature" and not mixes:

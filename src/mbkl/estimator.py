@@ -341,16 +341,16 @@ class BinaryMapsEstimator(BaseEstimator):
 
     def _device_for(self, rows: Rows, plans: list[Plan], n_codes: int) -> str:
         """Return where the codes are to be, by their number."""
-        is_for_cpu = self.max_memory is not None or rows.in_files or not rows.reads_blocks
-        if self.device == "cpu" or (self.device == "auto" and is_for_cpu):
+        is_limited = self.max_memory is not None or rows.in_files or not rows.reads_blocks
+        if self.device == "cpu" or (self.device == "auto" and is_limited):
             return "cpu"
         if self.device != "auto":
             device_of(self.device)  # says where there is none
-        if self._is_for_cpu(rows.shape):
-            n_codes = 0
+        if self._is_for_cpu(rows.shape) and not is_limited:
+            return "cpu"
         is_grown = all(plan.is_grown for plan in plans)
         worth_it = limits.GROWN_CODES_ON_A_DEVICE if is_grown else limits.CODES_ON_A_DEVICE
-        return device_for(self.device, np.inf if is_for_cpu else n_codes, worth_it)
+        return device_for(self.device, np.inf if is_limited else n_codes, worth_it)
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
         """Say whether a GPU would wait for the cores, however many codes there are."""

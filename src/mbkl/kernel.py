@@ -46,8 +46,10 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
 
     Attributes
     ----------
-    theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
+    maps_, theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
         See `MBKLClassifier`; there are `classes_` only where y has classes.
+    has_numbers_ : bool
+        Whether y was taken for numbers.
     fern_features_, fern_thresholds_, feature_rates_
         See `MBKLClassifier`.
     n_iter_ : int

@@ -122,8 +122,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         n_threads = min(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs), len(both))
         with (
             progress.stage("growth") as iteration,
-            SharedProgress(iteration) as tell,
+            # Both end as soon as one has failed, and only then does the pool.
             ThreadPoolExecutor(n_threads) as pool,
+            SharedProgress(iteration) as tell,
         ):
             without, with_line = pool.map(lambda each: self._loss_of_growth(each, tell), both)
         ratios = with_line / np.maximum(without, np.finfo(float).tiny)

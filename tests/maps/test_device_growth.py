@@ -27,7 +27,8 @@ def sample(n_rows=400, n_classes=2, missing=0.1, seed=0):
     X = np.round(generator.normal(size=(n_rows, 5)) * 64) / 64
     y = 1 * (X[:, 0] * X[:, 1] > 0) + generator.integers(max(n_classes - 1, 1), size=n_rows)
     X[generator.random(X.shape) < missing] = np.nan
-    weights = generator.integers(1, 4, size=n_rows).astype(float)
+    # Those of the first class weigh little: the largest gradient is not that of the heaviest row.
+    weights = generator.integers(1, 4, size=n_rows) * np.where(y == 0, 0.1, 1.0)
     return X, y, weights
 
 

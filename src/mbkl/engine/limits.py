@@ -152,6 +152,8 @@ FEW_ROWS_OF_GROWTH = 4_000
 ROWS_OF_A_FERN = (16_000, 130_000)
 # Most rows that are held out to end a growth, and the fewest that choose how much cells are shrunk.
 MOST_ROWS_TO_END_GROWTH, FEWEST_ROWS_TO_SHRINK = 50_000, 5_000
+# Levels of a category that rows tell an order of.
+MOST_LEVELS_IN_ORDER = 2**17
 # Rows that tell which of very many features promise most.
 ROWS_OF_A_LOOK = 4_000
 # Entries of a table from which on threads find equal cells faster (python -m benchmarks.gpu).

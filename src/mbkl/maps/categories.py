@@ -201,6 +201,8 @@ class OrderedLevels:
         told = told_apart(self._n_codes[self._categories], 1, generator)[0]
         is_asked = np.isin(self._categories, asked)
         own, told = self._categories[is_asked], told[is_asked]
+        if not own.size:
+            return
         cells = (order, residuals, starts)
         sums = self._loops.level_sums(self._numbers, own, *cells, n_columns, self._ridge)
         steps = sums[..., 0] / (sums[..., 1] + self._ridge) * told[:, :, None]

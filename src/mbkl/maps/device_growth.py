@@ -172,7 +172,7 @@ class _Chooser:
         return torch.cat([torch.stack(found, dim=1), integers.double()], dim=2)
 
     def _sample(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw rows of the shares in proportion to their residuals, see `GrowingRows.sample`.
+        """Draw rows of the shares in proportion to their residuals, see `GrowingRows.samples`.
 
         Returned are codes, (n_ferns, n_features, n_rows), residuals, (n_ferns, n_rows, n_columns),
         and which rows were drawn: others add nothing, and have codes that all features have.
@@ -342,8 +342,6 @@ class DeviceGrowingRows:
         self._weights = codes.place(weights, self.torch.float32)
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._cells = self.keys.new_empty(self.n_rows, dtype=self.torch.int32)
-        self._heaviest = self._by_block(self._weights)
-        self._even = bool((self._weights == self._weights[:1]).all())
         self.salt_of_samples = SALTS_OF_SAMPLES * (seed + 1)
         self._shares: tuple[Any, Any] = (None, [])
         self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
@@ -464,7 +462,7 @@ class DeviceGrowingRows:
         return (packed >> 16).long(), (packed & 0xFFFF).long()
 
     def share(self, number: int, n_shares: int) -> Tensor:
-        """Return the rows of a share, see `GrowingRows.sample`."""
+        """Return the rows of a share, see `GrowingRows.sizes_of_shares`."""
         rows = self.training_rows
         if n_shares == 1:
             return rows
@@ -490,25 +488,14 @@ class DeviceGrowingRows:
         """Yield blocks of rows that memory suffices for; nearly always one."""
         return steps(self.n_rows, self._at_once)
 
-    def _largest_of(self, values: Tensor, heaviest: Tensor) -> Tensor:
-        """Return the bound of values times weights that the CPU finds, block by block of rows."""
-        return (self._by_block(values.amax(dim=1)) * heaviest).max()
-
-    def _by_block(self, values: Tensor) -> Tensor:
-        """Return the largest of each block of rows."""
-        whole = self.torch.nn.functional.pad(values, (0, -len(values) % ROWS_PACKED))
-        return whole.view(-1, ROWS_PACKED).amax(dim=1).double()
-
     def _residuals_of(self, rows: slice) -> Tensor:
-        """Compute the residuals of some rows; return bounds of both kinds."""
+        """Compute the residuals of some rows; return the largest of both kinds."""
         gradient, curvature = self._objective.derivatives(self._scores[rows], self._y[rows])
-        own = (gradient, curvature, self._weights[rows], self.units, self._packed[rows])
+        weights = self._weights[rows]
+        own = (gradient, curvature, weights, self.units, self._packed[rows])
         self.device.loops.pack_residuals(*own)
-        heaviest = self._heaviest[rows.start // ROWS_PACKED : -(-rows.stop // ROWS_PACKED)]
-        sizes = gradient.abs(), curvature
-        if self._even:
-            return self.torch.stack([each.max() for each in sizes]).double() * heaviest[0]
-        return self.torch.stack([self._largest_of(each, heaviest) for each in sizes])
+        largest = [(each * weights[:, None]).max() for each in (gradient.abs(), curvature)]
+        return self.torch.stack(largest).double()
 
     def _sum_of_losses(self) -> Tensor:
         """Return the sum of the losses of the rows that take no part."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.keys import draw
 from mbkl.engine.twins import Twins
@@ -171,7 +172,9 @@ class GrowingRows:
         """
         n_rows, magnitudes = self.sizes_of_shares(drafts).T
         wanted = np.array([draft.n_wanted for draft in drafts])
-        samples = self.samples(drafts, np.where(n_rows > wanted, wanted / magnitudes, np.inf))
+        samples = self.samples(
+            drafts, np.where(n_rows > wanted, wanted / np.maximum(magnitudes, 1), np.inf)
+        )
         # As small as the sums of these rows are beside those of all.
         shares = n_rows / max(self.n_training, 1)
         ridges = ridge * shares / SAMPLE_UNIT * self._units[1]
@@ -338,7 +341,8 @@ class GrowingRows:
         if self._shares[0] != (epoch, n_shares):
             rows = np.flatnonzero(~self._held_out)
             draws = draw(self._keys[rows], SALTS_OF_SHARES * (self._seed + 1) + epoch)
-            shares = ((draws * np.uint64(n_shares)) >> np.uint64(32)).astype(np.uint16)
+            shares = (draws * np.uint64(n_shares)) >> np.uint64(32)
+            shares = shares.astype(smallest_code_dtype(n_shares))
             ends = np.cumsum(np.bincount(shares, minlength=n_shares))[:-1]
             by_share = np.split(rows[np.argsort(shares, kind="stable")], ends)
             self._shares = ((epoch, n_shares), by_share)

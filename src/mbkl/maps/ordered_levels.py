@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mbkl.engine import limits
 from mbkl.engine.arrays import to_fixed_point, to_host
 from mbkl.engine.codes import Codes
 from mbkl.engine.keys import draw
@@ -26,8 +27,6 @@ from mbkl.maps.growing_rows import SALTS_OF_SHARES
 from mbkl.maps.growth_losses import Objective, Targets
 from mbkl.maps.stumps import even_thresholds
 
-# Of a category that is put in order.
-_MOST_LEVELS = 2**17
 _FOLDS = 5
 # Rows of average curvature that are added to every level.
 _PRIOR_ROWS = 20.0
@@ -57,7 +56,7 @@ def ordered_levels(
     seed: int,
 ) -> tuple[Codes, list[LevelOrder]]:
     """Return the codes with a group for each order of a category with very many levels."""
-    features = np.flatnonzero((n_levels + 2 > N_CODES) & (n_levels <= _MOST_LEVELS))
+    features = np.flatnonzero((n_levels + 2 > N_CODES) & (n_levels <= limits.MOST_LEVELS_IN_ORDER))
     if not features.size:
         return codes, []
     levels = CategoryMaps(features, n_levels[features]).codes(rows)
