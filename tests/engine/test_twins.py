@@ -257,11 +257,10 @@ def test_packed_sums_of_the_largest_residuals_do_not_overflow(loops, n_columns, 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0, 1e6, 1e30])
 def test_residuals_that_are_too_large_are_cut_off(loops, weight):
-    gradient = np.array([[-1.0, 0.25], [0.5, -0.125]], np.float32)
-    curvature, packed = np.abs(gradient), np.empty((2, 2), np.int32)
-    weights, units = np.full(2, weight, np.float32), (np.float32(2**13), np.float32(2**14))
-    loops.pack_residuals(gradient, curvature, weights, units, packed)
-    exact = gradient.astype(float) * weight
+    gradient = np.array([[-1.0, 0.25], [0.5, -0.125]], np.float32) * np.float32(weight)
+    packed, units = np.empty((2, 2), np.int32), (np.float32(2**13), np.float32(2**14))
+    loops.pack_residuals(gradient, np.abs(gradient), units, packed)
+    exact = gradient.astype(float)
     np.testing.assert_array_equal(
         packed >> 16, np.rint(exact * 2**13).clip(-MOST_PACKED, MOST_PACKED)
     )
