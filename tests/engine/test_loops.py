@@ -6,10 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mbkl.engine import growth_loops
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import MOST_PACKED, TWINS
 from mbkl.maps.ferns import Ferns
+from mbkl.maps.growing_rows import Levels
 from mbkl.maps.stumps import BinEdges
 
 THREADS = [1, 2, 3, 7]
@@ -353,32 +355,38 @@ def test_merits_are_gains_and_sizes_of_steps():
     assert merits[1, 1] == pytest.approx((steps**2 * held_out[..., 1]).sum())
 
 
-@GROWTH
+@pytest.mark.parametrize("n_rows", [1, 2, 130, 9_000])
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4])
+@pytest.mark.parametrize("categories", [(), (1, 3, 4), (0, 1, 2, 3, 4)], ids=str)
 @pytest.mark.parametrize("ridge", [0.5, 1e4])
-def test_levels_are_chosen_and_divided_the_same(make_compiled, n_rows, n_columns, n_cells, ridge):
+def test_stumps_are_chosen_the_same(make_compiled, n_rows, n_columns, categories, ridge):
     generator = np.random.default_rng(n_rows)
-    n_codes = np.array([2, 256, 37, 16, 255])
-    shifts = np.array([0, 0, 2, 1, 4])
-    moves = np.array([0, 0, 3, 1, 9])
+    n_codes, depth = np.array([2, 256, 37, 16, 255]), 5
     codes = generator.integers(0, n_codes[:, None], (5, n_rows)).astype(np.uint8)
+    asked = np.array([np.sort(generator.permutation(5)[:3]) for _ in range(depth)])
+    shifts = generator.integers(0, 4, asked.shape)
+    levels = asked, shifts, generator.integers(0, 2**shifts)
+    is_category = np.isin(np.arange(5), categories)
+    told_apart = generator.random((depth, len(categories), 256)) < 0.5
+    residuals = wide_for(generator, n_rows, n_columns)
+    residuals[: n_rows // 8] = 0  # some levels have no curvature
+    arguments = (codes, is_category, n_codes, Levels(*levels), told_apart, residuals, ridge)
+    expected = TWINS.choose_stumps(*arguments)
+    for left, right in zip(make_compiled(1).choose_stumps(*arguments), expected, strict=True):
+        assert_same_bits(left, right)
+
+
+@GROWTH
+def test_cells_are_divided_the_same(n_rows, n_columns, n_cells):
+    generator = np.random.default_rng(n_rows)
+    codes = generator.integers(0, 256, n_rows).astype(np.uint8)
     order, starts = cells_for(generator, n_rows, n_cells)
     residuals = wide_for(generator, n_rows, n_columns)
-    asked = np.array([0, 1, 4])
-    cells = (asked, order, residuals, starts)
-    arguments = (codes, *cells, n_codes, shifts[asked], moves[asked], ridge)
-    best = TWINS.best_cuts(*arguments)
-    groups = (np.array([3, 1]), order, residuals, starts)
-    sums = TWINS.level_sums(codes, *groups, min(n_columns, 2), ridge)
-    for n_threads in FEW_THREADS:
-        loops = make_compiled(n_threads)
-        assert_same_bits(loops.level_sums(codes, *groups, min(n_columns, 2), ridge), sums)
-        for left, right in zip(loops.best_cuts(*arguments), best, strict=True):
+    for cut in (0, 7, 254):
+        expected = TWINS.divide_cells(codes, cut, order, residuals, starts)
+        found = growth_loops.divide_cells(codes, cut, order, residuals, starts)
+        for left, right in zip(found, expected, strict=True):
             assert_same_bits(left, right)
-        for cut in (0, 7, 254):
-            expected = TWINS.divide_cells(codes[1], cut, order, residuals, starts)
-            found = loops.divide_cells(codes[1], cut, order, residuals, starts)
-            for left, right in zip(found, expected, strict=True):
-                assert_same_bits(left, right)
 
 
 @pytest.mark.parametrize("n_rows", [1, 130, 40_000])

@@ -167,7 +167,7 @@ def plain_gains(codes, order, residuals, starts, n_codes, ridge):
     ridge=st.floats(0.1, 1e4),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_gains_are_those_of_the_definition(every_loops, n_columns, n_rows, n_cells, ridge, seed):
+def test_gains_are_those_of_the_definition(n_columns, n_rows, n_cells, ridge, seed):
     generator = np.random.default_rng(seed)
     n_codes = np.array([2, 5, 256])
     codes = generator.integers(0, n_codes[:, None], (3, n_rows)).astype(np.uint8)
@@ -176,15 +176,14 @@ def test_gains_are_those_of_the_definition(every_loops, n_columns, n_rows, n_cel
     g, h = generator.integers([[[-4096]], [[0]]], 4096, (2, n_rows, n_columns))
     residuals, none = (g << 32) + h, np.zeros(3, np.int64)
     expected = plain_gains(codes, order, residuals, starts, n_codes, ridge)
-    for loops in every_loops:
-        cells = (np.arange(3), order, residuals, starts)
-        found, cuts = loops.best_cuts(codes, *cells, n_codes, none, none, ridge)
-        np.testing.assert_allclose(found, expected.max(axis=1), rtol=1e-12)
-        # Of cuts that are as good but for rounding, any.
-        np.testing.assert_allclose(expected[np.arange(3), cuts], found, rtol=1e-12)
+    cells = (np.arange(3), order, residuals, starts)
+    found, cuts = TWINS.best_cuts(codes, *cells, n_codes, none, none, ridge)
+    np.testing.assert_allclose(found, expected.max(axis=1), rtol=1e-12)
+    # Of cuts that are as good but for rounding, any.
+    np.testing.assert_allclose(expected[np.arange(3), cuts], found, rtol=1e-12)
 
 
-def test_shifted_codes_are_coarser_codes(loops):
+def test_shifted_codes_are_coarser_codes():
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 200, (2, 90)).astype(np.uint8)
     residuals = generator.integers(0, 2**40, (90, 1))
@@ -193,19 +192,19 @@ def test_shifted_codes_are_coarser_codes(loops):
     coarse = ((codes + moves[:, None]) >> shifts[:, None]).astype(np.uint8)
     n_coarse, none = ((199 + moves) >> shifts) + 1, np.zeros(2, np.int64)
     cells, n_codes = (np.arange(2), order, residuals, starts), np.array([200, 200])
-    found = loops.best_cuts(codes, *cells, n_codes, shifts, moves, 1.0)
-    same = loops.best_cuts(coarse, *cells, n_coarse, none, none, 1.0)
+    found = TWINS.best_cuts(codes, *cells, n_codes, shifts, moves, 1.0)
+    same = TWINS.best_cuts(coarse, *cells, n_coarse, none, none, 1.0)
     np.testing.assert_array_equal(found, same)
 
 
-def test_features_that_are_not_asked_do_not_count(loops):
+def test_features_that_are_not_asked_do_not_count():
     generator = np.random.default_rng(0)
     codes, n_codes = generator.integers(0, 9, (4, 60)).astype(np.uint8), np.full(4, 9)
     residuals, order = generator.integers(0, 2**40, (60, 2)), np.arange(60)
     cells, none = (order, residuals, np.array([0, 20, 60])), np.zeros(4, np.int64)
-    gains, cuts = loops.best_cuts(codes, np.arange(4), *cells, n_codes, none, none, 1.0)
+    gains, cuts = TWINS.best_cuts(codes, np.arange(4), *cells, n_codes, none, none, 1.0)
     asked = np.array([3, 1])
-    found = loops.best_cuts(codes, asked, *cells, n_codes, none[:2], none[:2], 1.0)
+    found = TWINS.best_cuts(codes, asked, *cells, n_codes, none[:2], none[:2], 1.0)
     np.testing.assert_array_equal(found, (gains[asked], cuts[asked]))
 
 
@@ -215,7 +214,7 @@ def test_features_that_are_not_asked_do_not_count(loops):
     cut=st.integers(0, 9),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_divided_cells_keep_their_order(every_loops, n_rows, n_cells, cut, seed):
+def test_divided_cells_keep_their_order(n_rows, n_cells, cut, seed):
     generator = np.random.default_rng(seed)
     codes = generator.integers(10, size=n_rows).astype(np.uint8)
     residuals = generator.integers(-(2**40), 2**40, (n_rows, 2))
@@ -226,11 +225,10 @@ def test_divided_cells_keep_their_order(every_loops, n_rows, n_cells, cut, seed)
         for above in (False, True):
             expected += [row for row in range(first, last) if (codes[order[row]] > cut) == above]
             ends.append(len(expected))
-    for loops in every_loops:
-        found = loops.divide_cells(codes, cut, order, residuals, starts)
-        np.testing.assert_array_equal(found[0], order[expected])
-        np.testing.assert_array_equal(found[1], residuals[expected])
-        np.testing.assert_array_equal(found[2], ends)
+    found = TWINS.divide_cells(codes, cut, order, residuals, starts)
+    np.testing.assert_array_equal(found[0], order[expected])
+    np.testing.assert_array_equal(found[1], residuals[expected])
+    np.testing.assert_array_equal(found[2], ends)
 
 
 @pytest.mark.parametrize("n_columns", [1, 4])

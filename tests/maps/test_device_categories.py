@@ -5,8 +5,8 @@ import pytest
 
 from mbkl.engine.device import Device, DeviceRows
 from mbkl.engine.rows import ArrayRows
+from mbkl.engine.twins import along as along_here
 from mbkl.maps import Ferns, GrownFerns
-from mbkl.maps.categories import _along
 from mbkl.maps.device_growth import along
 from mbkl.maps.growing_rows import Draft, coarse_levels, growing_rows
 from mbkl.maps.growth_losses import LogLoss, Targets
@@ -38,7 +38,7 @@ def test_levels_along_their_leading_direction(n_columns):
     steps, mass = generator.normal(size=(2, 4, 50, n_columns)) ** 2
     steps[1] = 0.0
     found = along(torch.as_tensor(steps), torch.as_tensor(mass)).numpy()
-    expected = [_along(*each) for each in zip(steps, mass, strict=True)]
+    expected = [along_here(*each) for each in zip(steps, mass, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

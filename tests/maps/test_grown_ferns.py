@@ -345,13 +345,13 @@ def test_ferns_are_deep_only_where_there_are_rows_for_it():
 def test_stumps_are_chosen_on_as_many_rows_as_asked(monkeypatch):
     X, y = sample(3000)
     seen = []
-    original = twins.Twins.best_cuts
+    original = twins.Twins.choose_stumps
 
     def noted(self, codes, *others):
         seen.append(codes.shape[1])
         return original(self, codes, *others)
 
-    monkeypatch.setattr(twins.Twins, "best_cuts", noted)
+    monkeypatch.setattr(twins.Twins, "choose_stumps", noted)
     grow(X, y, n_maps=10, sample_rows=200)
     assert 150 < np.mean(seen) < 250
     seen.clear()

@@ -17,6 +17,9 @@ from mbkl.engine.keys import salted
 from mbkl.engine.limits import SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight
 
+# Several columns are chosen by together as multiples of this: a register of the processor.
+_LANES = 4
+
 
 class Compiled(Twins):
     """The loops over codes in memory, and over rows of X, compiled and threaded.
@@ -128,16 +131,19 @@ class Compiled(Twins):
         self.share(cells.size, packed.size, add_up)
         return sum(found[1:], start=found[0])
 
-    def best_cuts(
-        self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        found = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
-        arguments: Any = (codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge)
-        loop, n_columns = growth_loops.best_cuts_one, residuals.shape[1]
-        if n_columns > 1:
-            loop, arguments = growth_loops.best_cuts, (*arguments, (0,) * n_columns)
-        n_read = len(asked) * residuals.size
-        self.share(len(asked), n_read, loop, *arguments, *found)
+    def choose_stumps(
+        self, codes, is_category, n_codes, levels, told_apart, residuals, ridge: float
+    ) -> tuple[NDArray, ...]:
+        shape, n_columns = levels.asked.shape, residuals.shape[1]
+        # Columns of zeros, up to those that the loops are compiled for.
+        missing = -n_columns % _LANES if n_columns > 1 else 0
+        residuals = np.pad(residuals, ((0, 0), (0, missing))) if missing else residuals
+        lanes = (0,) * residuals.shape[1]
+        category = np.where(is_category, np.cumsum(is_category) - 1, -1)
+        features, cuts, n_above = np.zeros((3, shape[0]), dtype=np.int64)
+        found = features, cuts, n_above, np.empty((shape[0], 256), np.uint8), np.empty(shape)
+        own = (codes, category, n_codes, *levels, told_apart, residuals, n_columns, ridge, lanes)
+        growth_loops.choose_stumps(*own, *found)
         return found
 
     def draw_rows(self, keys, rows, chances, salt: int) -> tuple[NDArray, NDArray]:
@@ -149,8 +155,6 @@ class Compiled(Twins):
     sizes_of_residuals = staticmethod(growth_loops.sizes_of_residuals)
     weigh_residuals = staticmethod(growth_loops.weigh_residuals)
     newton_steps = staticmethod(growth_loops.newton_steps)
-    divide_cells = staticmethod(growth_loops.divide_cells)
-    level_sums = staticmethod(growth_loops.level_sums)
 
     def share(
         self, length: int, n_codes: int, loop: Callable, *arguments, falling: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mbkl.engine.loops import jit
-from mbkl.engine.twins import MOST_PACKED, ROWS_PACKED
+from mbkl.engine.twins import MOST_PACKED, N_POWERS, ROWS_PACKED
 
 
 @jit
@@ -167,9 +167,58 @@ def add_table(cells, table, scores):
 
 
 @jit
-def level_sums(codes, groups, order, residuals, starts, n_columns, ridge):
-    """Return sums of residuals in each code, see `Twins.level_sums`."""
-    sums = np.zeros((groups.shape[0], 256, n_columns, 2), dtype=np.int64)
+def choose_stumps(
+    codes, category, n_codes, asked, shifts, moves, told_apart, residuals, n_columns, ridge, lanes,
+    features, cuts, n_above, ranks, gains,
+):  # fmt: skip
+    """OUT features, cuts, n_above, ranks, gains: the stump of each level.
+
+    See `Twins.choose_stumps`; `category` is the number of each category among these, -1 elsewhere,
+    and `lanes` are those of `best_cuts`.
+    """
+    n_rows, depth = residuals.shape[0], asked.shape[0]
+    order, starts = np.arange(n_rows).astype(np.int32), np.array([0, n_rows])
+    has_categories = told_apart.shape[1] > 0
+    placed = codes.copy() if has_categories else codes
+    places = np.empty((codes.shape[0], 256), dtype=np.uint8)
+    for code in range(256):
+        places[:, code] = code
+    found = np.empty(asked.shape[1], dtype=np.int64)
+    for level in range(depth):
+        if has_categories:
+            beyond = beyond_cells(residuals, starts, n_columns, ridge)
+            for feature in asked[level]:
+                if category[feature] >= 0:
+                    told = told_apart[level, category[feature]]
+                    own, target, place = codes[feature], placed[feature], places[feature]
+                    put_in_order(own, order, beyond, told, n_codes[feature], ridge, place)
+                    for row in range(n_rows):
+                        target[row] = place[own[row]]
+        if len(lanes) == 1:
+            best_cuts_one(
+                placed, asked[level], order, residuals, starts, n_codes, shifts[level],
+                moves[level], ridge, gains[level], found,
+            )  # fmt: skip
+        else:
+            best_cuts(
+                placed, asked[level], order, residuals, starts, n_codes, shifts[level],
+                moves[level], ridge, lanes, gains[level], found,
+            )  # fmt: skip
+        best = np.argmax(gains[level])
+        feature = asked[level, best]
+        cut = ((found[best] + 1) << shifts[level, best]) - moves[level, best] - 1
+        cut = min(cut, n_codes[feature] - 2)
+        features[level], cuts[level], ranks[level] = feature, cut, places[feature]
+        for row in range(n_rows):
+            n_above[level] += placed[feature, row] > cut
+        if level < depth - 1:
+            order, residuals, starts = divide_cells(placed[feature], cut, order, residuals, starts)
+
+
+@jit
+def beyond_cells(residuals, starts, n_columns, ridge):
+    """Return gradients less what the step of their cell explains, and curvatures, side by side."""
+    beyond = np.empty((residuals.shape[0], 2 * n_columns), dtype=np.int64)
     for cell in range(starts.shape[0] - 1):
         first, last = starts[cell], starts[cell + 1]
         for column in range(n_columns):
@@ -178,22 +227,71 @@ def level_sums(codes, groups, order, residuals, starts, n_columns, ridge):
                 total += residuals[row, column]
             step = np.float64(total >> 32) / (np.float64(total & 0xFFFFFFFF) + ridge)
             for row in range(first, last):
-                place, value = order[row], residuals[row, column]
+                value = residuals[row, column]
                 curvature = value & 0xFFFFFFFF
-                gradient = (value >> 32) - np.int64(np.rint(curvature * step))
-                for own in range(groups.shape[0]):
-                    code = codes[groups[own], place]
-                    sums[own, code, column, 0] += gradient
-                    sums[own, code, column, 1] += curvature
-    return sums
+                beyond[row, column] = (value >> 32) - np.int64(np.rint(curvature * step))
+                beyond[row, n_columns + column] = curvature
+    return beyond
+
+
+@jit
+def put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
+    """OUT ranks: the places of the codes of a category in order; see `Twins.put_in_order`."""
+    n_columns = beyond.shape[1] // 2
+    sums = np.zeros((n_codes, 2 * n_columns), dtype=np.int64)
+    for row in range(order.shape[0]):
+        entry = sums[codes[order[row]]]
+        for column in range(2 * n_columns):
+            entry[column] += beyond[row, column]
+    steps = np.zeros((n_codes, n_columns))
+    for code in range(n_codes):
+        if told_apart[code]:
+            for column in range(n_columns):
+                gradient, curvature = sums[code, column], sums[code, n_columns + column]
+                steps[code, column] = np.float64(gradient) / (np.float64(curvature) + ridge)
+    places = steps[:, 0].copy() if n_columns == 1 else along(steps, sums[:, n_columns:])
+    for place, code in enumerate(np.argsort(places, kind="mergesort")):
+        ranks[code] = place
+
+
+@jit
+def along(steps, mass):
+    """Return the steps of levels along their leading direction; see `Twins.along`."""
+    n_levels, n_columns = steps.shape
+    spread = np.zeros((n_columns, n_columns))
+    for level in range(n_levels):
+        for left in range(n_columns):
+            weighted = steps[level, left] * mass[level, left]
+            for right in range(n_columns):
+                spread[left, right] += weighted * steps[level, right]
+    direction, turned, found = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_levels)
+    largest = 0
+    for column in range(n_columns):
+        if spread[column, column] > spread[largest, largest]:
+            largest = column
+    direction[largest] = 1.0
+    for _ in range(N_POWERS):
+        square = 0.0
+        for left in range(n_columns):
+            turned[left] = 0.0
+            for right in range(n_columns):
+                turned[left] += spread[left, right] * direction[right]
+            square += turned[left] * turned[left]
+        length = np.sqrt(square)
+        if not length > 0:
+            return found
+        direction[:] = turned / length
+    for level in range(n_levels):
+        for column in range(n_columns):
+            found[level] += steps[level, column] * direction[column]
+    return found
 
 
 @jit
 def best_cuts(
-    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts,
-    start, stop,
-):  # fmt: skip
-    """OUT gains[start:stop], cuts[start:stop]: what the best cut of a feature would collect.
+    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts
+):
+    """OUT gains, cuts: what the best cut of each feature would collect; see `Twins.best_cuts`.
 
     Rows come cell by cell, so that the histogram of a cell stays in the first-level cache and
     none is kept. Codes are moved and shifted to fewer where cells have few rows. Lanes are a tuple
@@ -203,7 +301,7 @@ def best_cuts(
     sums = np.zeros((256, n_columns), dtype=np.int64)
     total = np.zeros(n_columns, dtype=np.int64)
     collected = np.zeros((256, n_columns))
-    for place in range(start, stop):
+    for place in range(asked.shape[0]):
         column_codes = codes[asked[place]]
         shift, move = shifts[place], moves[place]
         length = ((n_codes[asked[place]] - 1 + move) >> shift) + 1
@@ -242,9 +340,9 @@ def best_cuts(
 
 @jit
 def best_cuts_one(
-    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts, start, stop
+    codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts
 ):
-    """OUT gains[start:stop], cuts[start:stop] as `best_cuts`, of one column.
+    """OUT gains, cuts, as `best_cuts`, of one column.
 
     Four features at once: neighbouring rows often share a code where there are few, and an addition
     waits for the one before it to the same sum; those of other features need not.
@@ -254,8 +352,8 @@ def best_cuts_one(
     sums_0, sums_1, sums_2, sums_3 = sums[0], sums[1], sums[2], sums[3]
     collected = np.zeros((4, 256))
     lengths = np.zeros(4, dtype=np.int64)
-    for begin in range(start, stop, 4):
-        count = min(4, stop - begin)
+    for begin in range(0, asked.shape[0], 4):
+        count = min(4, asked.shape[0] - begin)
         # The last one again, where fewer are left.
         place_1, place_2 = begin + min(1, count - 1), begin + min(2, count - 1)
         place_3 = begin + count - 1

@@ -19,6 +19,8 @@ from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 _VALUES_COMPARED = 500_000
 # Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
 MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**15
+# Steps of the power method that finds a direction, which need not be exact.
+N_POWERS = 10
 # Values of a block of rows: as many as fit in a cache; and as are worth a thread, where there are
 # few (python -m benchmarks.suite --all-rows).
 VALUES_OF_A_BLOCK, VALUES_OF_A_THREAD = 2**16, 2**14
@@ -228,25 +230,62 @@ class Twins:
             step = step + change
         return step, np.array(gains)
 
-    def level_sums(
-        self, codes, groups, order, residuals, starts, n_columns: int, ridge: float
-    ) -> NDArray[np.int64]:
-        """Return gradients and curvatures of each code of some groups, in the first columns.
+    def choose_stumps(
+        self, codes, is_category, n_codes, levels, told_apart, residuals, ridge: float
+    ) -> tuple[NDArray, ...]:
+        """Return the stumps of a fern, one level after the other: those that collect most.
 
-        Gradients are less what the step of their cell explains. See `best_cuts` for the arguments;
-        the shape is (n_groups, 256, n_columns, 2).
+        These are the features and cuts, how many rows are above each, the place of each code of the
+        feature, of shape (depth, 256), and what the best stump of each feature that is asked would
+        collect, as `asked`. A level says which features it asks, and how coarse their codes are;
+        see `best_cuts`, also for codes and residuals, which are those of some rows. Codes of
+        categories are put in order anew for each level, as far as they are told apart, of shape
+        (depth, n_categories, 256).
         """
-        own = residuals[:, :n_columns]
-        gradient, curvature = own >> 32, own & 0xFFFFFFFF
-        running = np.concatenate([np.zeros_like(own[:1]), np.cumsum(own, axis=0)])
+        order, starts = np.arange(len(residuals)), np.array([0, len(residuals)])
+        cells = (order, residuals, starts)
+        placed, ranks = codes.copy(), np.tile(np.arange(256, dtype=np.uint8), (len(codes), 1))
+        categories, stumps = np.flatnonzero(is_category), []
+        for *level, told in zip(*levels, told_apart, strict=True):
+            asked, shifts, moves = level
+            for feature, own in zip(categories, told, strict=True):
+                if feature in asked:
+                    arguments = (codes[feature], *cells, own, int(n_codes[feature]), ridge)
+                    ranks[feature] = self.put_in_order(*arguments)
+                    placed[feature] = ranks[feature, codes[feature]]
+            gains, cuts = self.best_cuts(placed, asked, *cells, n_codes, shifts, moves, ridge)
+            place = int(np.argmax(gains))
+            best = int(asked[place])
+            cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
+            cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
+            n_above = np.count_nonzero(placed[best] > cut)
+            stumps.append((best, cut, n_above, ranks[best].copy(), gains))
+            cells = self.divide_cells(placed[best], cut, *cells)
+        return tuple(np.array(each) for each in zip(*stumps, strict=True))
+
+    def put_in_order(
+        self, codes, order, residuals, starts, told_apart, n_codes: int, ridge: float
+    ) -> NDArray[np.uint8]:
+        """Return the places of the codes of a category in order of gradient by curvature.
+
+        Gradients are less what the step of their cell explains; the ridge is added to the curvature
+        of each code, so that a rare one is in the middle. For one score and a convex loss the best
+        division of the levels in two is a cut in this order. With several scores it is that order
+        along their leading direction. Those that are not told apart are in the middle, too; codes
+        not in use stay where they are.
+        """
+        gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
+        running = np.concatenate([np.zeros_like(residuals[:1]), np.cumsum(residuals, axis=0)])
         totals = np.diff(running[starts], axis=0)
         steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridge)
         explained = curvature * np.repeat(steps, np.diff(starts), axis=0)
-        both = np.stack([gradient - np.rint(explained).astype(np.int64), curvature], axis=2)
-        sums = np.zeros((len(groups), 256, n_columns, 2), dtype=np.int64)
-        for found, group in zip(sums, groups, strict=True):
-            np.add.at(found, codes[group, order], both)
-        return sums
+        sums = np.zeros((2, n_codes, residuals.shape[1]), dtype=np.int64)
+        np.add.at(sums[0], codes[order], gradient - np.rint(explained).astype(np.int64))
+        np.add.at(sums[1], codes[order], curvature)
+        steps = sums[0] / (sums[1] + ridge) * told_apart[:n_codes, None]
+        ranks = np.arange(256, dtype=np.uint8)
+        ranks[np.argsort(along(steps, sums[1]), kind="stable")] = np.arange(n_codes)
+        return ranks
 
     def best_cuts(
         self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
@@ -291,6 +330,28 @@ class Twins:
 
 
 TWINS = Twins()
+
+
+def along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the steps of the levels of a category along their leading direction.
+
+    >>> along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
+    [4.24, -1.41]
+    """
+    if steps.shape[1] == 1:
+        return steps[:, 0]
+    weighted = steps * mass
+    # cumsum adds in order.
+    spread = np.cumsum(weighted[:, :, None] * steps[:, None], axis=0)[-1]
+    direction = np.zeros(steps.shape[1])
+    direction[np.argmax(np.diag(spread))] = 1.0
+    for _ in range(N_POWERS):
+        direction = np.cumsum(spread * direction, axis=1)[:, -1]
+        length = np.sqrt(np.cumsum(direction**2)[-1])
+        if not length > 0:
+            return np.zeros(len(steps))
+        direction = direction / length
+    return np.cumsum(steps * direction, axis=1)[:, -1]
 
 
 def _unpacked(packed, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from mbkl.cells import FreeCells
 from mbkl.engine.arrays import offsets_of
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows
-from mbkl.engine.twins import Twins, level_cells
+from mbkl.engine.twins import level_cells
 from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
@@ -25,8 +25,6 @@ N_CODES = 256
 # A stump may tell apart this share of the levels, drawn by chance, and about so many at most. The
 # others are in the middle of the order: a cut in the order of all levels would fit their noise.
 _TOLD_APART, _MOST_TOLD_APART = 0.3, 25
-# Steps of the power method: the direction need not be exact.
-N_POWERS = 10
 # Random sets of levels that the stumps of a column draw from.
 _SETS_OF_A_COLUMN = 256
 
@@ -177,60 +175,3 @@ def told_apart(n_codes: NDArray[np.int64], n_stumps: int, generator) -> NDArray[
     """Draw which codes of categories stumps may tell apart, (n_stumps, n_categories, 256)."""
     shares = np.minimum(_TOLD_APART, _MOST_TOLD_APART / n_codes)
     return generator.random((n_stumps, n_codes.size, N_CODES)) < shares[:, None]
-
-
-class OrderedLevels:
-    """Codes of the rows of a sample, those of categories put in order, anew for each stump.
-
-    For one score and a convex loss the best division of the levels in two is a cut in the order of
-    gradient by curvature. With several scores it is that order along their leading direction.
-    """
-
-    def __init__(self, numbers, is_category, n_codes, ridge: float, loops: Twins) -> None:
-        self._numbers, self._n_codes, self._loops = numbers, n_codes, loops
-        self._categories = np.flatnonzero(is_category)
-        self._ridge = ridge  # added to the curvature of each level: a rare one is in the middle
-        # (n_features, n_rows), and (n_features, 256): the place of each code, as it is for numbers
-        self.codes = numbers.copy() if self._categories.size else numbers
-        self.ranks = np.tile(np.arange(N_CODES, dtype=np.uint8), (len(numbers), 1))
-
-    def put_in_order(self, asked, order, residuals, starts, n_columns: int, generator) -> None:
-        """Put the levels of those asked in order; see `Twins.best_cuts` and `Twins.level_sums`."""
-        if not self._categories.size:
-            return
-        told = told_apart(self._n_codes[self._categories], 1, generator)[0]
-        is_asked = np.isin(self._categories, asked)
-        own, told = self._categories[is_asked], told[is_asked]
-        if not own.size:
-            return
-        cells = (order, residuals, starts)
-        sums = self._loops.level_sums(self._numbers, own, *cells, n_columns, self._ridge)
-        steps = sums[..., 0] / (sums[..., 1] + self._ridge) * told[:, :, None]
-        for feature, step, mass in zip(own, steps, sums[..., 1], strict=True):
-            places = _along(step, mass)
-            places[self._n_codes[feature] :] = np.inf
-            self.ranks[feature, np.argsort(places, kind="stable")] = np.arange(N_CODES)
-        offsets = N_CODES * np.arange(len(self.ranks) + 1)
-        placed = self._loops.renumber(self._numbers, offsets, own, self.ranks.ravel())
-        self.codes[own] = placed
-
-
-def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the steps of the levels along their leading direction.
-
-    >>> _along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
-    [4.24, -1.41]
-    """
-    if steps.shape[1] == 1:
-        return steps[:, 0]
-    weighted = steps * mass
-    spread = (weighted[:, :, None] * steps[:, None]).sum(axis=0)
-    direction = np.zeros(steps.shape[1])
-    direction[np.argmax(np.diag(spread))] = 1.0
-    for _ in range(N_POWERS):
-        direction = (spread * direction).sum(axis=1)
-        length = np.sqrt((direction**2).sum())
-        if not length > 0:
-            return np.zeros(len(steps))
-        direction = direction / length
-    return (steps * direction).sum(axis=1)

@@ -17,8 +17,8 @@ from mbkl.engine.device import DeviceCodes
 from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
-from mbkl.engine.twins import ROWS_PACKED
-from mbkl.maps.categories import N_CODES, N_POWERS, told_apart
+from mbkl.engine.twins import N_POWERS, ROWS_PACKED
+from mbkl.maps.categories import N_CODES, told_apart
 from mbkl.maps.growing_rows import (
     RESIDUAL_BITS,
     SALTS_OF_SAMPLES,

@@ -19,11 +19,9 @@ from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.keys import draw
 from mbkl.engine.twins import Twins
-from mbkl.maps.categories import OrderedLevels
+from mbkl.maps.categories import told_apart
 from mbkl.maps.growth_losses import Objective
 
-# Several columns are chosen by together as multiples of this: a register of the processor.
-_LANES = 4
 # Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one bit for
@@ -57,13 +55,6 @@ class Chosen(NamedTuple):
     gains: NDArray[np.float64]
 
 
-def _in_lanes(residuals: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return residuals of several columns with columns of zeros, as the loops are compiled for."""
-    n_columns = residuals.shape[1]
-    missing = -n_columns % _LANES if n_columns > 1 else 0
-    return np.pad(residuals, ((0, 0), (0, missing))) if missing else residuals
-
-
 @dataclass(frozen=True)
 class GrowthSample:
     """Rows on which the stumps of a fern are chosen."""
@@ -78,25 +69,14 @@ class GrowthSample:
 
     def choose(self, draft: Draft, ridge: float) -> Chosen:
         """Return the stump of each level: those that collect most gradient."""
-        residuals, loops, n_columns = _in_lanes(self.residuals), self.loops, draft.columns.size
-        order, starts = np.arange(self.n_rows), np.array([0, self.n_rows])
         n_codes, is_category = draft.n_codes, draft.is_category
-        levels = OrderedLevels(self.codes, is_category, n_codes, ridge, loops)
-        stumps = []
-        for asked, shifts, moves in zip(*draft.levels, strict=True):
-            cells = (order, residuals, starts)
-            levels.put_in_order(asked, *cells, n_columns, draft.generator)
-            coarse = (n_codes, shifts, moves)
-            gains, cuts = loops.best_cuts(levels.codes, asked, *cells, *coarse, ridge)
-            place = int(np.argmax(gains))
-            best = int(asked[place])
-            cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
-            cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
-            order, residuals, starts = loops.divide_cells(levels.codes[best], cut, *cells)
-            is_usual = 2 * (starts[2::2] - starts[1::2]).sum() > self.n_rows
-            own_cut = -1 if is_category[best] else cut
-            stumps.append((best, own_cut, levels.ranks[best] > cut, is_usual, gains))
-        return Chosen(*(np.array(each) for each in zip(*stumps, strict=True)))
+        told = told_apart(n_codes[is_category], len(draft.levels.asked), draft.generator)
+        levels = (n_codes, draft.levels, told)
+        found = self.loops.choose_stumps(self.codes, is_category, *levels, self.residuals, ridge)
+        features, cuts, n_above, ranks, gains = found
+        own_cuts = np.where(is_category[features], -1, cuts)
+        usual = 2 * n_above > self.n_rows
+        return Chosen(features, own_cuts, ranks > cuts[:, None], usual, gains)
 
 
 @dataclass(frozen=True)
