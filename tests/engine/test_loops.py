@@ -293,20 +293,19 @@ def test_residuals_are_packed_and_added_up_the_same(make_compiled, n_rows, n_col
     weights = generator.exponential(size=n_rows).astype(np.float32)
     units = (np.float32(2**13), np.float32(2**12))
     table = generator.normal(size=(n_cells, n_columns)).astype(np.float32)
-    gradient *= weights[:, None]
     packed, scores = np.empty(gradient.shape, np.int32), gradient.copy()
-    TWINS.pack_residuals(gradient, gradient**2, units, packed)
+    largest = TWINS.pack_residuals(gradient, gradient**2, weights, units, packed)
     TWINS.add_table(cells, table, scores)
     large = packed_for(generator, n_rows, n_columns)
     for n_threads in FEW_THREADS:
         loops = make_compiled(n_threads)
         same, same_scores = np.empty_like(packed), gradient.copy()
-        loops.pack_residuals(gradient, gradient**2, units, same)
+        assert loops.pack_residuals(gradient, gradient**2, weights, units, same) == largest
         loops.add_table(cells, table, same_scores)
         assert_same_bits(same, packed)
         # Losses of many classes have their residuals class by class.
         turned = np.asfortranarray(gradient)
-        loops.pack_residuals(turned, turned**2, units, same)
+        loops.pack_residuals(turned, turned**2, weights, units, same)
         assert_same_bits(same, packed)
         assert_same_bits(same_scores, scores)
         for residuals in (packed, large):
@@ -332,6 +331,21 @@ def test_rows_are_weighed_the_same(make_compiled, n_columns):
         found = loops.draw_rows(keys, rows, 2 * shares, 2**40 + 3)
         for left, right in zip(found, drawn, strict=True):
             assert_same_bits(left, right)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 255, 256, 257, 1_000])
+@pytest.mark.parametrize("n_columns", [1, 3, 26])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e30])
+def test_residuals_of_the_log_loss_are_the_same(make_compiled, n_rows, n_columns, scale):
+    generator = np.random.default_rng(n_rows)
+    scores = (scale * generator.normal(size=(n_rows, n_columns))).astype(np.float32)
+    y = generator.integers(max(n_columns, 2), size=n_rows)
+    weights = generator.exponential(size=n_rows).astype(np.float32)
+    arguments = scores, y, weights, (np.float32(2**13), np.float32(2**14))
+    expected, found = np.empty((2, n_rows, n_columns), np.int32)
+    largest = TWINS.log_loss_residuals(*arguments, expected)
+    assert make_compiled(1).log_loss_residuals(*arguments, found) == largest
+    assert_same_bits(found, expected)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 6])

@@ -16,6 +16,7 @@ from mbkl.engine.twins import (
     ROWS_PACKED,
     TWINS,
     as_float32,
+    exponential,
     has_one_weight,
     just_above,
 )
@@ -257,7 +258,9 @@ def test_packed_sums_of_the_largest_residuals_do_not_overflow(loops, n_columns, 
 def test_residuals_that_are_too_large_are_cut_off(loops, weight):
     gradient = np.array([[-1.0, 0.25], [0.5, -0.125]], np.float32) * np.float32(weight)
     packed, units = np.empty((2, 2), np.int32), (np.float32(2**13), np.float32(2**14))
-    loops.pack_residuals(gradient, np.abs(gradient), units, packed)
+    ones = np.ones(2, np.float32)
+    largest = loops.pack_residuals(gradient, np.abs(gradient), ones, units, packed)
+    assert largest == (np.abs(gradient).max(),) * 2
     exact = gradient.astype(float)
     np.testing.assert_array_equal(
         packed >> 16, np.rint(exact * 2**13).clip(-MOST_PACKED, MOST_PACKED)
@@ -265,6 +268,18 @@ def test_residuals_that_are_too_large_are_cut_off(loops, weight):
     np.testing.assert_array_equal(
         packed & 0xFFFF, np.minimum(np.rint(np.abs(exact) * 2**14), MOST_PACKED)
     )
+
+
+@given(st.floats(-87, 87, width=32))
+def test_exponentials_are_those_of_numpy(value):
+    found = exponential(np.array([value], np.float32))
+    np.testing.assert_allclose(found, np.exp(np.float64(value)), rtol=2e-7)
+
+
+def test_exponentials_beyond_the_largest_are_that_of_the_largest():
+    found = exponential(np.array([87.0, 1e30, -87.0, -1e30], np.float32))
+    assert found[0] == found[1] < np.finfo(np.float32).max
+    assert found[2] == found[3] > 0
 
 
 def test_a_cell_is_a_leading_digit_and_which_codes_are_above_their_cuts(loops, make_codes):

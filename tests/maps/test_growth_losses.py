@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from mbkl.engine.twins import TWINS
 from mbkl.maps.growth_losses import OBJECTIVES, HingeLoss, LogLoss, Targets, objective_of
 from mbkl.maps.numbers import Numbers
 
@@ -146,6 +147,20 @@ def test_large_scores_are_no_trouble(kind, n_classes):
     for array in (gradient, curvature, objective.value(scores, y)):
         assert array.dtype == np.float32
         assert np.isfinite(array).all()
+
+
+@EVERY_OBJECTIVE
+@EVERY_CLASSES
+def test_packed_residuals_are_the_derivatives(kind, n_classes):
+    objective = kind(n_classes)
+    scores, y = problem(objective, spread=5.0)
+    weights, unit = np.linspace(0.5, 2.0, len(y)).astype(np.float32), np.float32(2**8)
+    packed = np.empty(scores.shape, np.int32)
+    largest = objective.pack(TWINS, scores, y, weights, (unit, unit), packed)
+    derivatives = [each * weights[:, None] for each in objective.derivatives(scores, y)]
+    np.testing.assert_allclose(largest, [abs(each).max() for each in derivatives], rtol=1e-6)
+    for each, found in zip(derivatives, (packed >> 16, packed & 0xFFFF), strict=True):
+        np.testing.assert_allclose(found, each * unit, atol=0.51)
 
 
 @EVERY_OBJECTIVE

@@ -151,6 +151,7 @@ class Compiled(Twins):
 
     # No threads share these: they are short, or run in a thread of their own.
     pack_residuals = staticmethod(growth_loops.pack_residuals)
+    log_loss_residuals = staticmethod(growth_loops.log_loss_residuals)
     add_table = staticmethod(growth_loops.add_table)
     sizes_of_residuals = staticmethod(growth_loops.sizes_of_residuals)
     weigh_residuals = staticmethod(growth_loops.weigh_residuals)

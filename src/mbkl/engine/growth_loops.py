@@ -7,10 +7,23 @@ no threads share have the arguments of their twins, and return what these return
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from mbkl.engine.loops import jit
-from mbkl.engine.twins import MOST_PACKED, N_POWERS, ROWS_PACKED
+from mbkl.engine.twins import (
+    FACTORS,
+    LARGEST_EXPONENT,
+    LOG_OF_TWO,
+    MOST_PACKED,
+    N_POWERS,
+    REST_OF_LOG,
+    ROWS_PACKED,
+    TWO_BY_E,
+)
+
+# Rows whose residuals are computed at a time: a few KiB for each class.
+_ROWS_OF_A_BLOCK = 256
 
 
 @jit
@@ -30,17 +43,93 @@ def fern_cells(values, features, cuts, members, leading, cells, start, stop):
             out[row] = 2 * out[row] + (codes[row] > cut)
 
 
-@jit
-def pack_residuals(gradient, curvature, units, packed):
-    """OUT packed: gradient and curvature, rounded; those too large are cut off."""
-    gradient_unit, curvature_unit = units
+@numba.njit(inline="always", error_model="numpy")
+def _packed(gradient, curvature, units):
+    """Return both, rounded to units; those too large are cut off."""
     largest = np.float32(MOST_PACKED)
-    for row in range(gradient.shape[0]):
+    g = min(max(np.rint(gradient * units[0]), -largest), largest)
+    return (np.int32(g) << 16) + np.int32(min(np.rint(curvature * units[1]), largest))
+
+
+@jit
+def pack_residuals(gradient, curvature, weights, units, packed):
+    """OUT packed: gradient and curvature times weights; return the largest of both."""
+    largest_g, largest_h = np.zeros((2, _ROWS_OF_A_BLOCK), dtype=np.float32)
+    for first in range(0, gradient.shape[0], _ROWS_OF_A_BLOCK):
+        block = slice(first, first + _ROWS_OF_A_BLOCK)
+        own_weights = weights[block]
         for column in range(gradient.shape[1]):
-            g = np.rint(gradient[row, column] * gradient_unit)
-            h = np.rint(curvature[row, column] * curvature_unit)
-            g = min(max(g, -largest), largest)
-            packed[row, column] = (np.int32(g) << 16) + np.int32(min(h, largest))
+            own_g, own_h = gradient[block, column], curvature[block, column]
+            out = packed[block, column]
+            for row in range(own_weights.shape[0]):
+                g, h = own_g[row] * own_weights[row], own_h[row] * own_weights[row]
+                largest_g[row] = max(largest_g[row], abs(g))
+                largest_h[row] = max(largest_h[row], h)
+                out[row] = _packed(g, h, units)
+    return np.float64(largest_g.max()), np.float64(largest_h.max())
+
+
+@numba.njit(inline="always", error_model="numpy")
+def _exponential(value):
+    """Return the exponential function; see `twins.exponential`."""
+    value = min(max(value, -LARGEST_EXPONENT), LARGEST_EXPONENT)
+    power = np.rint(value * TWO_BY_E)
+    rest = (value - power * LOG_OF_TWO) - power * REST_OF_LOG
+    total = ((FACTORS[0] * rest + FACTORS[1]) * rest + FACTORS[2]) * rest + FACTORS[3]
+    total = (total * rest + FACTORS[4]) * rest + FACTORS[5]
+    total = total * (rest * rest) + rest + np.float32(1.0)
+    return total * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@jit
+def log_loss_residuals(scores, y, weights, units, packed):
+    """OUT packed: residuals of the log loss; return the largest of both.
+
+    A block of rows is computed class by class, so that the compiler takes several rows at once.
+    """
+    n_columns, one = scores.shape[1], np.float32(1.0)
+    lines = np.empty((n_columns, _ROWS_OF_A_BLOCK), dtype=np.float32)
+    top, total, largest_g, largest_h = np.zeros((4, _ROWS_OF_A_BLOCK), dtype=np.float32)
+    integers = np.empty(_ROWS_OF_A_BLOCK, dtype=np.int32)
+    for first in range(0, scores.shape[0], _ROWS_OF_A_BLOCK):
+        block = slice(first, first + _ROWS_OF_A_BLOCK)
+        own_y, own_weights = y[block], weights[block]
+        n_rows = own_weights.shape[0]
+        for column in range(n_columns):
+            line, own_scores = lines[column], scores[block, column]
+            for row in range(n_rows):
+                line[row] = own_scores[row]
+        if n_columns == 1:
+            line = lines[0]
+            for row in range(n_rows):
+                total[row] = one + _exponential(-line[row])
+            line[:] = one
+        else:
+            top[:] = lines[0]
+            for column in range(1, n_columns):
+                line = lines[column]
+                for row in range(n_rows):
+                    top[row] = max(top[row], line[row])
+            total[:] = np.float32(0.0)
+            for column in range(n_columns):
+                line = lines[column]
+                for row in range(n_rows):
+                    line[row] = _exponential(line[row] - top[row])
+                for row in range(n_rows):
+                    total[row] += line[row]
+        for column in range(n_columns):
+            line, out = lines[column], packed[block, column]
+            own = 1 if n_columns == 1 else column
+            for row in range(n_rows):
+                chance = line[row] / total[row]
+                g = (chance - np.float32(own_y[row] == own)) * own_weights[row]
+                h = chance * (one - chance) * own_weights[row]
+                largest_g[row] = max(largest_g[row], abs(g))
+                largest_h[row] = max(largest_h[row], h)
+                integers[row] = _packed(g, h, units)
+            for row in range(n_rows):
+                out[row] = integers[row]
+    return np.float64(largest_g.max()), np.float64(largest_h.max())
 
 
 @jit

@@ -19,6 +19,21 @@ from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 _VALUES_COMPARED = 500_000
 # Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
 MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**15
+# The exponential function: the logarithm of two in two parts, of which the first has few digits,
+# and the factors of a polynomial up to half of that logarithm (those of the library Cephes).
+LARGEST_EXPONENT, TWO_BY_E = np.float32(87.0), np.float32(1.44269504)
+LOG_OF_TWO, REST_OF_LOG = np.float32(0.693359375), np.float32(-2.12194440e-4)
+FACTORS = tuple(
+    np.float32(factor)
+    for factor in (
+        1.9875691500e-4,
+        1.3981999507e-3,
+        8.3334519073e-3,
+        4.1665795894e-2,
+        1.6666665459e-1,
+        5.0000001201e-1,
+    )
+)
 # Steps of the power method that finds a direction, which need not be exact.
 N_POWERS = 10
 # Values of a block of rows: as many as fit in a cache; and as are worth a thread, where there are
@@ -163,11 +178,31 @@ class Twins:
             found = 2 * found + (codes > cut if cut >= 0 else own[codes])
         cells[:] = found
 
-    def pack_residuals(self, gradient, curvature, units, packed) -> None:
-        """Write gradients and curvatures, rounded to units and packed in 32 bits."""
+    def pack_residuals(self, gradient, curvature, weights, units, packed) -> tuple[float, float]:
+        """Write gradients and curvatures times weights, rounded to units and packed in 32 bits.
+
+        Returned are the largest of both.
+        """
+        gradient, curvature = gradient * weights[:, None], curvature * weights[:, None]
         g = np.rint(gradient * units[0]).clip(-MOST_PACKED, MOST_PACKED)
         h = np.minimum(np.rint(curvature * units[1]), MOST_PACKED)
         packed[:] = (g.astype(np.int32) << 16) + h.astype(np.int32)
+        return float(abs(gradient).max(initial=0.0)), float(curvature.max(initial=0.0))
+
+    def log_loss_residuals(self, scores, y, weights, units, packed) -> tuple[float, float]:
+        """Write the residuals of the log loss, as `pack_residuals` those of any.
+
+        Scores are those of two classes in one column, or of more in one column each.
+        """
+        if scores.shape[1] == 1:
+            chance: NDArray = 1 / (1 + exponential(-scores))
+            own = y[:, None] == 1
+        else:
+            chance = exponential(scores - scores.max(axis=1, keepdims=True))
+            chance /= np.cumsum(chance, axis=1)[:, -1:]  # which adds in order
+            own = y[:, None] == np.arange(scores.shape[1])
+        own_derivatives = chance - own, chance * (1 - chance)
+        return self.pack_residuals(*own_derivatives, weights, units, packed)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
         """Return the sums of gradients and curvatures in each cell, (n_cells, n_columns, 2)."""
@@ -330,6 +365,25 @@ class Twins:
 
 
 TWINS = Twins()
+
+
+def exponential(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the exponential function in single precision, of exponents up to 87.
+
+    It is of additions and products alone, which are the same bits wherever they are compiled: a
+    power of two times a polynomial of what is left.
+
+    >>> exponential(np.array([0.0, 1.0, -100.0], dtype=np.float32)).tolist()
+    [1.0, 2.7182817459106445, 1.6458114537543937e-38]
+    """
+    values = np.clip(values, -LARGEST_EXPONENT, LARGEST_EXPONENT)
+    power = np.rint(values * TWO_BY_E)
+    rest = (values - power * LOG_OF_TWO) - power * REST_OF_LOG
+    total = np.full_like(rest, FACTORS[0])
+    for factor in FACTORS[1:]:
+        total = total * rest + factor
+    total = total * (rest * rest) + rest + np.float32(1.0)
+    return np.ldexp(total, power.astype(np.int32))
 
 
 def along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -233,15 +233,11 @@ class GrowingRows:
 
         def refresh(start: int, stop: int) -> tuple[float, float]:
             rows = slice(start, stop)
-            scores, weights = self._scores[rows], self._weights[rows]
+            scores = self._scores[rows]
             if both is not None:
                 self._loops.add_table(self._cells[rows], both, scores)
-            gradient, curvature = self._objective.derivatives(scores, self._y[rows])
-            gradient *= weights[:, None]
-            curvature *= weights[:, None]
-            self._loops.pack_residuals(gradient, curvature, units, self._packed[rows])
-            lowest, highest = gradient.min(initial=0.0), gradient.max(initial=0.0)
-            return max(-float(lowest), float(highest)), float(curvature.max(initial=0.0))
+            own = (scores, self._y[rows], self._weights[rows], units, self._packed[rows])
+            return self._objective.pack(self._loops, *own)
 
         found = self._loops.over_blocks(refresh, *self._scores.shape)
         return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)

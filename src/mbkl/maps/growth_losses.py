@@ -9,6 +9,7 @@ An objective has, for scores of shape (n_rows, n_columns) in single precision,
     ends_at_zero              whether progress is told by what is left of the loss, too
     start(y, weights)         the best constant, one number a column
     derivatives(scores, y)    gradient and curvature of each row and column, arrays of their own
+    pack(loops, ...)          the same in small integers, see `Twins.pack_residuals`
     value(scores, y)          loss of each row
     of_rows(y)                y as a device has it: classes, or the numbers of the levels
 
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine.arrays import Values, cast, exact_sum, is_numpy, namespace, numbers_below, to_host
+from mbkl.engine.twins import Twins
 from mbkl.maps.numbers import Numbers
 from mbkl.solvers.problem import expit
 
@@ -46,8 +48,19 @@ class Targets:
     held_out: Any = None
 
 
+class _Packed:
+    """What all losses share."""
+
+    def pack(self, loops: Twins, scores, y, weights, units, packed) -> tuple[float, float]:
+        """Write derivatives times weights as small integers, where NumPy has the rows."""
+        return loops.pack_residuals(*self.derivatives(scores, y), weights, units, packed)
+
+    def derivatives(self, scores, y) -> tuple[Values, Values]:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class _OfClasses:
+class _OfClasses(_Packed):
     """What the losses of classes share."""
 
     n_classes: int
@@ -87,6 +100,9 @@ class LogLoss(_OfClasses):
         logs = np.log(np.maximum(share / share.sum(), 1e-6))
         return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
 
+    def pack(self, loops, scores, y, weights, units, packed):
+        return loops.log_loss_residuals(scores, y, weights, units, packed)
+
     def derivatives(self, scores, y):
         if self.n_classes == 2:
             chance = expit(scores)
@@ -102,7 +118,8 @@ class LogLoss(_OfClasses):
         xp = namespace(scores)
         if self.n_classes == 2:
             margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
-            return xp.logaddexp(xp.zeros_like(margin), -margin)
+            over = (-margin).clip(min=0)
+            return over + xp.log(1 + xp.exp(-abs(margin)))
         shifted = _shifted(scores)
         return xp.log(xp.exp(shifted).sum(axis=0)) - shifted[y, numbers_below(len(y), y)]
 
@@ -145,7 +162,7 @@ class HingeLoss(_OfClasses):
 
 
 @dataclass(frozen=True)
-class _OfNumbers:
+class _OfNumbers(_Packed):
     """What the losses of numbers share."""
 
     numbers: Numbers  # the targets of each level of y
