@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mbkl.engine import growth_loops
 from mbkl.engine.codes import coarsening
 from mbkl.engine.rows import ArrayRows
 from mbkl.engine.twins import MOST_PACKED, TWINS
@@ -388,19 +387,6 @@ def test_stumps_are_chosen_the_same(make_compiled, n_rows, n_columns, categories
     expected = TWINS.choose_stumps(*arguments)
     for left, right in zip(make_compiled(1).choose_stumps(*arguments), expected, strict=True):
         assert_same_bits(left, right)
-
-
-@GROWTH
-def test_cells_are_divided_the_same(n_rows, n_columns, n_cells):
-    generator = np.random.default_rng(n_rows)
-    codes = generator.integers(0, 256, n_rows).astype(np.uint8)
-    order, starts = cells_for(generator, n_rows, n_cells)
-    residuals = wide_for(generator, n_rows, n_columns)
-    for cut in (0, 7, 254):
-        expected = TWINS.divide_cells(codes, cut, order, residuals, starts)
-        found = growth_loops.divide_cells(codes, cut, order, residuals, starts)
-        for left, right in zip(found, expected, strict=True):
-            assert_same_bits(left, right)
 
 
 @pytest.mark.parametrize("n_rows", [1, 130, 40_000])

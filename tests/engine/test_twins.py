@@ -135,14 +135,6 @@ def test_just_above_is_the_first_value_on_the_right():
 # --- Growing ferns ---
 
 
-@pytest.fixture(scope="module")
-def every_loops():
-    """The twins and the compiled loops, for tests that draw many examples."""
-    from mbkl.engine.compiled import Compiled
-
-    return TWINS, Compiled(2)
-
-
 def plain_gains(codes, order, residuals, starts, n_codes, ridge):
     """Return the gains of all cuts by the definition, one cell and code at a time."""
     gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
@@ -207,29 +199,6 @@ def test_features_that_are_not_asked_do_not_count():
     asked = np.array([3, 1])
     found = TWINS.best_cuts(codes, asked, *cells, n_codes, none[:2], none[:2], 1.0)
     np.testing.assert_array_equal(found, (gains[asked], cuts[asked]))
-
-
-@given(
-    n_rows=st.integers(1, 60),
-    n_cells=st.integers(1, 9),
-    cut=st.integers(0, 9),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_divided_cells_keep_their_order(n_rows, n_cells, cut, seed):
-    generator = np.random.default_rng(seed)
-    codes = generator.integers(10, size=n_rows).astype(np.uint8)
-    residuals = generator.integers(-(2**40), 2**40, (n_rows, 2))
-    order = generator.permutation(n_rows)
-    starts = np.array([0, *np.sort(generator.integers(0, n_rows + 1, n_cells - 1)), n_rows])
-    expected, ends = [], [0]
-    for first, last in pairwise(starts):
-        for above in (False, True):
-            expected += [row for row in range(first, last) if (codes[order[row]] > cut) == above]
-            ends.append(len(expected))
-    found = TWINS.divide_cells(codes, cut, order, residuals, starts)
-    np.testing.assert_array_equal(found[0], order[expected])
-    np.testing.assert_array_equal(found[1], residuals[expected])
-    np.testing.assert_array_equal(found[2], ends)
 
 
 @pytest.mark.parametrize("n_columns", [1, 4])

@@ -257,25 +257,26 @@ def add_table(cells, table, scores):
 
 @jit
 def choose_stumps(
-    codes, category, n_codes, asked, shifts, moves, told_apart, residuals, n_columns, ridge, lanes,
-    features, cuts, n_above, ranks, gains,
+    codes, category, n_codes, asked, shifts, moves, told_apart, residuals, n_columns,
+    ridge, lanes, features, cuts, n_above, ranks, gains,
 ):  # fmt: skip
     """OUT features, cuts, n_above, ranks, gains: the stump of each level.
 
     See `Twins.choose_stumps`; `category` is the number of each category among these, -1 elsewhere,
     and `lanes` are those of `best_cuts`.
     """
-    n_rows, depth = residuals.shape[0], asked.shape[0]
-    order, starts = np.arange(n_rows).astype(np.int32), np.array([0, n_rows])
+    n_rows = residuals.shape[0]
     has_categories = told_apart.shape[1] > 0
     placed = codes.copy() if has_categories else codes
     places = np.empty((codes.shape[0], 256), dtype=np.uint8)
     for code in range(256):
         places[:, code] = code
     found = np.empty(asked.shape[1], dtype=np.int64)
-    for level in range(depth):
+    cells = np.zeros(n_rows, dtype=np.uint16)
+    for level in range(asked.shape[0]):
+        order, own_residuals, starts = rows_by_cell(cells, residuals, 1 << level)
         if has_categories:
-            beyond = beyond_cells(residuals, starts, n_columns, ridge)
+            beyond = beyond_cells(own_residuals, starts, n_columns, ridge)
             for feature in asked[level]:
                 if category[feature] >= 0:
                     told = told_apart[level, category[feature]]
@@ -285,12 +286,12 @@ def choose_stumps(
                         target[row] = place[own[row]]
         if len(lanes) == 1:
             best_cuts_one(
-                placed, asked[level], order, residuals, starts, n_codes, shifts[level],
+                placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
                 moves[level], ridge, gains[level], found,
             )  # fmt: skip
         else:
             best_cuts(
-                placed, asked[level], order, residuals, starts, n_codes, shifts[level],
+                placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
                 moves[level], ridge, lanes, gains[level], found,
             )  # fmt: skip
         best = np.argmax(gains[level])
@@ -298,10 +299,31 @@ def choose_stumps(
         cut = ((found[best] + 1) << shifts[level, best]) - moves[level, best] - 1
         cut = min(cut, n_codes[feature] - 2)
         features[level], cuts[level], ranks[level] = feature, cut, places[feature]
+        own, above = codes[feature], places[feature] > cut
         for row in range(n_rows):
-            n_above[level] += placed[feature, row] > cut
-        if level < depth - 1:
-            order, residuals, starts = divide_cells(placed[feature], cut, order, residuals, starts)
+            is_above = above[own[row]]
+            n_above[level] += is_above
+            cells[row] = 2 * cells[row] + is_above
+
+
+@jit
+def rows_by_cell(cells, residuals, n_cells):
+    """Return the rows cell by cell, their residuals, and where each cell begins."""
+    starts = np.zeros(n_cells + 1, dtype=np.int64)
+    for cell in cells:
+        starts[cell + 1] += 1
+    for cell in range(n_cells):
+        starts[cell + 1] += starts[cell]
+    places = starts[:-1].copy()
+    order = np.empty(cells.shape[0], dtype=np.int32)
+    sorted_residuals = np.empty((cells.shape[0], residuals.shape[1]), dtype=np.int64)
+    for row in range(cells.shape[0]):
+        place = places[cells[row]]
+        places[cells[row]] += 1
+        order[place] = row
+        for column in range(residuals.shape[1]):
+            sorted_residuals[place, column] = residuals[row, column]
+    return order, sorted_residuals, starts
 
 
 @jit
@@ -493,28 +515,3 @@ def best_cuts_one(
             for code in range(lengths[own]):
                 if collected[own, code] > gains[place]:
                     gains[place], cuts[place] = collected[own, code], code
-
-
-@jit
-def divide_cells(codes, cut, order, residuals, starts):
-    """Return the rows of every cell divided by a cut, those below it first, in their order."""
-    n_cells, n_columns = starts.shape[0] - 1, residuals.shape[1]
-    new_order, new_residuals = np.empty_like(order), np.empty_like(residuals)
-    new_starts = np.empty(2 * n_cells + 1, dtype=np.int64)
-    new_starts[2 * n_cells] = starts[n_cells]
-    for cell in range(n_cells):
-        first, last = starts[cell], starts[cell + 1]
-        right = first
-        for row in range(first, last):
-            right += codes[order[row]] <= cut
-        left = first
-        new_starts[2 * cell], new_starts[2 * cell + 1] = left, right
-        for row in range(first, last):
-            above = codes[order[row]] > cut
-            place = right if above else left
-            new_order[place] = order[row]
-            for column in range(n_columns):
-                new_residuals[place, column] = residuals[row, column]
-            right += above
-            left += not above
-    return new_order, new_residuals, new_starts

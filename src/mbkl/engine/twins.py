@@ -277,15 +277,16 @@ class Twins:
         categories are put in order anew for each level, as far as they are told apart, of shape
         (depth, n_categories, 256).
         """
-        order, starts = np.arange(len(residuals)), np.array([0, len(residuals)])
-        cells = (order, residuals, starts)
         placed, ranks = codes.copy(), np.tile(np.arange(256, dtype=np.uint8), (len(codes), 1))
         categories, stumps = np.flatnonzero(is_category), []
-        for *level, told in zip(*levels, told_apart, strict=True):
-            asked, shifts, moves = level
-            for feature, own in zip(categories, told, strict=True):
+        cell_of = np.zeros(len(residuals), dtype=np.int64)
+        for level, (asked, shifts, moves) in enumerate(zip(*levels, strict=True)):
+            order = np.argsort(cell_of, kind="stable")
+            starts = np.searchsorted(cell_of[order], np.arange((1 << level) + 1))
+            cells = (order, residuals[order], starts)
+            for feature, told in zip(categories, told_apart[level], strict=True):
                 if feature in asked:
-                    arguments = (codes[feature], *cells, own, int(n_codes[feature]), ridge)
+                    arguments = (codes[feature], *cells, told, int(n_codes[feature]), ridge)
                     ranks[feature] = self.put_in_order(*arguments)
                     placed[feature] = ranks[feature, codes[feature]]
             gains, cuts = self.best_cuts(placed, asked, *cells, n_codes, shifts, moves, ridge)
@@ -293,9 +294,9 @@ class Twins:
             best = int(asked[place])
             cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
             cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
-            n_above = np.count_nonzero(placed[best] > cut)
-            stumps.append((best, cut, n_above, ranks[best].copy(), gains))
-            cells = self.divide_cells(placed[best], cut, *cells)
+            is_above = placed[best] > cut
+            cell_of = 2 * cell_of + is_above
+            stumps.append((best, cut, is_above.sum(), ranks[best].copy(), gains))
         return tuple(np.array(each) for each in zip(*stumps, strict=True))
 
     def put_in_order(
@@ -351,17 +352,6 @@ class Twins:
             cuts[place] = gain.argmax()
             gains[place] = gain[cuts[place]]
         return gains, cuts
-
-    def divide_cells(self, codes, cut: int, order, residuals, starts) -> tuple:
-        """Return order, residuals and starts after every cell is divided by a cut."""
-        above = codes[order] > cut
-        cell = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        by_side = np.argsort(2 * cell + above, kind="stable")
-        below = np.bincount(cell[~above], minlength=len(starts) - 1)
-        new_starts = np.empty(2 * len(starts) - 1, dtype=np.int64)
-        new_starts[::2] = starts
-        new_starts[1::2] = starts[:-1] + below
-        return order[by_side], residuals[by_side], new_starts
 
 
 TWINS = Twins()
