@@ -24,23 +24,27 @@ from mbkl.engine.twins import (
 
 # Rows whose residuals are computed at a time: a few KiB for each class.
 _ROWS_OF_A_BLOCK = 256
+# Rows whose cells stay in the first-level cache while all stumps are asked.
+_ROWS_OF_CELLS = 8192
 
 
 @jit
 def fern_cells(values, features, cuts, members, leading, cells, start, stop):
     """OUT cells[start:stop]: a leading digit, then the answers of each row to the stumps."""
-    out = cells[start:stop]
-    out[:] = leading[start:stop]
-    for level in range(features.shape[0]):
-        codes = values[features[level], start:stop]
-        cut = cuts[level]
-        if cut < 0:
-            own = members[level]
-            for row in range(stop - start):
-                out[row] = 2 * out[row] + own[codes[row]]
-            continue
-        for row in range(stop - start):
-            out[row] = 2 * out[row] + (codes[row] > cut)
+    for first in range(start, stop, _ROWS_OF_CELLS):
+        block = slice(first, min(first + _ROWS_OF_CELLS, stop))
+        out = cells[block]
+        out[:] = leading[block]
+        for level in range(features.shape[0]):
+            codes = values[features[level], block]
+            if cuts[level] < 0:
+                own = members[level]
+                for row in range(out.shape[0]):
+                    out[row] = 2 * out[row] + own[codes[row]]
+            else:
+                cut = np.uint8(cuts[level])
+                for row in range(out.shape[0]):
+                    out[row] = 2 * out[row] + (codes[row] > cut)
 
 
 @numba.njit(inline="always", error_model="numpy")
@@ -137,13 +141,19 @@ def histogram_packed(cells, packed, sums, start, stop):
     """OUT sums (cells, columns, 2) += gradient and curvature of rows start to stop."""
     n_columns = packed.shape[1]
     both = np.zeros((sums.shape[0], n_columns), dtype=np.int64)
-    # So many curvatures of 16 bits fit in the 32 bits below.
     for first in range(start, stop, ROWS_PACKED):
-        for row in range(first, min(first + ROWS_PACKED, stop)):
-            entry = both[cells[row]]
-            for column in range(n_columns):
-                value = np.int64(packed[row, column])
-                entry[column] += ((value >> 16) << 32) + (value & 0xFFFF)
+        block = slice(first, min(first + ROWS_PACKED, stop))
+        own_cells, residuals = cells[block], packed[block]
+        if n_columns == 1:
+            only, own = both[:, 0], residuals[:, 0]
+            for row in range(own.shape[0]):
+                value = np.int64(own[row])
+                only[own_cells[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
+        else:
+            for row in range(own_cells.shape[0]):
+                for column in range(n_columns):
+                    value = np.int64(residuals[row, column])
+                    both[own_cells[row], column] += ((value >> 16) << 32) + (value & 0xFFFF)
         for cell in range(sums.shape[0]):
             for column in range(n_columns):
                 sums[cell, column, 0] += both[cell, column] >> 32
@@ -248,6 +258,11 @@ def newton_steps(sums, ridges, used):
 def add_table(cells, table, scores):
     """OUT scores += the table entry of each row's cell."""
     n_columns = table.shape[1]
+    if n_columns == 1:
+        entries, own = table[:, 0], scores[:, 0]
+        for row in range(own.shape[0]):
+            own[row] += entries[cells[row]]
+        return
     for row in range(cells.shape[0]):
         entry = table[cells[row]]
         score = scores[row]

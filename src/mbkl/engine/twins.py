@@ -18,7 +18,7 @@ from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 # Comparisons that the outcomes of ferns are taken from at once.
 _VALUES_COMPARED = 500_000
 # Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
-MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**15
+MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**16
 # The exponential function: the logarithm of two in two parts, of which the first has few digits,
 # and the factors of a polynomial up to half of that logarithm (those of the library Cephes).
 LARGEST_EXPONENT, TWO_BY_E = np.float32(87.0), np.float32(1.44269504)
