@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import groupby
 from numbers import Integral, Real
 from typing import Any
@@ -485,13 +486,13 @@ class Growth:
     def _draft(self, number: int) -> Draft:
         """Draw the features of a fern, and say how many rows it is to see."""
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
-        count = self._n_features_of_a_fern()
+        count, depth = self._n_features_of_a_fern, self.gains.depth
         if self._sees_few_features:
             features = self._promises.some(count, generator)
         else:
             features = _some(self._n_features, count, generator)
-        asked = self._promises.draw(features, self.gains.depth, generator)
-        return self._drafted(number, features, asked, self._n_wanted(), generator)
+        asked = self._promises.draw(features, depth, generator)
+        return self._drafted(number, features, asked, self._n_wanted(depth), generator)
 
     def _drafted(
         self, number: int, features: NDArray[np.intp], asked, n_wanted: int, generator
@@ -500,41 +501,46 @@ class Growth:
         columns = _some(self.objective.n_columns, _COLUMNS_OF_A_FERN, generator)
         n_shares = max(round(self._rows.n_training / (self._POOL * n_wanted)), 1)
         n_rows = rows_of_a_fern(self._rows.n_training, n_shares, n_wanted)
-        n_codes = np.diff(self._rows.offsets)[features]
+        n_codes = self._n_codes[features]
         levels = coarse_levels(asked, n_codes, n_rows, generator)
         own = (features, columns, n_codes, self._is_category[features], levels, generator)
         return Draft(number, n_shares, n_wanted, *own)
 
+    @cached_property
+    def _n_codes(self) -> NDArray[np.int64]:
+        return np.diff(self._rows.offsets)
+
     @property
     def _n_features(self) -> int:
-        return self._rows.offsets.size - 1
+        return self._n_codes.size
 
     @property
     def _sees_few_features(self) -> bool:
         """Whether a fern sees less than half of the features."""
-        return self._n_features_of_a_fern() < self._n_features // 2
+        return self._n_features_of_a_fern < self._n_features // 2
 
+    @cached_property
     def _n_features_of_a_fern(self) -> int:
         least, most = _FEATURES_OF_A_FERN
-        n_codes = np.diff(self._rows.offsets)
         # Levels count as features: with many of them a fern sees half of the columns,
         # so that not all ferns ask about the same few categories.
-        n_alike = np.where(self._is_category, n_codes, 1).sum()
-        return min(max(n_codes.size // 2, 2), most) if n_alike >= 2 * least else least
+        n_alike = np.where(self._is_category, self._n_codes, 1).sum()
+        return min(max(self._n_features // 2, 2), most) if n_alike >= 2 * least else least
 
-    def _n_wanted(self) -> int:
-        """Return on how many rows the stumps of a fern are to be chosen."""
+    def _n_wanted(self, depth: int) -> int:
+        """Return on how many rows the stumps of a fern of this depth are to be chosen."""
         if self.family.sample_rows != "auto":
             return int(self.family.sample_rows)
         least, most = limits.ROWS_OF_A_FERN
-        wanted = min(max(self._ROWS_A_CELL * 2**self.gains.depth, least), most)
+        wanted = min(max(self._ROWS_A_CELL * 2**depth, least), most)
         return wanted if self._has_few_rows else min(wanted, self._rows.n_training // 2)
 
     def _rate(self, number: int) -> float:
         """Return the share of a Newton step that the fern with this number takes."""
-        larger = np.interp(number / self._n_ferns, self._LATE, (1.0, self._LARGER))
+        first, last = self._LATE
+        late = min(max((number / self._n_ferns - first) / (last - first), 0.0), 1.0)
         rate = self.objective.usual_rate if self.family.rate == "auto" else self.family.rate
-        return rate * float(larger)
+        return rate * (1.0 + late * (self._LARGER - 1.0))
 
     def _begin(self) -> None:
         """Set the scores to the best constant."""
