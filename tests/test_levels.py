@@ -13,6 +13,7 @@ from mbkl.levels import (
     chosen_columns,
     counts_of,
     learn_levels,
+    names_among,
     numbers_as_levels,
     to_numbers,
 )
@@ -206,3 +207,45 @@ def test_whole_numbers_are_counted_as_they_would_be_sorted(dtype, shift):
 )
 def test_other_numbers_are_not_counted(values):
     assert _counted(np.array(values, dtype=float)) is None
+
+
+def towns(n_rows=6_000, n_towns=600, seed=0):
+    """Return rows with the number of a town, an amount and noise, and what each of them tells."""
+    generator = np.random.default_rng(seed)
+    town = generator.integers(n_towns, size=n_rows)
+    amount = generator.integers(2_000, size=n_rows)
+    X = np.column_stack([town, amount, generator.integers(1_000, size=n_rows)]).astype(float)
+    return X, generator.normal(size=n_towns)[town], amount / 1_000
+
+
+@pytest.mark.parametrize("kind", ["classes", "text", "many classes", "numbers", "several numbers"])
+def test_numbers_that_are_names_are_told_from_amounts(kind):
+    X, of_town, of_amount = towns()
+    noise = np.random.default_rng(1).normal(size=len(X))
+    y = {
+        "classes": of_town + of_amount + noise > 1,
+        "text": np.where(of_town + of_amount + noise > 1, "yes", "no"),
+        "many classes": np.digitize(of_town + of_amount + noise, [-1, 0, 1, 2]),
+        "numbers": of_town + of_amount + noise,
+        "several numbers": np.column_stack([of_town + noise, of_amount]),
+    }[kind]
+    assert names_among(X, y).tolist() == [True, False, False]
+    order = np.random.default_rng(2).permutation(len(X))
+    assert names_among(X[order], y[order]).tolist() == [True, False, False]
+    X[::7] = np.nan
+    assert names_among(X, y).tolist() == [True, False, False]
+    assert names_among(X.astype(np.float32), y).tolist() == [True, False, False]
+
+
+def test_numbers_are_amounts_where_values_tell_nothing_of_their_own():
+    X, of_town, of_amount = towns()
+    assert not names_among(X, of_amount > 1).any()
+    assert not names_among(X, np.random.default_rng(0).normal(size=len(X))).any()
+    assert not names_among(X, np.zeros(len(X))).any()
+    assert not names_among(X + 0.5, of_town > 0).any()
+    assert not names_among(X[:500], of_town[:500] > 0).any()
+    few = X.copy()
+    few[:, 0] %= 200  # each value has a code of its own
+    assert not names_among(few, few[:, 0] * 7919 % 5 == 0).any()
+    rare, *_ = towns(n_towns=4_000)
+    assert not names_among(rare, rare[:, 0] * 7919 % 5 == 0).any()

@@ -42,6 +42,7 @@ from mbkl.levels import (
     counts_of,
     is_frame,
     learn_levels,
+    names_among,
     numbers_as_levels,
     to_numbers,
 )
@@ -146,11 +147,14 @@ class BinaryMapsEstimator(BaseEstimator):
         if hasattr(X, "blocks"):
             y = self._validate_blocks(X, y)
         else:
-            X, y = self._validate_matrix(to_host(X), to_host(y))
+            given = to_host(X)
+            X, y = self._validate_matrix(given, to_host(y))
         self._check_targets(y)
         weights = _check_sample_weight(sample_weight, y.reshape(len(y), -1), dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative entries; weights must be at least zero.")
+        if not hasattr(X, "blocks"):
+            X = self._with_names(given, X, y)
         return X, y, weights
 
     def _validate_matrix(self, X, y) -> tuple[Any, np.ndarray]:
@@ -165,6 +169,22 @@ class BinaryMapsEstimator(BaseEstimator):
             X, y = check_X_y(numbers, y, estimator=self, **options)
         self.levels_: Sequence[Levels] = levels or NoLevels(self.n_features_in_)
         return X, y
+
+    def _with_names(self, given, X, y) -> Any:
+        """Return the numbers of what was given with level numbers for those that are names.
+
+        They are looked for where nothing says what maps or categories are; sets `levels_`.
+        """
+        is_open = self.maps == "auto" and isinstance(self.categorical_features, str)
+        if not is_open or not isinstance(X, np.ndarray):
+            return X
+        are_categories = np.array([own is not None for own in self.levels_])
+        are_names = names_among(X, y) & ~are_categories
+        if not are_names.any():
+            return X
+        numbers, levels = learn_levels(given, are_names | are_categories, None)
+        self.levels_ = levels or NoLevels(self.n_features_in_)
+        return check_array(numbers, estimator=self, **self._accepted())
 
     def _validate_blocks(self, X, y) -> np.ndarray:
         """Check labels of rows that are read block by block, and checked then."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 
 Level = str | int | float | bool
 Levels = list[Level] | None
@@ -254,6 +255,87 @@ def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> 
             )
         chosen[known.index(item)] = True
     return chosen
+
+
+# Whole numbers with more different values than a byte has, each with so many rows in the mean, may
+# be names. They are where values tell more than neighbours do: so many times as much, and by more
+# than so many standard errors, since very many columns are looked at.
+_FEWEST_VALUES, _ROWS_OF_A_VALUE = 257, 3
+_MORE, _SURE = 1.2, 6.0
+# Rows of the mean that are added to those of a value; classes and targets that are looked at.
+_PRIOR_ROWS, _MOST_TARGETS = 5.0, 3
+
+
+def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
+    """Return which columns have numbers that are names, such as post codes: y tells.
+
+    Rows of the same value are then more alike than those of neighbouring values.
+
+    >>> town = np.random.default_rng(0).integers(400, size=4000)
+    >>> X = np.column_stack([town, np.arange(4000) // 10])
+    >>> names_among(X, town * 7919 % 5 == 0)
+    array([ True, False])
+    """
+    found = np.zeros(X.shape[1], dtype=bool)
+    if len(X) < _FEWEST_VALUES * _ROWS_OF_A_VALUE:
+        return found
+    targets: NDArray | None = None
+    for number in np.flatnonzero(_is_whole(X[:_FEWEST_VALUES])):
+        column = X[:, number]
+        if np.fmax.reduce(column) - np.fmin.reduce(column) < _FEWEST_VALUES - 1:
+            continue
+        if not _is_whole(column):
+            continue
+        targets = _centred(y) if targets is None else targets
+        # In an order of their own, so that sums do not depend on that of the rows.
+        order = np.lexsort((*targets.T, column))[: np.count_nonzero(~np.isnan(column))]
+        found[number] = _tells_by_value(column[order], targets[order])
+    return found
+
+
+def _is_whole(values: NDArray) -> NDArray[np.bool_]:
+    """Say which columns have whole numbers alone, where they are not missing."""
+    return (np.isnan(values) | (values == np.rint(values))).all(axis=0)
+
+
+def _centred(y: NDArray) -> NDArray[np.float64]:
+    """Return columns that tell y: shares of the most frequent classes, or numbers by rank."""
+    if y.ndim == 1 and (y.dtype.kind not in "iuf" or np.unique(y).size <= _FEWEST_VALUES):
+        classes, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[: min(_MOST_TARGETS, classes.size - 1)]
+        columns = (place[:, None] == most).astype(np.float64)
+    else:
+        columns = rankdata(y.reshape(len(y), -1)[:, :_MOST_TARGETS], axis=0) / len(y)
+    spread = columns.std(axis=0)
+    return (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def _tells_by_value(column: NDArray, targets: NDArray[np.float64]) -> bool:
+    """Say whether sorted values tell their rows more than bins of neighbouring values do."""
+    starts = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
+    if not _FEWEST_VALUES <= starts.size <= column.size / _ROWS_OF_A_VALUE:
+        return False
+    by_value = _gains(starts, targets)
+    # Bins of about as many rows each, none of which parts a value.
+    even = np.arange(_FEWEST_VALUES) * column.size // _FEWEST_VALUES
+    first = np.unique(np.searchsorted(starts, even, side="right") - 1)
+    by_bin = _gains(starts[first], targets)
+    more = np.add.reduceat(by_value, first) - by_bin
+    error = more.std() * np.sqrt(more.size)
+    return bool(more.sum() > _SURE * error and by_value.sum() > _MORE * max(by_bin.sum(), 0.0))
+
+
+def _gains(starts: NDArray[np.intp], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much the mean of each group of rows tells each of its rows, which is left out.
+
+    That is half of what the squared error falls by.
+    """
+    n_rows = np.diff(np.append(starts, len(targets)))[:, None]
+    total, squares = np.add.reduceat(targets, starts), np.add.reduceat(targets**2, starts)
+    others = n_rows - 1 + _PRIOR_ROWS
+    explained = (total**2 - squares) / others
+    size = ((n_rows - 2) * total**2 + squares) / others**2
+    return (explained - size / 2).sum(axis=1)
 
 
 # ---------------------------------------------------------------- in fit and predict
