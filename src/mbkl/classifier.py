@@ -309,7 +309,7 @@ class MBKLClassifier(OneCost, KernelClassifier):
         Which columns are categories, with a cell for every level, for missing values and for new
         levels. "from_dtype" takes text, category and boolean columns of a frame and, with
         maps="auto" and dense rows in memory, whole numbers that are names, such as post codes and
-        ids: those of more than 256 that tell far more than their neighbours do. None takes none.
+        ids: those of more than 256 that tell twice as much as their neighbours do. None takes none.
     calibration : {"auto", "temperature"} or None, default="auto"
         How scores become probabilities, which never changes the class that is most probable.
         "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each

@@ -261,7 +261,7 @@ def chosen_columns(wanted: Any, n_columns: int, names: Sequence[str] | None) -> 
 # be names. They are where values tell more than neighbours do: so many times as much, and by more
 # than so many standard errors, since very many columns are looked at.
 _FEWEST_VALUES, _ROWS_OF_A_VALUE = 257, 3
-_MORE, _SURE = 1.2, 6.0
+_MORE, _SURE = 2.0, 6.0
 # Rows of the mean that are added to those of a value; classes and targets that are looked at.
 _PRIOR_ROWS, _MOST_TARGETS = 5.0, 3
 
@@ -271,8 +271,8 @@ def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
 
     Rows of the same value are then more alike than those of neighbouring values.
 
-    >>> town = np.random.default_rng(0).integers(400, size=4000)
-    >>> X = np.column_stack([town, np.arange(4000) // 10])
+    >>> town = np.random.default_rng(0).integers(2_000, size=20_000)
+    >>> X = np.column_stack([town, np.arange(20_000) // 10])
     >>> names_among(X, town * 7919 % 5 == 0)
     array([ True, False])
     """
