@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -122,18 +122,22 @@ class FeatureShape:
         return plain(self)
 
 
-def plain(value):
-    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite."""
+def plain(value, digits: int = 17):
+    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite.
+
+    >>> plain({"a": np.array([0.1234, np.nan])}, digits=2)
+    {'a': [0.12, None]}
+    """
     if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        value = vars(value)
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
+        return {name: plain(item, digits) for name, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, digits) for item in value]
     if isinstance(value, float):
-        return value if np.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if np.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)
 
 

@@ -53,6 +53,8 @@ _KINDS: dict[type, str] = {
     FernMaps: "ferns",
     ProjectionMaps: "projections",
 }
+# Digits of what is drawn.
+_DIGITS = 5
 # Steps of a shape function that a screen can show.
 _STEPS = 160
 # Levels of a category that a screen can show, the most frequent ones.
@@ -137,9 +139,9 @@ def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
                 "name": name,
                 "figures": plain(number_figures(y, predictions, bounds)),
                 "mean": plain(figures_of_the_mean(y, COVERAGE)),
-                "said": rounded(predictions[shown]),
-                "truth": rounded(y[shown]),
-                "band": None if band is None else rounded(band),
+                "said": plain(predictions[shown], _DIGITS),
+                "truth": plain(y[shown], _DIGITS),
+                "band": plain(band, _DIGITS),
             }
         )
     return {"how": how, "rows": n_rows, "coverage": COVERAGE, "targets": targets}
@@ -153,12 +155,10 @@ def accuracy(model, made: Outcome, how: str) -> dict:
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
     found = {
-        "accuracy": figures["accuracy"],
-        "largestClass": figures["always_the_most_frequent"],
-        "rows": figures["rows"],
+        **figures,
         "how": how,
-        "classes": plain(classes),
-        "confusion": confusion[np.ix_(shown, shown)].tolist(),
+        "classes": classes,
+        "confusion": confusion[np.ix_(shown, shown)],
         "confusionClasses": [classes[place]["label"] for place in shown],
         "figures": {},
         "curves": [],
@@ -167,19 +167,8 @@ def accuracy(model, made: Outcome, how: str) -> dict:
         known = made.truth, made.more, model.classes_
         found["figures"] = probability_figures(*known)
         curves = sorted(quality_curves(*known), key=lambda one: -one.share)[:_CURVES]
-        found["curves"] = [
-            {
-                "name": str(one.label),
-                "roc": rounded(one.roc, 4),
-                "precisionRecall": rounded(one.precision_recall, 4),
-                "reliability": rounded(one.reliability, 4),
-                "share": one.share,
-                "auc": one.auc,
-                "averagePrecision": one.average_precision,
-            }
-            for one in curves
-        ]
-    return found
+        found["curves"] = [{**plain(one, 7), "name": str(one.label)} for one in curves]
+    return plain(found)
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
@@ -188,11 +177,11 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
     sets = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
-        "values": rounded(explanation.importance[list(shown)]),
-        "columns": [int(place) for place in shown],
+        "values": plain(explanation.importance[list(shown)], _DIGITS),
+        "columns": list(shown),
         "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
-        "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
+        "pairs": plain(explanation.pair_strengths[: pairs.size, : pairs.size], _DIGITS),
         "sets": [
             {"name": _set_name([names[i] for i in own.features]), "value": own.importance}
             for own in sets[:_SETS]
@@ -227,7 +216,7 @@ def together(
                 "score": str(explanation.classes[score]),
                 "rows": down,
                 "columns": across,
-                "values": rounded(added[:, :, score], 3),
+                "values": plain(added[:, :, score], 3),
             }
         )
     return found
@@ -265,7 +254,7 @@ def shapes(
             own = {"kind": column.kind, **_steps(shape)}
         else:
             continue
-        found.append({"column": int(place), "name": column.name, **own})
+        found.append({"column": place, "name": column.name, **own})
     return found
 
 
@@ -283,9 +272,9 @@ def _bars(
     return {
         "kind": "category",
         "levels": [column.levels[level] for level in frequent],
-        "values": rounded(values[frequent].T),
+        "values": plain(values[frequent].T, _DIGITS),
         "counts": counts[frequent].tolist(),
-        "missing": rounded(values[-1]) if counts[-1] else None,
+        "missing": plain(values[-1], _DIGITS) if counts[-1] else None,
         "missingCount": int(counts[-1]),
     }
 
@@ -307,12 +296,12 @@ def _steps(shape: FeatureShape) -> dict:
     position = np.searchsorted(shape.thresholds, edges[1:-1], side="left")
     below = [n_missing, *np.cumsum(shape.counts)[position], shape.counts.sum()]
     return {
-        "edges": rounded(edges, 7),
-        "values": rounded(values.T),
+        "edges": plain(edges, 7),
+        "values": plain(values.T, _DIGITS),
         "counts": np.diff(below).tolist(),
-        "bins": rounded(shape.bins, 6),
+        "bins": plain(shape.bins, 6),
         "density": shape.density.tolist(),
-        "missing": rounded(shape.values[0]) if has_missing else None,
+        "missing": plain(shape.values[0], _DIGITS) if has_missing else None,
         "missingCount": n_missing,
     }
 
@@ -382,7 +371,7 @@ def what_if(
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
         "features": [
-            {"feature": int(place), **asdict(columns[place]), **_span(columns[place], data, place)}
+            {"feature": place, **asdict(columns[place]), **_span(columns[place], data, place)}
             for place in shown
         ],
     }
@@ -440,11 +429,3 @@ def path(model) -> dict | None:
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
         "scoring": scoring_words(model),
     }
-
-
-def rounded(values: NDArray, digits: int = 5) -> list:
-    """Return nested lists of numbers with so many digits."""
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim > 1:
-        return [rounded(line, digits) for line in values]
-    return [float(f"{value:.{digits}g}") for value in values]
