@@ -63,7 +63,7 @@ def evaluate(
     from sklearn.metrics import accuracy_score, r2_score
 
     from mbkl.cli.models import Trained
-    from mbkl.explain.quality import class_figures, joined, outcome_of, probability_figures
+    from mbkl.explain.quality import class_figures, joined, outcome_of
 
     if model is not None:
         trained = Trained.load(model)
@@ -80,8 +80,6 @@ def evaluate(
         figures, score, scores = _number_figures(whole, frame.targets), r2_score, "fold_r2s"
     else:
         figures, score, scores = class_figures(whole, classes), accuracy_score, "fold_accuracies"
-        if whole.more is not None:
-            figures |= probability_figures(whole.truth, whole.more, classes)
     if len(outcomes) > 1:
         figures[scores] = [float(score(one.truth, one.predictions)) for one in outcomes]
     if whole.seconds:
@@ -178,16 +176,12 @@ def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
 
 
 def _number_figures(outcome: Outcome, targets: Sequence[str]) -> dict[str, Any]:
-    """Return R2, errors and intervals, beside those of always saying the mean."""
+    """Return R2, errors and intervals; of several targets those of each."""
     import numpy as np
 
-    from mbkl.explain.quality import COVERAGE, figures_of_the_mean, number_figures
+    from mbkl.explain.quality import figures_of_targets
 
-    n_rows = {"rows": len(outcome.truth)}
-    found = [
-        {**number_figures(*own), "always_the_mean": figures_of_the_mean(own[0], COVERAGE)}
-        for own in outcome.by_target()
-    ]
+    n_rows, found = {"rows": len(outcome.truth)}, figures_of_targets(outcome)
     if len(found) == 1:
         return n_rows | found[0]
     r2 = float(np.mean([own.get("r2", np.nan) for own in found]))

@@ -14,24 +14,17 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing
 
 from mbkl.engine.rows import first_by_hash
-from mbkl.explain import (
-    FeatureShape,
-    GlobalExplanation,
-    InputColumn,
-    probability_figures,
-    quality_curves,
-)
+from mbkl.explain import FeatureShape, GlobalExplanation, InputColumn, quality_curves
 from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.input_columns import notes_on_leaks
 from mbkl.explain.quality import (
     COVERAGE,
     Outcome,
     class_figures,
-    figures_of_the_mean,
+    figures_of_targets,
     folds_of,
     interval_band,
     joined,
-    number_figures,
     outcome_of,
     rows_to_draw,
     scoring_words,
@@ -131,19 +124,17 @@ def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
     """Return figures of predicted numbers, and what to draw, for each target."""
     n_rows = len(made.truth)
     shown = rows_to_draw(n_rows, _DOTS)
-    targets = []
-    for name, (y, predictions, bounds) in zip(names, made.by_target(), strict=True):
-        band = interval_band(predictions, bounds)
-        targets.append(
-            {
-                "name": name,
-                "figures": plain(number_figures(y, predictions, bounds)),
-                "mean": plain(figures_of_the_mean(y, COVERAGE)),
-                "said": plain(predictions[shown], _DIGITS),
-                "truth": plain(y[shown], _DIGITS),
-                "band": plain(band, _DIGITS),
-            }
-        )
+    known = zip(names, figures_of_targets(made), made.by_target(), strict=True)
+    targets = [
+        {
+            "name": name,
+            "figures": plain(figures),
+            "said": plain(predictions[shown], _DIGITS),
+            "truth": plain(y[shown], _DIGITS),
+            "band": plain(interval_band(predictions, bounds), _DIGITS),
+        }
+        for name, figures, (y, predictions, bounds) in known
+    ]
     return {"how": how, "rows": n_rows, "coverage": COVERAGE, "targets": targets}
 
 
@@ -154,20 +145,18 @@ def accuracy(model, made: Outcome, how: str) -> dict:
     confusion = figures["confusion"]
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
+    curves = []
+    if made.more is not None:
+        curves = quality_curves(made.truth, made.more, model.classes_)
+        curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
     found = {
         **figures,
         "how": how,
         "classes": classes,
         "confusion": confusion[np.ix_(shown, shown)],
         "confusionClasses": [classes[place]["label"] for place in shown],
-        "figures": {},
-        "curves": [],
+        "curves": [{**plain(one, 7), "label": str(one.label)} for one in curves],
     }
-    if made.more is not None:
-        known = made.truth, made.more, model.classes_
-        found["figures"] = probability_figures(*known)
-        curves = sorted(quality_curves(*known), key=lambda one: -one.share)[:_CURVES]
-        found["curves"] = [{**plain(one, 7), "name": str(one.label)} for one in curves]
     return plain(found)
 
 
