@@ -147,7 +147,6 @@ def mbkl(
 
 
 def run(arguments: list[str] | None) -> int:
-    """Run the program and return the exit code."""
     try:
         return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
     except Exception as error:

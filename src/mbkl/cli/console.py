@@ -59,7 +59,6 @@ class Console:
     _end: float = field(default=0.0, init=False)
 
     def say(self, message: str) -> None:
-        """Print a message."""
         if not self.quiet:
             print(message, file=sys.stderr)
 

@@ -109,8 +109,7 @@ class Splits:
 
     frame: Frame  # those of the file
     X: Any
-    y: NDArray
-    test: tuple[Any, NDArray] | None
+    test: tuple[Any, NDArray] | None = None
     folds: Sequence[tuple[NDArray, NDArray]] = ()
 
     @classmethod
@@ -132,20 +131,20 @@ class Splits:
         console.note(*notes)
         if test is not None:
             new = schema.read_labelled(test, console)
-            return cls(frame, X, frame.y, (schema.encoded(new), new.y))
+            return cls(frame, X, (schema.encoded(new), new.y))
         are_classes = frame.task != "regression"
         if are_classes:
             _check_classes(frame, n_folds, console)
-        return cls(frame, X, frame.y, None, list(folds_of(frame.y, are_classes, n_folds, seed)))
+        return cls(frame, X, folds=list(folds_of(frame.y, are_classes, n_folds, seed)))
 
     def __len__(self) -> int:
         return len(self.folds) or 1
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray, Any, NDArray]]:
         """Yield X and y to learn from, and X and y to be right about."""
+        rows, y = getattr(self.X, "iloc", self.X), self.frame.y
         if self.test is not None:
-            yield self.X, self.y, *self.test
-        rows, y = getattr(self.X, "iloc", self.X), self.y
+            yield self.X, y, *self.test
         for inside, outside in self.folds:
             yield rows[inside], y[inside], rows[outside], y[outside]
 

@@ -61,7 +61,8 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
     except ValueError as error:
         raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
     sections = {name: own for name, own in content.items() if isinstance(own, dict)}
-    for name in sections.keys() - set(context.find_root().command.commands):
+    program: Any = context.find_root().command
+    for name in sections.keys() - program.commands.keys():
         raise typer.BadParameter(f"{path}: there is no command '{name}'.")
     own = sections.get(context.info_name or "", {})
     known = {

@@ -144,7 +144,6 @@ class RemoteRows(NDArrayOperatorsMixin):
         return np.sum(self.crew.call(store.totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
-        """Return the numbers of all rows, here."""
         return np.concatenate(self.crew.call(store.itself, self))
 
 

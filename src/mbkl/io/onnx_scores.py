@@ -74,7 +74,6 @@ class Graph:
 
     @property
     def constants(self) -> list:
-        """The constants, as ONNX has them."""
         return list(self._constants.values())
 
     def rename(self, output: Tensor, name: str) -> None:

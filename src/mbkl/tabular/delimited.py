@@ -178,7 +178,6 @@ def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
 
 
 def _parsed(content: bytes, dialect: Dialect) -> pa.Table:
-    """Read all rows."""
     # Names may come twice, and the reader knows columns by their names.
     places = {str(place): name for place, name in enumerate(dialect.names)}
     text = {place: pa.string() for place, name in places.items() if name in dialect.text}
