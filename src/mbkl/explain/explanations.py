@@ -284,12 +284,8 @@ class LocalExplanation:
 
     Parameters
     ----------
-    feature_names : tuple of str
-    classes : tuple
-        Class of each score; with two classes there is one score, that of the second. Or the name
-        of each target.
-    baseline : ndarray of shape (n_columns,)
-        Mean scores of the background.
+    feature_names, classes, baseline, unit
+        See `GlobalExplanation`.
     contributions : ndarray of shape (n_rows, n_features, n_columns)
     scores : ndarray of shape (n_rows, n_columns)
         What `decision_function` returns; or the predictions of a regressor, of counts their
@@ -298,8 +294,6 @@ class LocalExplanation:
         Sets of features that tables join.
     group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
         What the tables of each set add, undivided.
-    unit : {"score", "target", "log"}
-        What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
 
     feature_names: tuple[str, ...]
