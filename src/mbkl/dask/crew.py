@@ -69,11 +69,7 @@ class Crew:
         self._name = uuid4().hex
         known = workers_of(client)
         threads = [known[address]["nthreads"] if address in known else 1 for address in pieces]
-        self._stores: list = []
-        self._numbers = itertools.count()
-        self._garbage: list[int] = []
-        # What each store begins with, until somebody takes it: rows, targets and weights.
-        self.loaded: Any = tuple(Node(self) for _ in range(3))
+        self._begin()
         self._futures = [
             self._submit("store", Store, n_threads, place=place, actor=True)
             for place, n_threads in enumerate(threads)
@@ -86,6 +82,13 @@ class Crew:
         except BaseException:
             self.close()
             raise
+
+    def _begin(self) -> None:
+        self._stores: list = []
+        self._numbers = itertools.count()
+        self._garbage: list[int] = []
+        # What each store begins with, until somebody takes it: rows, targets and weights.
+        self.loaded: Any = tuple(Node(self) for _ in range(3))
 
     def close(self) -> None:
         self._client.cancel(self._futures)
