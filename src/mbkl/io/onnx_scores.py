@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mbkl.extras import require
 from mbkl.maps.categories import LevelSets
@@ -275,6 +276,5 @@ def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
     scaled = (X.cast(np.float64) - maps.centre) / maps.scale
     # Missing values count as the centre.
     inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
-    directions = maps.directions
-    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    dense = sparse.csc_array(maps.directions).toarray()
     return _codes(maps.stumps, (inputs @ dense).cast(np.float32))

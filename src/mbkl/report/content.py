@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing
 
-from mbkl.engine.rows import first_by_hash
+from mbkl.engine.rows import as_rows, first_by_hash
 from mbkl.explain import FeatureShape, GlobalExplanation, InputColumn, quality_curves
 from mbkl.explain.attribution import joint_dependence
 from mbkl.explain.input_columns import notes_on_leaks
@@ -351,12 +351,12 @@ def what_if(
         return None
     data = model.rows_of(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
-    rows, labels = data[chosen], np.asarray(y)[chosen]
+    chosen = first_by_hash(data, None, n_rows, seed=0)
+    labels = np.asarray(y)[chosen]
     return {
         "model": packed,
         **(_of_numbers(model, labels) if of_numbers else _of_classes(model, labels)),
-        "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
+        "rows": pack(as_rows(data).take(chosen), "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
         "features": [
