@@ -15,6 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mbkl.engine.rows import to_float32
 from mbkl.extras import require
 from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
@@ -168,8 +169,7 @@ def _scores_of_block(X: Tensor, predictor: TablePredictor) -> Tensor:
 
 def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
     """Return the sums of each row's entries, which are stored as float32 where they can."""
-    with np.errstate(over="ignore"):
-        single = tables.astype(np.float32)
+    single = to_float32(tables)
     tables = single if np.isfinite(single).all() else tables
     if tables.shape[1] > 1:
         entries = cells.graph.add("Gather", tables, cells, axis=0).cast(np.float64)
