@@ -34,9 +34,9 @@ class WorkerLostError(RuntimeError):
 class Node:
     """An array of the stores; until it is computed, with what it is computed from."""
 
-    def __init__(self, crew: Crew, function=None, *arguments, **options) -> None:
+    def __init__(self, crew: Crew, function=None, *arguments) -> None:
         own = tuple(getattr(each, "node", each) for each in arguments)
-        self._order = Order(crew.new_key(), function, own, options)
+        self._order = Order(crew.new_key(), function, own)
         weakref.finalize(self, crew.forget, self.key)
 
     @property
