@@ -122,7 +122,7 @@ class FeatureShape:
         return plain(self)
 
 
-def plain(value, digits: int = 17):
+def plain(value, digits: int | None = None):
     """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite.
 
     >>> plain({"a": np.array([0.1234, np.nan])}, digits=2)
@@ -137,7 +137,8 @@ def plain(value, digits: int = 17):
     if isinstance(value, list | tuple):
         return [plain(item, digits) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{digits}g}") if np.isfinite(value) else None
+        shown = value if digits is None else float(f"{value:.{digits}g}")
+        return shown if np.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
