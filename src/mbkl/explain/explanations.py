@@ -217,6 +217,16 @@ def explain_global(
     )
 
 
+def strongest_pairs(explanation: GlobalExplanation, most: int) -> list[tuple[int, int, float]]:
+    """Return pairs of features, the more important one first, and how much they tell together."""
+    features, strengths = explanation.pair_features.tolist(), explanation.pair_strengths
+    first, second = np.triu_indices(len(features), 1)
+    order = np.argsort(-strengths[first, second], kind="stable")[:most]
+    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    found = [(features[i], features[j], float(strengths[i, j])) for i, j in pairs]
+    return [pair for pair in found if pair[-1] > 0]
+
+
 def _scale(importances: Array, unit: str) -> Array:
     """Return what makes several targets comparable, whatever their units are."""
     total = importances.sum(axis=0)

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from mbkl.engine.rows import as_rows, first_by_hash
 from mbkl.explain import FeatureShape, GlobalExplanation, InputColumn, quality_curves
 from mbkl.explain.attribution import joint_dependence
+from mbkl.explain.explanations import strongest_pairs
 from mbkl.explain.input_columns import notes_on_leaks
 from mbkl.explain.quality import (
     COVERAGE,
@@ -187,24 +188,20 @@ def together(
     model, X, explanation: GlobalExplanation, columns: Sequence[InputColumn]
 ) -> list[dict]:
     """Return what values of two columns add together, for the pairs that tell most."""
-    strengths = np.tril(explanation.pair_strengths)
-    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_PAIR_PICTURES]
     rows = some_rows(X, _PAIR_BACKGROUND)
     found = []
-    for i, j in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
-        if not strengths[i, j] > 0:
-            break
-        pair = explanation.pair_features[[i, j]].tolist()
+    for across, down, _ in strongest_pairs(explanation, _PAIR_PICTURES):
+        pair = [down, across]
         grids = [_some_values(columns[place], X, place) for place in pair]
         added = joint_dependence(model.predictor_, rows, pair, grids)
         score = int(np.ptp(added, axis=(0, 1)).argmax())
-        down, across = (_in_words(columns[own], values) for own, values in zip(pair, grids))
+        words = [_in_words(columns[own], values) for own, values in zip(pair, grids)]
         found.append(
             {
                 "names": [columns[place].name for place in pair],
                 "score": str(explanation.classes[score]),
-                "rows": down,
-                "columns": across,
+                "rows": words[0],
+                "columns": words[1],
                 "values": plain(added[:, :, score], 3),
             }
         )
