@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing
+from sklearn.utils._pprint import _changed_params
 
 from mbkl.engine.rows import as_rows, first_by_hash
 from mbkl.explain import FeatureShape, GlobalExplanation, InputColumn, quality_curves
@@ -78,12 +79,7 @@ def describe_model(model) -> list[list[str]]:
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
         *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
-    defaults = type(model)().get_params(deep=False)
-    settings = ", ".join(
-        f"{name}={value!r}"
-        for name, value in model.get_params(deep=False).items()
-        if value is not None and repr(value) != repr(defaults[name])
-    )
+    settings = ", ".join(f"{name}={value!r}" for name, value in _changed_params(model).items())
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
