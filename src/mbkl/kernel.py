@@ -189,9 +189,8 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
-        Z : {array-like, sparse matrix} of shape (n_samples_Z, n_features) or None
-            None means X.
+        X, Z
+            See `kernel`.
 
         Returns
         -------

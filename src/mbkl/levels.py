@@ -383,7 +383,6 @@ def to_numbers(X, levels: Sequence[Levels]):
 
 
 def _matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
-    """Return columns as a matrix of numbers."""
     arrays = [
         column.numbers() if own is None else column.level_numbers(own)
         for column, own in zip(columns, levels, strict=True)

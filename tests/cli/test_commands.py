@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from mbkl import MBKLClassifier
 from mbkl.cli import commands
 from mbkl.cli.console import Console
 from mbkl.io import load, load_extra, save
+from mbkl.maps import Ferns
 from mbkl.tabular import TableEncoder
 
 SMALL = ["--n-maps", "40", "--jobs", "1"]
@@ -498,6 +500,12 @@ def test_in_words(mbkl, model_file):
     assert "high, low" in shown
     assert "random_state=0" in shown
     assert "town (text)" in shown
+
+
+def test_parameters_of_maps_that_were_given(mbkl, make_data):
+    save(MBKLClassifier(maps=Ferns(depth=3), n_maps=20).fit(*make_data()), "a.mbkl")
+    assert "maps=Ferns(depth=3), n_maps=20" in mbkl("info", "a.mbkl").out
+    assert mbkl.json("info", "a.mbkl")["parameters"]["maps"]["depth"] == 3
 
 
 # ---------------------------------------------------------------- mbkl demo

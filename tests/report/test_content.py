@@ -191,8 +191,8 @@ def test_the_headline_is_that_of_rows_not_seen(people):
     assert made.truth.size == len(y)
     found = content.accuracy(model, made, how)
     assert found["accuracy"] < model.score(X, y)
-    assert set(found["figures"]) == {"auc", "log_loss", "brier_score"}
-    assert [curve["name"] for curve in found["curves"]] == ["yes"]
+    assert {"auc", "log_loss", "brier_score"} <= set(found)
+    assert [curve["label"] for curve in found["curves"]] == ["yes"]
     assert content.cross_validated(model, X[:3], np.array(["no", "yes", "no"])) is None
 
 

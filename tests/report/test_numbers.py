@@ -40,7 +40,7 @@ def test_new_rows(model, rows, tmp_path):
     assert data["numbers"]["how"] == "new"
     assert target["name"] == "rent"
     assert target["figures"]["r2"] == pytest.approx(r2_score(y[:30], model.predict(X[:30])))
-    assert target["mean"]["r2"] == pytest.approx(0)
+    assert target["figures"]["always_the_mean"]["r2"] == pytest.approx(0)
     assert data["scores"] == ["rent"]
     assert data["importances"]["names"][0] == "size"
     size = next(shape for shape in data["shapes"] if shape["name"] == "size")

@@ -7,12 +7,10 @@ import inspect
 import io
 import os
 import sys
-import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -27,57 +25,6 @@ from mbkl.cli.measure import evaluate
 # What can be wrong with the files, or with what is installed; anything else is our mistake.
 _EXPECTED = (ValueError, OSError, ImportError, MemoryError)
 _COMMANDS = (demo, fit, predict, evaluate, compare, explain, report, export, info, warmup)
-
-
-def _read_config(context: typer.Context, path: Path | None) -> None:
-    """Make what a file says the defaults of a command.
-
-    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
-    those outside of any section are for all commands that have them.
-    """
-    if path is None:
-        return
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise typer.BadParameter(f"{path}: {error.strerror}.") from None
-    except ValueError as error:
-        raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
-    sections = {name: own for name, own in content.items() if isinstance(own, dict)}
-    for name in sections.keys() - {command.__name__ for command in _COMMANDS}:
-        raise typer.BadParameter(f"{path}: there is no command '{name}'.")
-    own = sections.get(context.info_name or "", {})
-    known = {
-        name.lstrip("-").replace("-", "_"): parameter
-        for parameter in context.command.params
-        for name in parameter.opts
-    }
-    options: dict[str, Any] = {}
-    for key, value in {**content, **own}.items():
-        parameter = known.get(key.replace("-", "_"))
-        if parameter is not None:
-            # As it would stand on the command line, but lists and switches.
-            value = value if isinstance(value, bool | list) else str(value)
-            is_one_of_many = getattr(parameter, "multiple", False) and not isinstance(value, list)
-            options[str(parameter.name)] = [value] if is_one_of_many else value
-        elif key in own:
-            raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
-    context.default_map = options
-
-
-_CONFIG = inspect.Parameter(
-    "config",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=None,
-    annotation=Annotated[
-        Path | None,
-        typer.Option(
-            is_eager=True,
-            callback=_read_config,
-            help="TOML file with options. Those on the command line win.",
-        ),
-    ],
-)
 
 
 def _parameters(owner: Callable) -> Iterator[inspect.Parameter]:
@@ -101,15 +48,14 @@ def _command(function: Callable) -> Callable:
         name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)
     }
 
-    def run_command(config: None, **values: Any) -> None:
+    def run_command(**values: Any) -> None:
         for name, kind in groups.items():
-            own = inspect.signature(kind).parameters
-            values[name] = kind(**{option: values.pop(option) for option in own})
+            values[name] = kind(**{own.name: values.pop(own.name) for own in _parameters(kind)})
         with _errors_in_one_line(values["console"]):
             function(**values)
             sys.stdout.flush()
 
-    parameters = [*_parameters(function), _CONFIG]
+    parameters = list(_parameters(function))
     run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run_command.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -201,7 +147,6 @@ def mbkl(
 
 
 def run(arguments: list[str] | None) -> int:
-    """Run the program and return the exit code."""
     try:
         return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
     except Exception as error:

@@ -264,12 +264,13 @@ def info(model: ModelFile, console: Console) -> None:
 
     mbkl info people.mbkl
     """
+    from sklearn.utils._pprint import _changed_params
+
     from mbkl.cli.models import Trained
 
     trained = Trained.load(model)
     learned = trained.model
-    defaults = type(learned)().get_params()
-    parameters = {k: value for k, value in learned.get_params().items() if value != defaults[k]}
+    parameters = _changed_params(learned)
     content = {
         "model": model,
         "bytes": model.stat().st_size,

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mbkl.cli.options import Config
 from mbkl.extras import require
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -50,6 +51,7 @@ class Console:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages, only results.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came up.")] = False
+    config: Config = None
     _bar: Any = field(default=None, init=False)
     _notes: set[str] = field(default_factory=set, init=False)
     # Shares of all the work: what is done, and what will be after this step.
@@ -57,7 +59,6 @@ class Console:
     _end: float = field(default=0.0, init=False)
 
     def say(self, message: str) -> None:
-        """Print a message."""
         if not self.quiet:
             print(message, file=sys.stderr)
 

@@ -86,20 +86,13 @@ def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> An
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
     """Print the most important columns, and the pairs that tell more together."""
-    import numpy as np
+    from mbkl.explain.explanations import strongest_pairs
 
     names, importance = explanation.feature_names, explanation.importance
     found = [[names[i], float(importance[i])] for i in explanation.ranking]
     grids = [Grid(found[:top], ["column", "importance"])]
-    first, second = np.triu_indices(len(explanation.pair_features), 1)
-    strengths = explanation.pair_strengths[first, second]
-    order = np.argsort(-strengths, kind="stable")[: min(top, _PAIRS)]
-    paired = [names[feature] for feature in explanation.pair_features]
-    pairs = [
-        [f"{paired[first[i]]} and {paired[second[i]]}", float(strengths[i])]
-        for i in order
-        if strengths[i] > 0
-    ]
+    strongest = strongest_pairs(explanation, min(top, _PAIRS))
+    pairs = [[f"{names[i]} and {names[j]}", strength] for i, j, strength in strongest]
     if pairs:
         grids.append(Grid(pairs, ["together", "interaction"]))
     named = [{"name": name, "importance": value} for name, value in found]
@@ -117,10 +110,12 @@ def _show_row(
     """Print what the features add to numbers, or to the score of the class, predicted."""
     import numpy as np
 
+    from mbkl.classifier import best_class
+
     scores, content = explanation.scores[0], {"row": row, "values": values}
     targets = trained.schema.targets or ("the prediction",)
     if explanation.unit == "score":
-        best = int(scores[0] > 0) if scores.size == 1 else int(scores.argmax())
+        (best,) = best_class(explanation.scores).tolist()
         label = content["label"] = trained.model.classes_.tolist()[best]
         # What is for one of two classes is against the other.
         sign, column = (2 * best - 1, 0) if scores.size == 1 else (1, best)

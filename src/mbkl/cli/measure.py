@@ -63,7 +63,7 @@ def evaluate(
     from sklearn.metrics import accuracy_score, r2_score
 
     from mbkl.cli.models import Trained
-    from mbkl.explain.quality import class_figures, joined, outcome_of, probability_figures
+    from mbkl.explain.quality import class_figures, joined, outcome_of
 
     if model is not None:
         trained = Trained.load(model)
@@ -80,8 +80,6 @@ def evaluate(
         figures, score, scores = _number_figures(whole, frame.targets), r2_score, "fold_r2s"
     else:
         figures, score, scores = class_figures(whole, classes), accuracy_score, "fold_accuracies"
-        if whole.more is not None:
-            figures |= probability_figures(whole.truth, whole.more, classes)
     if len(outcomes) > 1:
         figures[scores] = [float(score(one.truth, one.predictions)) for one in outcomes]
     if whole.seconds:
@@ -111,8 +109,7 @@ class Splits:
 
     frame: Frame  # those of the file
     X: Any
-    y: NDArray
-    test: tuple[Any, NDArray] | None
+    test: tuple[Any, NDArray] | None = None
     folds: Sequence[tuple[NDArray, NDArray]] = ()
 
     @classmethod
@@ -134,20 +131,20 @@ class Splits:
         console.note(*notes)
         if test is not None:
             new = schema.read_labelled(test, console)
-            return cls(frame, X, frame.y, (schema.encoded(new), new.y))
+            return cls(frame, X, (schema.encoded(new), new.y))
         are_classes = frame.task != "regression"
         if are_classes:
             _check_classes(frame, n_folds, console)
-        return cls(frame, X, frame.y, None, list(folds_of(frame.y, are_classes, n_folds, seed)))
+        return cls(frame, X, folds=list(folds_of(frame.y, are_classes, n_folds, seed)))
 
     def __len__(self) -> int:
         return len(self.folds) or 1
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray, Any, NDArray]]:
         """Yield X and y to learn from, and X and y to be right about."""
+        rows, y = getattr(self.X, "iloc", self.X), self.frame.y
         if self.test is not None:
-            yield self.X, self.y, *self.test
-        rows, y = getattr(self.X, "iloc", self.X), self.y
+            yield self.X, y, *self.test
         for inside, outside in self.folds:
             yield rows[inside], y[inside], rows[outside], y[outside]
 
@@ -178,16 +175,12 @@ def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
 
 
 def _number_figures(outcome: Outcome, targets: Sequence[str]) -> dict[str, Any]:
-    """Return R2, errors and intervals, beside those of always saying the mean."""
+    """Return R2, errors and intervals; of several targets those of each."""
     import numpy as np
 
-    from mbkl.explain.quality import COVERAGE, figures_of_the_mean, number_figures
+    from mbkl.explain.quality import figures_of_targets
 
-    n_rows = {"rows": len(outcome.truth)}
-    found = [
-        {**number_figures(*own), "always_the_mean": figures_of_the_mean(own[0], COVERAGE)}
-        for own in outcome.by_target()
-    ]
+    n_rows, found = {"rows": len(outcome.truth)}, figures_of_targets(outcome)
     if len(found) == 1:
         return n_rows | found[0]
     r2 = float(np.mean([own.get("r2", np.nan) for own in found]))

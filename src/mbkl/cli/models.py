@@ -46,7 +46,6 @@ class Schema:
     def read_labelled(
         self, path: Path, console: Console, targets: Sequence[str] | None = None
     ) -> Frame:
-        """Read rows whose labels are known."""
         targets = targets or self.targets
         if self.targets and len(targets) != len(self.targets):
             known, given = ", ".join(self.targets), ", ".join(targets)
@@ -117,7 +116,6 @@ class Trained:
 
     @classmethod
     def load(cls, path: Path) -> Trained:
-        """Read a model file."""
         from mbkl.io import ModelFileError, load, load_extra
 
         if not path.exists():
@@ -144,7 +142,6 @@ class Trained:
         return cls(model, schema, stored)
 
     def save(self, path: Path) -> None:
-        """Write the model file."""
         from mbkl.io import save
 
         targets, dialect = list(self.schema.targets), self.schema.dialect
@@ -155,7 +152,6 @@ class Trained:
 
     @property
     def predicts_numbers(self) -> bool:
-        """Whether the model is a regressor."""
         return self.schema.classes is None
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:

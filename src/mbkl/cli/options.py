@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mbkl.cli.console import Console
-
 if TYPE_CHECKING:
+    from mbkl.cli.console import Console
     from mbkl.tabular import Frame
     from mbkl.tabular.columns import Task
 
@@ -43,6 +43,53 @@ TestFile = Annotated[Path | None, option("File with new rows to be right about."
 
 Picture = Annotated[
     Path | None, option("Picture of it to draw, .png, .svg or .pdf.", metavar="FILE")
+]
+
+
+def _read_config(context: typer.Context, path: Path | None) -> None:
+    """Make what a file says the defaults of a command.
+
+    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
+    those outside of any section are for all commands that have them.
+    """
+    if path is None:
+        return
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
+    sections = {name: own for name, own in content.items() if isinstance(own, dict)}
+    program: Any = context.find_root().command
+    for name in sections.keys() - program.commands.keys():
+        raise typer.BadParameter(f"{path}: there is no command '{name}'.")
+    own = sections.get(context.info_name or "", {})
+    known = {
+        name.lstrip("-").replace("-", "_"): parameter
+        for parameter in context.command.params
+        for name in parameter.opts
+    }
+    options: dict[str, Any] = {}
+    for key, value in {**content, **own}.items():
+        parameter = known.get(key.replace("-", "_"))
+        if parameter is not None:
+            # As it would stand on the command line, but lists and switches.
+            value = value if isinstance(value, bool | list) else str(value)
+            is_one_of_many = getattr(parameter, "multiple", False) and not isinstance(value, list)
+            options[str(parameter.name)] = [value] if is_one_of_many else value
+        elif key in own:
+            raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
+    context.default_map = options
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        is_eager=True,
+        callback=_read_config,
+        help="TOML file with options. Those on the command line win.",
+    ),
 ]
 
 # So many classes may be as many as half of the rows, and more than so many take hours.
@@ -89,14 +136,8 @@ class Reading:
         """Read a file with two or more classes or numbers, and say what is odd about it."""
         from mbkl.tabular import read_frame
 
-        frame = read_frame(
-            path,
-            target=self.target,
-            task=self.task,
-            drop=self.drop or (),
-            text=self.text or (),
-            **self.dialect(),
-        )
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        frame = read_frame(path, **given)
         console.note(*frame.notes)
         _check_targets(frame, task_is_said=self.task is not None)
         return frame

@@ -6,13 +6,13 @@ not computed until a call needs it: a whole chain of operations goes to the work
 
 from __future__ import annotations
 
-import itertools
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count, repeat
 from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -34,9 +34,9 @@ class WorkerLostError(RuntimeError):
 class Node:
     """An array of the stores; until it is computed, with what it is computed from."""
 
-    def __init__(self, crew: Crew, function=None, *arguments, **options) -> None:
+    def __init__(self, crew: Crew, function=None, *arguments) -> None:
         own = tuple(getattr(each, "node", each) for each in arguments)
-        self._order = Order(crew.new_key(), function, own, options)
+        self._order = Order(crew.new_key(), function, own)
         weakref.finalize(self, crew.forget, self.key)
 
     @property
@@ -76,16 +76,14 @@ class Crew:
         ]
         try:
             self._stores[:] = self._gather(self._futures)
-            parts = zip(self._stores, pieces.values(), strict=True)
-            held = [self._submit("hold", _hold, *p, place=place) for place, p in enumerate(parts)]
-            self._gather(held)
+            self._gather(self._each("hold", _hold, self._stores, pieces.values()))
         except BaseException:
             self.close()
             raise
 
     def _begin(self) -> None:
         self._stores: list = []
-        self._numbers = itertools.count()
+        self._numbers = count()
         self._garbage: list[int] = []
         # What each store begins with, until somebody takes it: rows, targets and weights.
         self.loaded: Any = tuple(Node(self) for _ in range(3))
@@ -112,7 +110,7 @@ class Crew:
 
     def work(self, name: str, node: Node) -> None:
         """Let every store compute now what takes long, as a task with a name that people read."""
-        self._gather(self._each(name, _run, self._stores, self._prepared(nothing, (node,))))
+        self._gather(self._each(name, _run, self._stores, repeat(self._prepared(nothing, (node,)))))
 
     def keep_each(self, values: Sequence) -> Node:
         """Let every store keep a value of its own."""
@@ -130,23 +128,21 @@ class Crew:
         chosen, and their values; returned are these, and how many rows there are in all.
         """
         call = self._prepared(divide, (*arguments, self.n_stores))
-        parts = self._each(f"{name}-split", _run, self._stores, call)
-        joined = []
-        for owner in range(self.n_stores):
-            own = self._each(f"{name}-part", getitem, parts, owner)
-            joined.append(self._submit(f"{name}-merge", join, choose, own, place=owner))
-        node, kept = Node(self), []
-        for place, store in enumerate(self._stores):
-            answers = self._each(f"{name}-answer", getitem, joined, place)
-            kept.append(self._submit(f"{name}-keep", _keep, store, node.key, answers, place=place))
+        every = range(self.n_stores)
+        parts = self._each(f"{name}-split", _run, self._stores, repeat(call))
+        met = [self._each(f"{name}-part", getitem, parts, repeat(owner)) for owner in every]
+        joined = self._each(f"{name}-merge", join, repeat(choose), met)
+        answers = [self._each(f"{name}-answer", getitem, joined, repeat(place)) for place in every]
+        node = Node(self)
+        kept = self._each(f"{name}-keep", _keep, self._stores, repeat(node.key), answers)
         n_rows = sum(self._gather(kept))
         return Node(self, getitem, node, 0), Node(self, getitem, node, 1), n_rows
 
-    def _each(self, name: str, function: Callable, futures: list, argument: Any) -> list:
-        """Return futures of a function of others, each where the other one is."""
+    def _each(self, name: str, function: Callable, *columns: Iterable) -> list:
+        """Return futures of a function on each worker, which has an entry of each column."""
         return [
-            self._submit(name, function, future, argument, place=place)
-            for place, future in enumerate(futures)
+            self._submit(name, function, *own, place=place)
+            for place, own in enumerate(zip(*columns))
         ]
 
     def _prepared(self, function: Callable, arguments: tuple) -> tuple:

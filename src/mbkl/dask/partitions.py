@@ -77,7 +77,7 @@ def _by_worker(client: Client, futures: list) -> dict[str, list]:
                 "A worker was lost while the data were loaded. Call fit again, with the workers "
                 "that are there."
             )
-        held.setdefault(sorted(homes[future.key])[0], []).append(future)
+        held.setdefault(min(homes[future.key]), []).append(future)
     return held
 
 

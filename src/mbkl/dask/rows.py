@@ -78,11 +78,11 @@ class RemoteRows(NDArrayOperatorsMixin):
 
     def apply(self, function: Callable, *arguments, **options) -> RemoteRows:
         """Return a function of arrays; row by row, and not computed yet."""
+        call = partial(function, **options) if options else function
         samples = [each._like if isinstance(each, RemoteRows) else each for each in arguments]
         with np.errstate(all="ignore"):
-            like = function(*samples, **options)
-        node = Node(self.crew, function, *arguments, **options)
-        return RemoteRows(self.crew, node, like, self.n_rows)
+            like = call(*samples)
+        return RemoteRows(self.crew, Node(self.crew, call, *arguments), like, self.n_rows)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         if method != "__call__":
@@ -144,7 +144,6 @@ class RemoteRows(NDArrayOperatorsMixin):
         return np.sum(self.crew.call(store.totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
-        """Return the numbers of all rows, here."""
         return np.concatenate(self.crew.call(store.itself, self))
 
 

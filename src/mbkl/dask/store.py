@@ -8,7 +8,7 @@ arrays of one store, and are sent to all of them by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ class Order:
     key: int
     function: Callable | None = None
     arguments: tuple = ()  # orders, where they are arrays of the stores
-    options: dict = field(default_factory=dict)
 
 
 class Store:
@@ -57,7 +56,7 @@ class Store:
             return argument
         if argument.function is not None:
             own = map(self._follow, argument.arguments)
-            self._objects[argument.key] = argument.function(*own, **argument.options)
+            self._objects[argument.key] = argument.function(*own)
         return self._objects[argument.key]
 
 

@@ -16,7 +16,7 @@ differ between two rows, see `fern_games`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -46,12 +46,18 @@ def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) ->
 
     The rows of the background stand for the absence of features.
     """
+    with one_blas_thread():
+        total = _added(_add_contributions, predictor, X, background)
+    return np.ascontiguousarray(total.transpose(1, 0, 2))
+
+
+def _added(add: Callable, predictor: TablePredictor, X: NDArray, *others: NDArray) -> Array:
+    """Return what a function adds for all families, of shape (n_features, n_rows, n_columns)."""
     # By feature first: a fern adds to whole rows of a few features.
     total = np.zeros((X.shape[1], X.shape[0], predictor.intercept.size))
-    with one_blas_thread():
-        for maps, tables in predictor.families:
-            _add_contributions(maps, total, tables, X, background)
-    return np.ascontiguousarray(total.transpose(1, 0, 2))
+    for maps, tables in predictor.families:
+        add(maps, total, tables, X, *others)
+    return total
 
 
 @singledispatch
@@ -174,7 +180,7 @@ def column_importances(model) -> Array:
     n_rows = limits.VALUES_OF_IMPORTANCES // (n_features * predictor.intercept.size)
     n_rows = int(np.clip(n_rows, *limits.ROWS_OF_IMPORTANCES))
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
-    changes = np.abs(_changes(predictor, rows)).mean(axis=1)
+    changes = np.abs(_added(_add_changes, predictor, rows)).mean(axis=1)
     if not hasattr(model, "classes_"):  # targets have units of their own
         totals = changes.sum(axis=0)
         changes = changes / np.where(totals > 0, totals, 1.0)
@@ -182,17 +188,9 @@ def column_importances(model) -> Array:
     return changes / (changes.sum() or 1.0)
 
 
-def _changes(predictor: TablePredictor, rows: Array) -> Array:
-    """Return the change by each column's value of the row before, (n_features, n_rows, ...)."""
-    total = np.zeros((rows.shape[1], rows.shape[0], predictor.intercept.size))
-    for maps, tables in predictor.families:
-        _add_changes(maps, total, tables, rows)
-    return total
-
-
 @singledispatch
 def _add_changes(maps: Any, total: Array, tables: Array, rows: Array) -> None:
-    """Add the changes of one family."""
+    """Add the changes by each column's value of the row before."""
     entries = _entries(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 

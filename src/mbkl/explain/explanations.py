@@ -217,6 +217,16 @@ def explain_global(
     )
 
 
+def strongest_pairs(explanation: GlobalExplanation, most: int) -> list[tuple[int, int, float]]:
+    """Return pairs of features, the more important one first, and how much they tell together."""
+    features, strengths = explanation.pair_features.tolist(), explanation.pair_strengths
+    first, second = np.triu_indices(len(features), 1)
+    order = np.argsort(-strengths[first, second], kind="stable")[:most]
+    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    found = [(features[i], features[j], float(strengths[i, j])) for i, j in pairs]
+    return [pair for pair in found if pair[-1] > 0]
+
+
 def _scale(importances: Array, unit: str) -> Array:
     """Return what makes several targets comparable, whatever their units are."""
     total = importances.sum(axis=0)
@@ -284,12 +294,8 @@ class LocalExplanation:
 
     Parameters
     ----------
-    feature_names : tuple of str
-    classes : tuple
-        Class of each score; with two classes there is one score, that of the second. Or the name
-        of each target.
-    baseline : ndarray of shape (n_columns,)
-        Mean scores of the background.
+    feature_names, classes, baseline, unit
+        See `GlobalExplanation`.
     contributions : ndarray of shape (n_rows, n_features, n_columns)
     scores : ndarray of shape (n_rows, n_columns)
         What `decision_function` returns; or the predictions of a regressor, of counts their
@@ -298,8 +304,6 @@ class LocalExplanation:
         Sets of features that tables join.
     group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
         What the tables of each set add, undivided.
-    unit : {"score", "target", "log"}
-        What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
 
     feature_names: tuple[str, ...]

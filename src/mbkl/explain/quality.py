@@ -147,7 +147,7 @@ def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> d
 
 
 def class_figures(outcome: Outcome, classes: NDArray, undefined: float = 0.0) -> dict[str, Any]:
-    """Return accuracies, figures of each class, and the confusion matrix.
+    """Return accuracies, figures of each class, the confusion matrix, and of probabilities.
 
     Classes that only rows have are added to the given ones. A share of no rows is undefined.
     """
@@ -158,6 +158,7 @@ def class_figures(outcome: Outcome, classes: NDArray, undefined: float = 0.0) ->
     )
     precision, recall, f1, n_rows = shares
     columns = (column.tolist() for column in (known, n_rows, precision, recall, f1))
+    found = {} if outcome.more is None else probability_figures(y, outcome.more, classes)
     return {
         "rows": y.size,
         "accuracy": float((y == guess).mean()),
@@ -168,6 +169,7 @@ def class_figures(outcome: Outcome, classes: NDArray, undefined: float = 0.0) ->
             for label, n, p, r, f in zip(*columns, strict=True)
         ],
         "confusion": metrics.confusion_matrix(y, guess, labels=known),
+        **found,
     }
 
 
@@ -302,6 +304,14 @@ def figures_of_the_mean(y: Array, coverage: float) -> dict[str, float]:
     outside = (1 - coverage) / 2
     bounds = np.tile(np.quantile(y, [outside, 1 - outside]), (y.size, 1))
     return number_figures(y, np.full(y.size, y.mean()), bounds)
+
+
+def figures_of_targets(outcome: Outcome) -> list[dict[str, Any]]:
+    """Return the figures of each target, beside those of always saying the mean."""
+    return [
+        {**number_figures(*own), "always_the_mean": figures_of_the_mean(own[0], COVERAGE)}
+        for own in outcome.by_target()
+    ]
 
 
 def rows_to_draw(n_rows: int, most: int) -> NDArray[np.intp]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from mbkl.engine.rows import first_by_hash
+from mbkl.engine.rows import as_rows, first_by_hash
 from mbkl.engine.twins import just_above
 from mbkl.kernel import codes_of, distance_of
 from mbkl.maps.categories import CategoryMaps, level_edges
@@ -25,8 +24,7 @@ def check_number(name: str, value: int) -> None:
 
 def some_rows(X, n_rows: int) -> NDArray:
     """Return at most so many rows of X, dense, drawn by a hash of their values."""
-    rows = X[first_by_hash(X, np.zeros(X.shape[0], dtype=np.intp), n_rows, _SEED)]
-    return rows.toarray() if sparse.issparse(rows) else rows
+    return as_rows(X).take(first_by_hash(X, None, n_rows, _SEED))
 
 
 def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -122,18 +122,23 @@ class FeatureShape:
         return plain(self)
 
 
-def plain(value):
-    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite."""
+def plain(value, digits: int | None = None):
+    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite.
+
+    >>> plain({"a": np.array([0.1234, np.nan])}, digits=2)
+    {'a': [0.12, None]}
+    """
     if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        value = vars(value)
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
+        return {name: plain(item, digits) for name, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, digits) for item in value]
     if isinstance(value, float):
-        return value if np.isfinite(value) else None
+        shown = value if digits is None else float(f"{value:.{digits}g}")
+        return shown if np.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
@@ -234,26 +239,19 @@ def _main_effects(games: FernGames, background: NDArray) -> Jumps:
     below the threshold to just above it: these are the jumps of the partial dependence.
     """
     cells = cells_of_features(MapSet((games.ferns,)))
-    # A row for each cell of the feature with the most; the others stay in their last one.
-    n_cells = max(values.size for _, values in cells.values())
-    grid, edges = np.zeros((2, n_cells, background.shape[1]))
-    for feature, (cuts, values) in cells.items():
-        grid[: values.size, feature], grid[values.size :, feature] = values, values[-1]
-        edges[1 : values.size, feature] = cuts
-    pieces = games.numbers(grid)[games.fern] & games.masks[:, None]
-    is_new = np.ones(pieces.shape, dtype=bool)
-    is_new[:, 1:] = pieces[:, 1:] != pieces[:, :-1]
-    piece, cell = np.nonzero(is_new)
-    means = games.means(games.fern, games.masks, piece, pieces[is_new])
-    jumped = np.flatnonzero(cell)
-    features = games.players[piece[jumped]]
-    thresholds = edges[cell[jumped], features]
-    # Neighbouring levels that no fern tells apart have an edge between them all the same.
-    every = [(np.full(cuts.size, feature), cuts) for feature, (cuts, _) in cells.items()]
-    all_features, all_edges = map(np.concatenate, zip((features, thresholds), *every, strict=True))
-    jumps = np.zeros((all_features.size, means.shape[1]))
-    jumps[: jumped.size] = means[jumped] - means[jumped - 1]
-    return _summed(all_features, all_edges, jumps)
+    grid = np.zeros((max(values.size for _, values in cells.values()), background.shape[1]))
+    for feature, (_, values) in cells.items():
+        grid[: values.size, feature] = values
+    numbers = games.numbers(grid)
+    # One after the other, the pieces of all cells of each player's feature.
+    players = games.players.tolist()
+    row = np.concatenate([np.arange(cells[feature][1].size) for feature in players])
+    line = np.cumsum(row == 0) - 1
+    pieces = numbers[games.fern[line], row] & games.masks[line]
+    means = games.means(games.fern, games.masks, line, pieces)
+    above = np.flatnonzero(row)
+    thresholds = np.concatenate([cells[feature][0] for feature in players])
+    return _summed(games.players[line[above]], thresholds, means[above] - means[above - 1])
 
 
 def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jumps:

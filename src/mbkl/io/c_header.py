@@ -21,6 +21,7 @@ from scipy import sparse
 import mbkl
 from mbkl.classifier import KernelClassifier
 from mbkl.engine.files import write_atomically
+from mbkl.engine.rows import to_float32
 from mbkl.io.container import compact
 from mbkl.io.exports import Column, check_exportable, columns_of_model, plain_arrays
 from mbkl.kernel_predictor import KernelPredictor
@@ -245,8 +246,7 @@ def _in_units(tables: NDArray[np.float64]) -> dict[str, NDArray]:
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
+    single = to_float32(values)
     if not np.isfinite(single).all():
         raise ValueError("The scores of this model are beyond float32; rescale C, or y of numbers.")
     return single

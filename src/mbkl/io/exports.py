@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mbkl.explain.explanations import check_model, feature_names_of
 from mbkl.io.container import compact
@@ -150,6 +151,4 @@ def _arrays(maps: Maps) -> dict[str, NDArray]:
     """Return the arrays of a family; directions are dense, one after the other."""
     if not isinstance(maps, ProjectionMaps):
         return plain_arrays(maps)
-    directions = maps.directions
-    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
-    return {**plain_arrays(maps), "directions": dense.T}
+    return {**plain_arrays(maps), "directions": sparse.csc_array(maps.directions).toarray().T}

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import mbkl
 from mbkl.engine.files import write_atomically
+from mbkl.engine.rows import to_float32
 from mbkl.estimator import default_target_names
 from mbkl.io.container import ModelFileError, Stored, array_of, pack, unpack
 from mbkl.io.map_state import pack_maps, unpack_maps
@@ -306,8 +307,7 @@ def _set_predictor(model, n_columns: int, arrays: Stored) -> None:
 
 def _single_where_exact(values: NDArray) -> NDArray:
     """Return numbers in single precision, where that loses nothing."""
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
+    single = to_float32(values)
     return single if (single == values).all() else values
 
 

@@ -87,10 +87,9 @@ def export_onnx(
 
     Parameters
     ----------
-    model : MBKLClassifier, MBKLRegressor, or one of their searches
-    path : path
-    columns : list of str or None, default=None
+    model, columns
         See `to_onnx`.
+    path : path
     """
     write_atomically(path, [to_onnx(model, columns).SerializeToString()])
 

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
+from scipy import sparse
 
+from mbkl.engine.rows import to_float32
 from mbkl.extras import require
 from mbkl.maps.categories import LevelSets
 from mbkl.maps.ferns import FernMaps
@@ -74,7 +76,6 @@ class Graph:
 
     @property
     def constants(self) -> list:
-        """The constants, as ONNX has them."""
         return list(self._constants.values())
 
     def rename(self, output: Tensor, name: str) -> None:
@@ -168,8 +169,7 @@ def _scores_of_block(X: Tensor, predictor: TablePredictor) -> Tensor:
 
 def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
     """Return the sums of each row's entries, which are stored as float32 where they can."""
-    with np.errstate(over="ignore"):
-        single = tables.astype(np.float32)
+    single = to_float32(tables)
     tables = single if np.isfinite(single).all() else tables
     if tables.shape[1] > 1:
         entries = cells.graph.add("Gather", tables, cells, axis=0).cast(np.float64)
@@ -276,6 +276,5 @@ def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
     scaled = (X.cast(np.float64) - maps.centre) / maps.scale
     # Missing values count as the centre.
     inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
-    directions = maps.directions
-    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    dense = sparse.csc_array(maps.directions).toarray()
     return _codes(maps.stumps, (inputs @ dense).cast(np.float32))

@@ -21,6 +21,7 @@ from mbkl.explain.rows import some_rows
 from mbkl.explain.shapes import column_of, data_range
 from mbkl.plot.style import (
     COLOURS,
+    DASHED,
     FAINT,
     INK,
     QUIET,
@@ -388,9 +389,8 @@ class WaterfallDisplay(Display):
         ax.bar_label(self.bars_, texts, padding=4, fontsize=8.5, color=INK)
         # From the end of each step to the beginning of the next.
         ax.vlines(ends[:-1], places[:-1] - 0.34, places[1:] + 0.34, color=QUIET, linewidth=0.7)
-        marks = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 0}
-        ax.axvline(self.baseline, **marks)
-        ax.axvline(ends[-1], **marks)
+        for place in (self.baseline, ends[-1]):
+            ax.axvline(place, zorder=0, **DASHED)
         transform = ax.get_xaxis_transform()
         notes = {"ha": "center", "fontsize": 8.5, "color": INK, "transform": transform}
         last = "score" if self.unit == "score" else "prediction"

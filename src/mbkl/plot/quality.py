@@ -22,8 +22,8 @@ from mbkl.explain.quality import (
 from mbkl.explain.rows import kernel_matrix, rows_by_class, shades_of
 from mbkl.plot.style import (
     COLOURS,
+    DASHED,
     INK,
-    QUIET,
     Display,
     add_colour_bar,
     number_of,
@@ -33,7 +33,6 @@ from mbkl.plot.style import (
 
 # More dots than this hide each other.
 _MOST_DOTS = 5_000
-_DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +89,7 @@ class QualityDisplay(Display):
         """Draw into three axes, or into a new figure; return the display."""
         roc, precision, reliability = self._begin(ax, 1, 3, figsize=(10.5, 3.6))
         for each in (roc, reliability):
-            each.plot([0, 1], [0, 1], **_DASHED)
+            each.plot([0, 1], [0, 1], **DASHED)
         for curves, colour in zip(self.curves, COLOURS, strict=False):
             name = shorten(str(curves.label))
             roc.plot(*curves.roc, color=colour, label=f"{name}: AUC {curves.auc:.3f}")
@@ -190,9 +189,9 @@ class PredictionDisplay(Display):
         }
         both = np.concatenate([y, said])
         span = [both.min(), both.max()] if both.size else [0.0, 1.0]
-        truth.plot(span, span, **_DASHED)
+        truth.plot(span, span, **DASHED)
         truth.scatter(said, y, **dots)
-        residuals.axhline(0, **_DASHED)
+        residuals.axhline(0, **DASHED)
         residuals.scatter(said, y - said, **dots)
         figures = number_figures(self.y, self.predictions, self.bounds)
         place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
@@ -282,7 +281,7 @@ class PathDisplay(Display):
                 upper.fill_between(C[own], *ends, color=colour, alpha=0.14, linewidth=0, zorder=0)
         costs = np.unique(C)
         for axis in (upper, lower):
-            axis.axvline(self.C, zorder=0, **_DASHED)
+            axis.axvline(self.C, zorder=0, **DASHED)
             axis.set_xscale("log")
             axis.minorticks_off()
             axis.set_xticks(costs, [_digits(cost) for cost in costs])

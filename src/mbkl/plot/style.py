@@ -12,6 +12,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 QUIET = "#8A8F98"
 FAINT = "#D9DCE1"
 INK = "#2B2F36"
+DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
 class Display:

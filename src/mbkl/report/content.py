@@ -12,26 +12,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing
+from sklearn.utils._pprint import _changed_params
 
-from mbkl.engine.rows import first_by_hash
-from mbkl.explain import (
-    FeatureShape,
-    GlobalExplanation,
-    InputColumn,
-    probability_figures,
-    quality_curves,
-)
+from mbkl.engine.rows import as_rows, first_by_hash
+from mbkl.explain import FeatureShape, GlobalExplanation, InputColumn, quality_curves
 from mbkl.explain.attribution import joint_dependence
+from mbkl.explain.explanations import strongest_pairs
 from mbkl.explain.input_columns import notes_on_leaks
 from mbkl.explain.quality import (
     COVERAGE,
     Outcome,
     class_figures,
-    figures_of_the_mean,
+    figures_of_targets,
     folds_of,
     interval_band,
     joined,
-    number_figures,
     outcome_of,
     rows_to_draw,
     scoring_words,
@@ -53,6 +48,8 @@ _KINDS: dict[type, str] = {
     FernMaps: "ferns",
     ProjectionMaps: "projections",
 }
+# Digits of what is drawn.
+_DIGITS = 5
 # Steps of a shape function that a screen can show.
 _STEPS = 160
 # Levels of a category that a screen can show, the most frequent ones.
@@ -82,12 +79,7 @@ def describe_model(model) -> list[list[str]]:
         ["table entries", f"{sum(len(tables) for tables in model.predictor_.tables):,}"],
         *([["cost C", f"{model.C_:.4g}"]] if model.C_ else []),  # grown ferns have none
     ]
-    defaults = type(model)().get_params(deep=False)
-    settings = ", ".join(
-        f"{name}={value!r}"
-        for name, value in model.get_params(deep=False).items()
-        if value is not None and repr(value) != repr(defaults[name])
-    )
+    settings = ", ".join(f"{name}={value!r}" for name, value in _changed_params(model).items())
     return [*facts, ["estimator", type(model).__name__], ["settings", settings or "all defaults"]]
 
 
@@ -129,19 +121,17 @@ def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
     """Return figures of predicted numbers, and what to draw, for each target."""
     n_rows = len(made.truth)
     shown = rows_to_draw(n_rows, _DOTS)
-    targets = []
-    for name, (y, predictions, bounds) in zip(names, made.by_target(), strict=True):
-        band = interval_band(predictions, bounds)
-        targets.append(
-            {
-                "name": name,
-                "figures": plain(number_figures(y, predictions, bounds)),
-                "mean": plain(figures_of_the_mean(y, COVERAGE)),
-                "said": rounded(predictions[shown]),
-                "truth": rounded(y[shown]),
-                "band": None if band is None else rounded(band),
-            }
-        )
+    known = zip(names, figures_of_targets(made), made.by_target(), strict=True)
+    targets = [
+        {
+            "name": name,
+            "figures": plain(figures),
+            "said": plain(predictions[shown], _DIGITS),
+            "truth": plain(y[shown], _DIGITS),
+            "band": plain(interval_band(predictions, bounds), _DIGITS),
+        }
+        for name, figures, (y, predictions, bounds) in known
+    ]
     return {"how": how, "rows": n_rows, "coverage": COVERAGE, "targets": targets}
 
 
@@ -152,34 +142,19 @@ def accuracy(model, made: Outcome, how: str) -> dict:
     confusion = figures["confusion"]
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
-    found = {
-        "accuracy": figures["accuracy"],
-        "largestClass": figures["always_the_most_frequent"],
-        "rows": figures["rows"],
-        "how": how,
-        "classes": plain(classes),
-        "confusion": confusion[np.ix_(shown, shown)].tolist(),
-        "confusionClasses": [classes[place]["label"] for place in shown],
-        "figures": {},
-        "curves": [],
-    }
+    curves = []
     if made.more is not None:
-        known = made.truth, made.more, model.classes_
-        found["figures"] = probability_figures(*known)
-        curves = sorted(quality_curves(*known), key=lambda one: -one.share)[:_CURVES]
-        found["curves"] = [
-            {
-                "name": str(one.label),
-                "roc": rounded(one.roc, 4),
-                "precisionRecall": rounded(one.precision_recall, 4),
-                "reliability": rounded(one.reliability, 4),
-                "share": one.share,
-                "auc": one.auc,
-                "averagePrecision": one.average_precision,
-            }
-            for one in curves
-        ]
-    return found
+        curves = quality_curves(made.truth, made.more, model.classes_)
+        curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
+    found = {
+        **figures,
+        "how": how,
+        "classes": classes,
+        "confusion": confusion[np.ix_(shown, shown)],
+        "confusionClasses": [classes[place]["label"] for place in shown],
+        "curves": [{**plain(one, 7), "label": str(one.label)} for one in curves],
+    }
+    return plain(found)
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
@@ -188,11 +163,11 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
     sets = [group for group in explanation.groups if len(group.features) > 1]
     return {
         "names": [names[place] for place in shown],
-        "values": rounded(explanation.importance[list(shown)]),
-        "columns": [int(place) for place in shown],
+        "values": plain(explanation.importance[list(shown)], _DIGITS),
+        "columns": list(shown),
         "rows": explanation.n_rows,
         "pairNames": [names[place] for place in pairs],
-        "pairs": rounded(explanation.pair_strengths[: pairs.size, : pairs.size]),
+        "pairs": plain(explanation.pair_strengths[: pairs.size, : pairs.size], _DIGITS),
         "sets": [
             {"name": _set_name([names[i] for i in own.features]), "value": own.importance}
             for own in sets[:_SETS]
@@ -209,25 +184,21 @@ def together(
     model, X, explanation: GlobalExplanation, columns: Sequence[InputColumn]
 ) -> list[dict]:
     """Return what values of two columns add together, for the pairs that tell most."""
-    strengths = np.tril(explanation.pair_strengths)
-    strongest = np.argsort(-strengths, axis=None, kind="stable")[:_PAIR_PICTURES]
     rows = some_rows(X, _PAIR_BACKGROUND)
     found = []
-    for i, j in zip(*np.unravel_index(strongest, strengths.shape), strict=True):
-        if not strengths[i, j] > 0:
-            break
-        pair = explanation.pair_features[[i, j]].tolist()
+    for across, down, _ in strongest_pairs(explanation, _PAIR_PICTURES):
+        pair = [down, across]
         grids = [_some_values(columns[place], X, place) for place in pair]
         added = joint_dependence(model.predictor_, rows, pair, grids)
         score = int(np.ptp(added, axis=(0, 1)).argmax())
-        down, across = (_in_words(columns[own], values) for own, values in zip(pair, grids))
+        words = [_in_words(columns[own], values) for own, values in zip(pair, grids)]
         found.append(
             {
                 "names": [columns[place].name for place in pair],
                 "score": str(explanation.classes[score]),
-                "rows": down,
-                "columns": across,
-                "values": rounded(added[:, :, score], 3),
+                "rows": words[0],
+                "columns": words[1],
+                "values": plain(added[:, :, score], 3),
             }
         )
     return found
@@ -265,7 +236,7 @@ def shapes(
             own = {"kind": column.kind, **_steps(shape)}
         else:
             continue
-        found.append({"column": int(place), "name": column.name, **own})
+        found.append({"column": place, "name": column.name, **own})
     return found
 
 
@@ -283,9 +254,9 @@ def _bars(
     return {
         "kind": "category",
         "levels": [column.levels[level] for level in frequent],
-        "values": rounded(values[frequent].T),
+        "values": plain(values[frequent].T, _DIGITS),
         "counts": counts[frequent].tolist(),
-        "missing": rounded(values[-1]) if counts[-1] else None,
+        "missing": plain(values[-1], _DIGITS) if counts[-1] else None,
         "missingCount": int(counts[-1]),
     }
 
@@ -307,12 +278,12 @@ def _steps(shape: FeatureShape) -> dict:
     position = np.searchsorted(shape.thresholds, edges[1:-1], side="left")
     below = [n_missing, *np.cumsum(shape.counts)[position], shape.counts.sum()]
     return {
-        "edges": rounded(edges, 7),
-        "values": rounded(values.T),
+        "edges": plain(edges, 7),
+        "values": plain(values.T, _DIGITS),
         "counts": np.diff(below).tolist(),
-        "bins": rounded(shape.bins, 6),
+        "bins": plain(shape.bins, 6),
         "density": shape.density.tolist(),
-        "missing": rounded(shape.values[0]) if has_missing else None,
+        "missing": plain(shape.values[0], _DIGITS) if has_missing else None,
         "missingCount": n_missing,
     }
 
@@ -373,16 +344,16 @@ def what_if(
         return None
     data = model.rows_of(X)
     n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
-    chosen = first_by_hash(data, np.zeros(data.shape[0], np.intp), n_rows, seed=0)
-    rows, labels = data[chosen], np.asarray(y)[chosen]
+    chosen = first_by_hash(data, None, n_rows, seed=0)
+    labels = np.asarray(y)[chosen]
     return {
         "model": packed,
         **(_of_numbers(model, labels) if of_numbers else _of_classes(model, labels)),
-        "rows": pack(rows.toarray() if sparse.issparse(rows) else rows, "f8"),
+        "rows": pack(as_rows(data).take(chosen), "f8"),
         "numbers": (chosen + 1).tolist(),
         "of": int(data.shape[0]),
         "features": [
-            {"feature": int(place), **asdict(columns[place]), **_span(columns[place], data, place)}
+            {"feature": place, **asdict(columns[place]), **_span(columns[place], data, place)}
             for place in shown
         ],
     }
@@ -440,11 +411,3 @@ def path(model) -> dict | None:
         "chosen": {"C": model.C_, "CKernel": model.C_kernel_, "score": model.best_score_},
         "scoring": scoring_words(model),
     }
-
-
-def rounded(values: NDArray, digits: int = 5) -> list:
-    """Return nested lists of numbers with so many digits."""
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim > 1:
-        return [rounded(line, digits) for line in values]
-    return [float(f"{value:.{digits}g}") for value in values]

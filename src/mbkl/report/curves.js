@@ -10,7 +10,7 @@ const writers = { date, whole: (value) => number(value, 6), number: (value) => n
 
 // Three pictures of how good the probabilities of a class are.
 function qualityCurves(section, curves) {
-  const [list, controls] = choice("curve-class", curves.map((one) => one.name), "Class against the rest", show);
+  const [list, controls] = choice("curve-class", curves.map((one) => one.label), "Class against the rest", show);
   const holder = element("div", { class: "columns quality" });
   const told = element("p", { class: "told" });
   section.append(element("h3", {}, "Probabilities"), element("div", { class: "controls" }, ...controls), holder, told);
@@ -28,9 +28,9 @@ function qualityCurves(section, curves) {
     const one = curves[Math.max(list.selectedIndex, 0)];
     holder.replaceChildren(
       small("ROC", "share of the others taken for it", "share of the class that is found", one.roc, [0, 0], [1, 1]),
-      small("Precision and recall", "share of the class that is found", "share of those found that are right", one.precisionRecall, [0, one.share], [1, one.share]),
+      small("Precision and recall", "share of the class that is found", "share of those found that are right", one.precision_recall, [0, one.share], [1, one.share]),
       small("Reliability", "probability", "share of rows that are of the class", one.reliability, [0, 0], [1, 1], true));
-    told.textContent = `${one.name}, ${percent(one.share)} of the rows: AUC ${one.auc.toFixed(3)}, mean precision ${one.averagePrecision.toFixed(3)}.`;
+    told.textContent = `${one.label}, ${percent(one.share)} of the rows: AUC ${one.auc.toFixed(3)}, mean precision ${one.average_precision.toFixed(3)}.`;
   }
   show();
 }

@@ -7,7 +7,7 @@ const amount = (value) => (value === null || !Number.isFinite(value) ? "–"
 const scoreOf = (data, name) => (data.numbers ? name : `the score of ${name}`);
 
 function numberCards({ numbers }) {
-  const [{ name, figures, mean }] = numbers.targets;
+  const [{ name, figures }] = numbers.targets, mean = figures.always_the_mean;
   const several = numbers.targets.length > 1 ? ` of ${name}` : "";
   return [
     [figures.r2 === undefined ? "–" : figures.r2.toFixed(3), `R2${several} on ${whole(numbers.rows)} ${measuredOn[numbers.how]}`],
@@ -19,7 +19,7 @@ function numberCards({ numbers }) {
 }
 
 function numberLead({ numbers }) {
-  const [{ name, figures, mean }] = numbers.targets;
+  const [{ name, figures }] = numbers.targets, mean = figures.always_the_mean;
   return `${figures.r2 === undefined ? "" : `R2 is ${figures.r2.toFixed(3)}: `}predictions of ${name} for ${whole(numbers.rows)} `
     + `${measuredOn[numbers.how]} are ${amount(figures.mae)} off on average; always saying the mean is ${amount(mean.mae)} off.`;
 }

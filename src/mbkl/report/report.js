@@ -9,19 +9,18 @@ const howMeasured = {
 };
 
 function classCards({ accuracy, classes }) {
-  const { figures } = accuracy;
   return [
     [percent(accuracy.accuracy), `accuracy on ${whole(accuracy.rows)} ${measuredOn[accuracy.how]}`],
-    [percent(accuracy.largestClass), "by always saying the largest class"],
-    ...(figures.auc === undefined ? [] : [[figures.auc.toFixed(3), classes.length > 2 ? "AUC, mean of one class against the rest" : "AUC"]]),
-    ...(figures.log_loss === undefined ? [] : [[figures.log_loss.toFixed(3), "log loss"], [figures.brier_score.toFixed(3), "Brier score"]]),
+    [percent(accuracy.always_the_most_frequent), "by always saying the largest class"],
+    ...(accuracy.auc === undefined ? [] : [[accuracy.auc.toFixed(3), classes.length > 2 ? "AUC, mean of one class against the rest" : "AUC"]]),
+    ...(accuracy.log_loss === undefined ? [] : [[accuracy.log_loss.toFixed(3), "log loss"], [accuracy.brier_score.toFixed(3), "Brier score"]]),
     [whole(classes.length), "classes"],
   ];
 }
 
 function classLead({ accuracy }) {
   return `${percent(accuracy.accuracy)} of ${whole(accuracy.rows)} `
-    + `${measuredOn[accuracy.how]} are classified correctly; always saying the largest class is right for ${percent(accuracy.largestClass)}.`;
+    + `${measuredOn[accuracy.how]} are classified correctly; always saying the largest class is right for ${percent(accuracy.always_the_most_frequent)}.`;
 }
 
 function classQuality(section, data) {

@@ -3,18 +3,14 @@
 // Probabilities from scores, as in Python; the scores of two classes are one.
 function chancesOf({ rule, temperature, offset }, scores) {
   const isTwo = scores.length === 1;
-  if (rule === "softplus") {
-    const odds = (isTwo ? [-scores[0], scores[0]] : Array.from(scores)).map((score) => {
-      const scaled = (score + offset) / temperature;
-      return Math.max(scaled, 0) + Math.log1p(Math.exp(-Math.abs(scaled)));
-    });
-    const sum = odds.reduce((a, b) => a + b, 0);
-    return odds.map((value) => value / sum);
-  }
-  const all = isTwo ? [0, scores[0]] : Array.from(scores);
+  const all = isTwo ? [rule === "softplus" ? -scores[0] : 0, scores[0]] : Array.from(scores);
   const highest = Math.max(...all);
-  const odds = rule === "one-vs-rest" && !isTwo ? all.map((score) => 1 / (1 + Math.exp(-score)))
-    : all.map((score) => Math.exp((score - highest) / temperature));
+  const odds = all.map((score) => {
+    const scaled = (score + offset) / temperature;
+    if (rule === "softplus") return Math.max(scaled, 0) + Math.log1p(Math.exp(-Math.abs(scaled)));
+    if (rule === "one-vs-rest" && !isTwo) return 1 / (1 + Math.exp(-score));
+    return Math.exp((score - highest) / temperature);
+  });
   const sum = odds.reduce((a, b) => a + b, 0);
   return odds.map((value) => value / sum);
 }

@@ -59,7 +59,6 @@ def _kind(column: pa.ChunkedArray) -> pa.DataType:
 
 
 def is_text(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds text."""
     kind = _kind(column)
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
@@ -104,7 +103,6 @@ def kinds_of(frame: pa.Table) -> dict[str, str]:
 
 
 def is_plain_number(text: str) -> bool:
-    """Say whether a text is a plain number."""
     return re.match(_PLAIN_NUMBER, text) is not None
 
 
@@ -370,7 +368,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return require("pandas", "cli").DataFrame(columns)
 
     def _check_names(self, names: list[str]) -> None:
-        """Raise an error if columns are missing."""
         present, wanted = set(names), self.get_feature_names_out().tolist()
         missing = [name for name in wanted if name not in present]
         if not missing:

@@ -8,7 +8,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,21 +47,13 @@ class Dialect:
     encoding: str | None = None
     missing: tuple[str, ...] = ()
     text: frozenset[str] = frozenset()
+    # Found out alone: names of the columns, and how many lines are above the rows.
+    names: tuple[str, ...] = ()
+    n_skipped: int = 0
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How a text file is written, found out: the header is the last of the lines skipped."""
-
-    names: list[str]
-    n_skipped: int
-    header: bool
-    delimiter: str
-    decimal: str
-
-
-def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list[str]]:
-    """Read a text file: columns, whose names may be empty or come twice, layout and notes.
+def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Dialect, list[str]]:
+    """Read a text file: columns, whose names may be empty or come twice, what was found, notes.
 
     Values of each column have one type, text if nothing else fits.
     """
@@ -69,19 +61,18 @@ def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Layout, list
         content = stream.read()
     text, encoding = _decoded(content, dialect.encoding)
     try:
-        layout = _layout(text, dialect)
-        if layout.delimiter == _SPACES:
-            text = _with_commas(text, layout.n_skipped)
-            columns = _parsed(text.encode(), layout, dialect, ",", 0)
+        found = _found_out(text, dialect)
+        if found.delimiter == _SPACES:
+            text = _with_commas(text, found.n_skipped)
+            columns = _parsed(text.encode(), replace(found, delimiter=",", n_skipped=0))
         else:
-            content = content if encoding == "utf-8" else text.encode()
-            columns = _parsed(content, layout, dialect, layout.delimiter, layout.n_skipped)
+            columns = _parsed(content if encoding == "utf-8" else text.encode(), found)
     except csv.Error as error:
         raise ValueError(f"{error}; a quote may not be closed") from None
     if dialect.encoding or encoding.startswith("utf"):
-        return columns, layout, []
+        return columns, found, []
     note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
-    return columns, layout, [note]
+    return columns, found, [note]
 
 
 def _decoded(content: bytes, encoding: str | None) -> tuple[str, str]:
@@ -100,7 +91,7 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, str]:
     raise ValueError(f"the text is not {name}. Name its encoding (--encoding), or leave it out")
 
 
-def _layout(text: str, dialect: Dialect) -> Layout:
+def _found_out(text: str, dialect: Dialect) -> Dialect:
     """Find out how a file is written from its beginning."""
     lines = list(islice(io.StringIO(text[:_SAMPLE], newline=None), _LINES))
     n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
@@ -118,12 +109,15 @@ def _layout(text: str, dialect: Dialect) -> Layout:
     body = [row for row in reader if row]
     decimal = dialect.decimal or _decimal([first, *body], delimiter)
     header = not _is_data(first, decimal) if dialect.header is None else dialect.header
-    if not header:
+    if header:
+        n_skipped += n_lines
+        names = [name.strip() for name in first]
+        names[0] = names[0].removeprefix("#")
+        names = _fitting(names, body)
+    else:
         names = [f"column_{number + 1}" for number in range(len(first))]
-        return Layout(names, n_skipped, False, delimiter, decimal)
-    first = [name.strip() for name in first]
-    first[0] = first[0].removeprefix("#")
-    return Layout(_fitting(first, body), n_skipped + n_lines, True, delimiter, decimal)
+    found = replace(dialect, header=header, delimiter=delimiter, decimal=decimal)
+    return replace(found, names=tuple(names), n_skipped=n_skipped)
 
 
 def _rows(lines: list[str], delimiter: str) -> Any:
@@ -183,31 +177,29 @@ def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
     return names
 
 
-def _parsed(
-    content: bytes, layout: Layout, dialect: Dialect, delimiter: str, n_skipped: int
-) -> pa.Table:
-    """Read all rows."""
+def _parsed(content: bytes, dialect: Dialect) -> pa.Table:
     # Names may come twice, and the reader knows columns by their names.
-    places = {str(place): name for place, name in enumerate(layout.names)}
+    places = {str(place): name for place, name in enumerate(dialect.names)}
+    text = {place: pa.string() for place, name in places.items() if name in dialect.text}
     options: dict[str, Any] = {
-        "parse_options": reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "parse_options": reader.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
         "convert_options": reader.ConvertOptions(
             null_values=dialect.missing,
             strings_can_be_null=True,
-            decimal_point=layout.decimal,
-            column_types={
-                place: pa.string() for place, name in places.items() if name in dialect.text
-            },
+            decimal_point=dialect.decimal,
+            column_types=text,
         ),
     }
-    reading = reader.ReadOptions(column_names=list(places), block_size=_BLOCK, skip_rows=n_skipped)
+    reading = reader.ReadOptions(
+        column_names=list(places), block_size=_BLOCK, skip_rows=dialect.n_skipped
+    )
     try:
         columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
     except pa.ArrowInvalid:
         # With one thread the reader knows the number of the row.
         reading.use_threads = False
         columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
-    return columns.rename_columns(layout.names)
+    return columns.rename_columns(list(dialect.names))
 
 
 def _with_commas(text: str, n_skipped: int) -> str:

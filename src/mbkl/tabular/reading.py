@@ -31,7 +31,7 @@ from mbkl.tabular.columns import (
     to_labels,
     to_numbers,
 )
-from mbkl.tabular.delimited import Dialect, Layout, read_delimited, unique
+from mbkl.tabular.delimited import Dialect, read_delimited, unique
 
 _NO_TEXT = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING = (*_NO_TEXT, "NaN", "nan", "-nan", "NaT")
@@ -305,7 +305,7 @@ def read_frame(
     """
     path = Path(path)
     kind = _format(path)
-    layout: Layout | None = None
+    found: Dialect | None = None
     matrix: sparse.csr_array | None = None
     notes: list[str] = []
     marks = (*_MISSING, *missing)
@@ -313,7 +313,7 @@ def read_frame(
         if kind in _DELIMITED:
             delimiter = delimiter or ("\t" if kind == ".tsv" else None)
             dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
-            columns, layout, notes = read_delimited(path, dialect)
+            columns, found, notes = read_delimited(path, dialect)
         elif kind in _PARQUET:
             columns = parquet.ParquetFile(path).read()
         elif kind in _ARROW:
@@ -327,12 +327,12 @@ def read_frame(
     n_rows = columns.num_rows if matrix is None else matrix.shape[0]
     if not n_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
-    clean, more_notes = _cleaned(columns, layout, header is None, text, keep, marks)
+    clean, more_notes = _cleaned(columns, found, header is None, text, keep, marks)
     frame = Frame(
         str(path),
         clean,
         np.arange(1, n_rows + 1),
-        header=layout is None or layout.header,
+        header=found is None or bool(found.header),
         notes=(*notes, *more_notes),
         matrix=matrix,
     )
@@ -417,7 +417,7 @@ def _reason(error: Exception, kind: str) -> str:
 
 def _cleaned(
     columns: pa.Table,
-    layout: Layout | None,
+    dialect: Dialect | None,
     header_is_guessed: bool,
     text: Sequence[str],
     keep: Sequence[str],
@@ -426,15 +426,15 @@ def _cleaned(
     """Return columns with a name each and text that says something, and what is odd about them."""
     written = [name.strip() for name in columns.column_names]
     names = list(unique(written))
-    notes = _notes_on_names(written, names, layout is not None and header_is_guessed)
+    notes = _notes_on_names(written, names, dialect is not None and header_is_guessed)
     clean = {}
     for name, column in zip(names, columns.columns, strict=True):
         if is_unnamed(name) and column.null_count == len(column) and name not in keep:
             continue  # a delimiter at the end of each line
         if name in text or is_text(column):
             column = _trimmed(column, missing)
-            if layout and name not in text:
-                column, more = _as_numbers(column, name, layout.decimal)
+            if dialect and name not in text:
+                column, more = _as_numbers(column, name, dialect.decimal)
                 notes += more
         clean[name] = column
     # What pandas wrote about the index is still needed.
@@ -473,7 +473,7 @@ def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray
 
 
 def _as_numbers(
-    column: pa.ChunkedArray, name: str, decimal: str
+    column: pa.ChunkedArray, name: str, decimal: str | None
 ) -> tuple[pa.ChunkedArray, list[str]]:
     """Return text as numbers or dates if all of it is; and a note if most of it is numbers."""
     if column.null_count == len(column):
