@@ -116,22 +116,48 @@ class LevelSets:
         return replace(self, n_levels=self.n_levels[columns])
 
 
-def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> LevelSets | None:
+@dataclass(frozen=True)
+class LevelCuts:
+    """Cuts in an order of the levels, which stumps of ferns ask about beside random halves."""
+
+    shares: NDArray[np.float64]  # (n_features,): of the stumps on each category
+    # (sum over the categories of n_levels + 2,): for missing values, each level, and new ones,
+    # which share of the cuts lies below
+    places: NDArray[np.float64]
+
+
+def random_sets(
+    features: NDArray[np.intp], shares, n_levels, seed: int, cuts: LevelCuts | None = None
+) -> LevelSets | None:
     """Return random halves of the levels for stumps on categories; None if there are no such.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
     where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
+    Some of the sets may be what lies above a cut.
     """
     generator = np.random.Generator(np.random.Philox([seed, 3]))
     categories = np.flatnonzero(n_levels)
     sizes = np.repeat(n_levels[categories] + 2, _SETS_OF_A_COLUMN)
     offsets = offsets_of(sizes)
     members = generator.integers(2, size=int(offsets[-1]), dtype=np.uint8).astype(bool)
+    if cuts is not None:
+        _set_cuts(members, categories, n_levels[categories] + 2, cuts)
     drawn = np.searchsorted(categories, features) * _SETS_OF_A_COLUMN
     drawn += (shares * _SETS_OF_A_COLUMN).astype(np.int64)
     numbers = np.where(n_levels[features] > 0, drawn, -1)
     whole = LevelSets(numbers, members, offsets, n_levels)
     return whole.select(np.ones(numbers.size, dtype=bool))
+
+
+def _set_cuts(members: NDArray[np.bool_], categories, n_cells, cuts: LevelCuts) -> None:
+    """Write what lies above a cut over the first sets of each column, by the share of cuts."""
+    starts = offsets_of(n_cells)
+    for number, size in enumerate(n_cells):
+        n_cuts = round(cuts.shares[categories[number]] * _SETS_OF_A_COLUMN)
+        places = cuts.places[starts[number] : starts[number + 1]]
+        thresholds = (np.arange(n_cuts) + 0.5) / max(n_cuts, 1)
+        first = _SETS_OF_A_COLUMN * starts[number]
+        members[first : first + n_cuts * size] = (places > thresholds[:, None]).ravel()
 
 
 class Categories(Family):
@@ -223,6 +249,11 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
     """
     if steps.shape[1] == 1:
         return steps[:, 0]
+    return (steps * leading_direction(steps, mass)).sum(axis=1)
+
+
+def leading_direction(steps: NDArray[np.float64], mass: NDArray) -> NDArray[np.float64]:
+    """Return the direction of length one along which the steps differ most; zero if they are."""
     weighted = steps * mass
     spread = (weighted[:, :, None] * steps[:, None]).sum(axis=0)
     direction = np.zeros(steps.shape[1])
@@ -231,6 +262,6 @@ def _along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.fl
         direction = (spread * direction).sum(axis=1)
         length = np.sqrt((direction**2).sum())
         if not length > 0:
-            return np.zeros(len(steps))
+            return np.zeros(steps.shape[1])
         direction = direction / length
-    return (steps * direction).sum(axis=1)
+    return direction

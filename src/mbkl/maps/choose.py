@@ -31,7 +31,9 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
 from mbkl.engine.twins import TWINS, Twins
+from mbkl.maps.categories import LevelCuts
 from mbkl.maps.interactions import evidence_of_features
+from mbkl.maps.level_cuts import ordered_columns, steps_of_levels
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -107,6 +109,7 @@ class Choice:
     slopes: Slopes | None = None  # what the maps need not learn
     # How much larger residuals of new rows are than those of rows that took part in the choice.
     optimism: float = 1.0
+    cuts: LevelCuts | None = None  # how levels of categories are asked about, beside random halves
 
 
 @dataclass(frozen=True)
@@ -233,9 +236,15 @@ class _SampleLearner:
     of_rows: tuple[str, ...] = ("ranks", "scales", "labels", "weights", "copies")
 
     def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
-        self._begin(sample, n_levels)
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
+        # Levels in order are further columns of numbers.
+        self.n_levels, self.ordered = n_levels, ordered_columns(n_levels)
+        found = [steps_of_levels(sample, f, n_levels[f], self.labels) for f in self.ordered]
+        self.places = {f: places for f, (_, places) in zip(self.ordered, found)}
+        X = np.column_stack([sample.X, *(steps for steps, _ in found)])
+        more = np.zeros(len(found), np.int64)
+        self._begin(replace(sample, X=X), None if n_levels is None else np.append(n_levels, more))
 
     def _begin(self, sample: Sample, n_levels) -> None:
         self.tolerance, self.loops = 0.0, TWINS
@@ -260,7 +269,7 @@ class _SampleLearner:
     def choose(self) -> Choice:
         """Return what is best, in the words of those who draw maps."""
         best, rates, mean, slopes = self.learn()
-        return replace(self._choice(best, rates, mean), slopes=slopes)
+        return self._with_cuts(replace(self._choice(best, rates, mean), slopes=slopes))
 
     def learn(self) -> tuple[_Candidate, Array, float, Slopes | None]:
         """Choose on some of the rows, then learn rates and ridge on all of them.
@@ -320,6 +329,18 @@ class _SampleLearner:
         total = ferns + stumps
         cost = min(total / (2.0 * best.ridge), self.largest_cost) * float(self.copies.mean())
         return Choice(rates, depth, stumps / total, cost, best.error)
+
+    def _with_cuts(self, choice: Choice) -> Choice:
+        """Return the choice with one rate for each category, however it is asked about."""
+        if not self.ordered.size:
+            return choice
+        rates, of_cuts = np.split(choice.rates, [self.n_levels.size])
+        shares = np.zeros(rates.size)
+        shares[self.ordered] = of_cuts
+        rates, shares = rates + shares, shares / (rates + shares)
+        sizes = [(f, self.n_levels[f] + 2) for f in np.flatnonzero(self.n_levels)]
+        places = [self.places.get(f, np.zeros(size)) for f, size in sizes]
+        return replace(choice, rates=rates, cuts=LevelCuts(shares, np.concatenate(places)))
 
     def distance(self, rates: Array) -> tuple[Pairs, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
@@ -422,6 +443,7 @@ class _SampleOfNumbers(_SampleLearner):
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         self._begin(sample, n_levels)
+        self.ordered = ordered_columns(None)
         values = numbers.values[sample.y]
         share = self.weights / self.weights.sum()
         centred = values - share @ values

@@ -251,7 +251,7 @@ def plans_of_choice(
     n_cheap = limits.CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, limits.ENOUGH_FERNS), limits.MOST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
-    ferns = Ferns(depth=choice.depth, rates=choice.rates)
+    ferns = Ferns(depth=choice.depth, rates=choice.rates, cuts=choice.cuts)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     n_stumps = n_maps or stumps.default_n_maps(shape)
     n_ferns = n_maps or fewer_for_many_rows(n_ferns, shape[0])

@@ -18,7 +18,7 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows, Sample
-from mbkl.maps.categories import LevelSets, random_sets
+from mbkl.maps.categories import LevelCuts, LevelSets, random_sets
 from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
@@ -133,6 +133,9 @@ class Ferns(FernFamily):
         adds 1 / max_cells to the kernel of two samples in different cells.
     rates : array-like of shape (n_features,) or None, default=None
         How often each feature is drawn; None means equally often.
+    cuts : LevelCuts or None, default=None
+        Orders of the levels of categories, of which some stumps ask on which side of a cut a
+        level is, as maps="auto" chooses them; None means random halves of the levels alone.
 
     Examples
     --------
@@ -151,6 +154,7 @@ class Ferns(FernFamily):
     thresholds: str = parameter(THRESHOLDS, default="mixed")
     max_cells: int = parameter(Options(Real, {2**bits for bits in range(1, 17)}), default=256)
     rates: Any = parameter("array-like", None, default=None)
+    cuts: Any = parameter(LevelCuts, None, default=None)
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.
@@ -168,7 +172,7 @@ class Ferns(FernFamily):
     ) -> tuple[FernMaps, Codes]:
         """Draw ferns that part any rows, and number the cells that these fall in.
 
-        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a random set.
+        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a set.
         """
         self._check(rows.shape[1])
         maps = self._draw(rows, weights, n_maps, seed, n_levels)
@@ -205,7 +209,7 @@ class Ferns(FernFamily):
         )
         sets = None
         if n_levels is not None:
-            sets = random_sets(features, stumps[:, 1], n_levels, seed)
+            sets = random_sets(features, stumps[:, 1], n_levels, seed, self.cuts)
             thresholds[n_levels[features] > 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
