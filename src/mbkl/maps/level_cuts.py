@@ -41,7 +41,7 @@ def steps_of_levels(
     >>> labels = np.repeat([1.0, -1.0, 1.0], 5)[:, None]
     >>> sample = Sample(X, np.zeros(15, int), np.ones(15))
     >>> steps_of_levels(sample, 0, 3, labels)[1].round(2).tolist()
-    [0.17, 1.0, 0.0, 1.0, 0.17]
+    [0.67, 1.0, 0.0, 1.0, 0.67]
     """
     cells, n_cells = level_cells(sample.X[:, feature], n_levels), n_levels + 2
     weights = sample.weights / sample.weights.mean()
