@@ -25,6 +25,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import strmm
 from scipy.linalg.lapack import spotrf, spotrs, strtri
 
 from mbkl.engine import limits
@@ -73,6 +74,8 @@ _LARGEST_COST = 5.0
 # their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+# Rows of a triangle below which halving it saves no time.
+_SMALLEST_HALF = 64
 _LARGEST = float(np.finfo(np.float32).max)
 # How often a random stump parts two different levels: it asks for a random half of them.
 PARTED_LEVELS = 0.5
@@ -278,16 +281,25 @@ class _SampleLearner:
         """
         best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
+        *kind, ridge = best.place
+        place = (*kind, max(ridge, self.least_ridge))
+        grid = _Grid(self, distance)
         # Few rows have all been looked at, as they are.
-        if slopes or best.weights is None or len(best.weights) < len(self.labels):
-            best = self.best_ridge(best, distance)
+        is_known = not slopes and best.weights is not None
+        is_known = is_known and len(best.weights) == len(self.labels)
+        if not is_known:
+            best = grid.at(place)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
-            again = self.best_ridge(best, new_distance)
+            new_grid = _Grid(self, new_distance)
+            again = new_grid.at(place)
             if again.error > _WORTH_IT * best.error:
                 break
-            best, rates, distance, mean = again, new_rates, new_distance, new_mean
+            best, rates, distance, mean, grid = again, new_rates, new_distance, new_mean, new_grid
+            is_known = False
+        if not is_known:
+            best = grid.walk(place, [_OF_RIDGES])
         return best, rates, mean, slopes
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
@@ -310,11 +322,11 @@ class _SampleLearner:
         """Return the best of all candidates, at rates learned once."""
         rates = np.full(self.n_features, 1.0 / self.n_features)
         distance, _ = self.distance(rates)
-        start = self.best_ridge(_Candidate(), distance)
+        start = _Grid(self, distance).at(_START)
         if evidence.any():
             suspected = self.floored(evidence)
             closer, _ = self.distance(suspected)
-            other = self.best_ridge(start, closer)
+            other = _Grid(self, closer).at(_START)
             if other.error < start.error:
                 start, rates, distance = other, suspected, closer
         rates = self.learned_rates(start, distance, rates)
@@ -358,8 +370,10 @@ class _SampleLearner:
         for exponent in range(len(_EXPONENTS)):
             place = (exponent, *found[-1].place[_OF_SHARES:])
             found.append(grid.walk(place, (_OF_SHARES, _OF_RIDGES)))
+            # Among equals the deepest: it gains most from the rows that the sample lacks.
+            if exponent and found[-1].error > (1.0 + self.tolerance) * found[-2].error:
+                break
         lowest = min(candidate.error for candidate in found[1:])
-        # Among equals the deepest: it gains most from the rows that the sample lacks.
         near = [c for c in found[1:] if c.error <= (1.0 + self.tolerance) * lowest]
         return max(near, key=lambda c: (c.exponent, -c.error))
 
@@ -379,7 +393,7 @@ class _SampleLearner:
         others = (1.0 - 1.0 / self.copies) * self.weights / candidate.ridge
         weights = self.solve(factor)
         # The diagonal of the inverse: squares of the columns of the factor's own.
-        inverse, _ = strtri(factor, lower=1, overwrite_c=1)
+        inverse = _inverse(factor)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         residuals = weights / (others + diagonal / self.copies)[:, None]
         return replace(candidate, weights=weights, error=self.mean_loss(residuals))
@@ -550,6 +564,19 @@ class _WithLine(_SampleOfNumbers):
     def _weighted(self, rates: Array) -> Array:
         """Return the features times their rates: the kernel of a row and itself is one or so."""
         return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
+
+
+def _inverse(factor: Pairs) -> Pairs:
+    """Return the inverse of a lower triangular matrix: by halves, a third sooner than LAPACK."""
+    half = len(factor) // 2
+    if half < _SMALLEST_HALF:
+        return strtri(factor, lower=1)[0]
+    inverse = np.zeros_like(factor, order="F")
+    inverse[:half, :half] = first = _inverse(factor[:half, :half])
+    inverse[half:, half:] = last = _inverse(factor[half:, half:])
+    left = strmm(-1.0, first, factor[half:, :half], side=1, lower=1)
+    inverse[half:, :half] = strmm(1.0, last, left, lower=1, overwrite_b=1)
+    return inverse
 
 
 def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array, Array]:
