@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import DistinctRows, KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
+    N_FOLDS,
     THEORETICAL,
     Calibration,
     HeldOut,
@@ -27,7 +29,7 @@ from mbkl.learn.calibration import (
     log_probabilities,
 )
 from mbkl.learn.progress import Progress
-from mbkl.maps.families import families_of
+from mbkl.maps.families import families_of, mean_growth
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
 
@@ -63,10 +65,6 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     @property
     def _fewest_rows_to_mix(self) -> int:
         return limits.ROWS_OF_MIXTURES
-
-    @property
-    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
-        return limits.FERNS_OF_A_FOLD, limits.FERNS_OF_A_MIXTURE
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         shape = data.rows.shape
@@ -118,17 +116,27 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         return left_out_scores(learner, kernel, C, solution, mixes)
 
     def _unseen(self, data, rows, drawn, progress):
-        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
-            return super()._unseen(data, rows, drawn, progress)
-        # Rows that end growth tell the share too: one growth does both.
+        # Rows that end a growth tell the share too. Of few rows a part would tell too little: each
+        # fold ends a growth of its own, and the mean of these is what is mixed.
         distinct = DistinctRows.of(data, rows)
-        held_out = np.isin(distinct.places, drawn.rows)
-        name = f"growth beside C={self.C_!r}"
-        n_maps = limits.FERNS_OF_A_MIXTURE
-        grown = self._grown(distinct.data, progress, name, held_out, n_maps)
-        position = np.cumsum(held_out) - 1
-        scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
-        return scores.astype(np.float64), lambda: grown
+        of_first, name = distinct.first_in(drawn.rows), f"growth beside C={self.C_!r}"
+        if rows.n_rows < limits.ROWS_OF_MIXTURES:
+            folds = np.append(rows.folds(N_FOLDS), -1)[distinct.places]
+            parts, n_maps = [folds == fold for fold in range(N_FOLDS)], limits.FERNS_OF_A_FOLD
+        else:
+            parts, n_maps = [np.isin(distinct.places, drawn.rows)], limits.FERNS_OF_A_MIXTURE
+        scores, growths = np.zeros_like(drawn.scores), []
+        for number, held_out in enumerate(parts):
+            own_name = f"{name}, part {number}"
+            settings = replace(data.settings, seed=data.settings.seed + number)
+            own_data = replace(distinct.data, settings=settings)
+            growths.append(self._grown(own_data, progress, own_name, held_out, n_maps))
+            own = np.flatnonzero(held_out[of_first])
+            position = np.cumsum(held_out) - 1
+            scores[own] = growths[-1].held_out_scores[position[of_first[own]]]
+            if not number and not self._best_share(rows, drawn.some(own), scores[own])[0]:
+                return np.zeros_like(scores), lambda: growths[0]  # the other folds would say so too
+        return scores, lambda: mean_growth(growths)
 
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)

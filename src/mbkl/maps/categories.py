@@ -7,6 +7,7 @@ so that codes are made as those of stumps are, wherever the rows may be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -114,6 +115,21 @@ class LevelSets:
     def of_columns(self, columns: NDArray[np.intp]) -> LevelSets:
         """Return the sets for rows with some of the columns."""
         return replace(self, n_levels=self.n_levels[columns])
+
+
+def joined_sets(several: Sequence[LevelSets | None], n_stumps: Sequence[int]) -> LevelSets | None:
+    """Return the sets of so many stumps each, one after the other; None if none has any."""
+    known = [sets for sets in several if sets is not None]
+    if not known:
+        return None
+    numbers, before = [], 0
+    for sets, size in zip(several, n_stumps, strict=True):
+        own = np.full(size, -1) if sets is None else sets.numbers
+        numbers.append(np.where(own >= 0, own + before, -1))
+        before += 0 if sets is None else sets.offsets.size - 1
+    members = np.concatenate([sets.members for sets in known])
+    sizes = np.concatenate([np.diff(sets.offsets) for sets in known])
+    return LevelSets(np.concatenate(numbers), members, offsets_of(sizes), known[0].n_levels)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
@@ -18,7 +19,7 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows, Sample
-from mbkl.maps.categories import LevelCuts, LevelSets, random_sets
+from mbkl.maps.categories import LevelCuts, LevelSets, joined_sets, random_sets
 from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
@@ -96,6 +97,24 @@ class FernMaps(Maps):
             offsets_of(np.diff(self.cell_offsets)[kept]),
             sets=None if self.sets is None else self.sets.select(stumps),
         )
+
+
+def joined_ferns(several: Sequence[FernMaps]) -> FernMaps:
+    """Return the ferns of several as those of one, in their order."""
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(maps, name) for maps in several])
+
+    def offsets(name: str) -> NDArray[np.int64]:
+        return offsets_of(np.concatenate([np.diff(getattr(maps, name)) for maps in several]))
+
+    names = ("features", "thresholds", "factors", "n_raw", "numbers")
+    bounds = {name: offsets(name) for name in ("offsets", "cell_offsets")}
+    sets = [maps.sets for maps in several]
+    sizes = [maps.features.size for maps in several]
+    return FernMaps(
+        **{name: all_of(name) for name in names}, **bounds, sets=joined_sets(sets, sizes)
+    )
 
 
 class FernFamily(Family):
