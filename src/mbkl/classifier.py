@@ -18,7 +18,6 @@ from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
 from mbkl.kernel_predictor import DistinctRows, KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
-    N_FOLDS,
     THEORETICAL,
     Calibration,
     HeldOut,
@@ -32,6 +31,11 @@ from mbkl.learn.progress import Progress
 from mbkl.maps.families import families_of, mean_growth
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
+
+# Growths that few rows are divided among in a mixture. With three it is 0.2 points worse in no less
+# time: each sees fewer rows, and there are fewer to take the mean of
+# (python -m benchmarks.suite --methods MBKLClassifierCV --rows 1800).
+_FOLDS = 5
 
 
 def has_probabilities(model) -> bool:
@@ -121,8 +125,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         distinct = DistinctRows.of(data, rows)
         of_first, name = distinct.first_in(drawn.rows), f"growth beside C={self.C_!r}"
         if rows.n_rows < limits.ROWS_OF_MIXTURES:
-            folds = np.append(rows.folds(N_FOLDS), -1)[distinct.places]
-            parts, n_maps = [folds == fold for fold in range(N_FOLDS)], limits.FERNS_OF_A_FOLD
+            folds = np.append(rows.folds(_FOLDS), -1)[distinct.places]
+            parts, n_maps = [folds == fold for fold in range(_FOLDS)], limits.FERNS_OF_A_FOLD
         else:
             parts, n_maps = [np.isin(distinct.places, drawn.rows)], limits.FERNS_OF_A_MIXTURE
         scores, growths = np.zeros_like(drawn.scores), []

@@ -213,9 +213,9 @@ def _solutions(
         kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
         own = learner.with_gram(kernel)
         for candidate in of_cost:
-            C = candidate.C
-            wanted = {"only_supports": is_shared, "tol": tol}
-            solution = own.learn_classifier(kernel, C, solution, **wanted)
+            solution = own.learn_classifier(
+                kernel, candidate.C, solution, only_supports=is_shared, tol=tol
+            )
             yield kernel, solution
 
 
@@ -442,11 +442,12 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     Cs : sequence of float or "auto", default="auto"
         Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
         with maps="auto" it means a third, once and three times the cost that a sample
-        suggests, after ferns that are deeper and shallower than suggested. What is
+        suggests, after ferns that are deeper than suggested. What is
         suggested is left only where the gain exceeds its standard error. Of more than
         2,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
         themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
-        on they are mixed in, as `MBKLClassifier` does from 2,000 on.
+        on they are mixed in, as `MBKLClassifier` does from 2,000 on; of fewer rows each of five
+        folds tells the scores of a growth without it, and the mean of the five is mixed.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
         paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where

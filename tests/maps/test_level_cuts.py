@@ -91,7 +91,8 @@ def test_a_fern_parts_levels_as_often_as_the_choice_thinks():
     apart = (codes.values[:, :, None] != codes.values[:, None]).sum(axis=0) / 20_000
     own = places[1:6]
     expected = 0.75 * np.abs(own[:, None] - own) + 0.25 * 0.5 * (1 - np.eye(5))
-    np.testing.assert_allclose(apart, expected, atol=0.03)
+    # A column has 256 sets, of which a quarter are random here.
+    np.testing.assert_allclose(apart, expected, atol=0.06)
 
 
 def test_without_cuts_all_sets_are_random_halves():

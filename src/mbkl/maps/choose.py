@@ -285,8 +285,8 @@ class _SampleLearner:
         place = (*kind, max(ridge, self.least_ridge))
         grid = _Grid(self, distance)
         # Few rows have all been looked at, as they are.
-        is_known = not slopes and best.weights is not None
-        is_known = is_known and len(best.weights) == len(self.labels)
+        n_seen = 0 if best.weights is None else len(best.weights)
+        is_known = n_seen == len(self.labels) and not slopes
         if not is_known:
             best = grid.at(place)
         for _ in range(_MOST_ROUNDS):

@@ -105,16 +105,14 @@ def joined_ferns(several: Sequence[FernMaps]) -> FernMaps:
     def all_of(name: str) -> Any:
         return np.concatenate([getattr(maps, name) for maps in several])
 
-    def offsets(name: str) -> NDArray[np.int64]:
+    def all_offsets(name: str) -> Any:
         return offsets_of(np.concatenate([np.diff(getattr(maps, name)) for maps in several]))
 
     names = ("features", "thresholds", "factors", "n_raw", "numbers")
-    bounds = {name: offsets(name) for name in ("offsets", "cell_offsets")}
-    sets = [maps.sets for maps in several]
+    own = {name: all_of(name) for name in names}
+    own |= {name: all_offsets(name) for name in ("offsets", "cell_offsets")}
     sizes = [maps.features.size for maps in several]
-    return FernMaps(
-        **{name: all_of(name) for name in names}, **bounds, sets=joined_sets(sets, sizes)
-    )
+    return FernMaps(**own, sets=joined_sets([maps.sets for maps in several], sizes))
 
 
 class FernFamily(Family):
@@ -213,12 +211,13 @@ class Ferns(FernFamily):
 
     def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None) -> FernMaps:
         """Draw all ferns, with cells as they come."""
-        generator = np.random.Generator(np.random.Philox([seed, 2]))
-        uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
+        of_ferns, of_stumps = (
+            np.random.Generator(np.random.Philox([seed, kind])) for kind in (2, 6)
+        )
+        uniform = of_ferns.random((n_maps, 2))
         depths = self._depths(uniform[:, 0])
         factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
-        stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
-        stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
+        stumps = of_stumps.random((int(depths.sum()), 3))
         low, high, has_missing = column_ranges(rows)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
