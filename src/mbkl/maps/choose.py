@@ -322,11 +322,11 @@ class _SampleLearner:
         """Return the best of all candidates, at rates learned once."""
         rates = np.full(self.n_features, 1.0 / self.n_features)
         distance, _ = self.distance(rates)
-        start = _Grid(self, distance).at(_START)
+        start = self.best_ridge(_Candidate(), distance)
         if evidence.any():
             suspected = self.floored(evidence)
             closer, _ = self.distance(suspected)
-            other = _Grid(self, closer).at(_START)
+            other = _Grid(self, closer).at(start.place)
             if other.error < start.error:
                 start, rates, distance = other, suspected, closer
         rates = self.learned_rates(start, distance, rates)
