@@ -281,25 +281,19 @@ class _SampleLearner:
         """
         best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
-        *kind, ridge = best.place
-        place = (*kind, max(ridge, self.least_ridge))
-        grid = _Grid(self, distance)
         # Few rows have all been looked at, as they are.
-        n_seen = 0 if best.weights is None else len(best.weights)
-        is_known = n_seen == len(self.labels) and not slopes
-        if not is_known:
-            best = grid.at(place)
+        if slopes or best.weights is None or len(best.weights) < len(self.labels):
+            best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
-            new_grid = _Grid(self, new_distance)
-            again = new_grid.at(place)
+            grid = _Grid(self, new_distance)
+            again = grid.at(best.place)
+            if again.error < best.error:  # else no ridge makes up for it
+                again = grid.walk(best.place, [_OF_RIDGES])
             if again.error > _WORTH_IT * best.error:
                 break
-            best, rates, distance, mean, grid = again, new_rates, new_distance, new_mean, new_grid
-            is_known = False
-        if not is_known:
-            best = grid.walk(place, [_OF_RIDGES])
+            best, rates, distance, mean = again, new_rates, new_distance, new_mean
         return best, rates, mean, slopes
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:

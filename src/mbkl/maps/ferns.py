@@ -231,15 +231,14 @@ class Ferns(FernFamily):
             thresholds[n_levels[features] > 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
-        most = int(n_raw.max(initial=1))
-        numbers = np.arange(most, dtype=smallest_code_dtype(most))
+        numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
         return FernMaps(
             features,
             thresholds,
             offsets_of(depths),
             factors,
             n_raw,
-            np.concatenate([numbers[:0], *(numbers[:size] for size in n_raw)]),
+            numbers.astype(smallest_code_dtype(int(n_raw.max(initial=1)))),
             raw_offsets,
             sets=sets,
         )
