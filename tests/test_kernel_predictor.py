@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import mbkl
-from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor
+from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor, classifier
 from mbkl.engine import limits
 
 
@@ -84,6 +84,35 @@ def test_a_search_mixes_too():
     model = MBKLClassifierCV(n_maps=200, cv=2, random_state=0).fit(X, y)
     assert model.grown_share_ > 0
     np.testing.assert_array_equal(model.best_estimator_.predict(X), model.predict(X))
+
+
+def grown_by_a_search(monkeypatch, rows):
+    """Return the model of a search that has few rows, and what was grown for it."""
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
+    found, grow = [], MBKLClassifierCV._grown
+    monkeypatch.setattr(
+        MBKLClassifierCV, "_grown", lambda *given: found.append(grow(*given)) or found[-1]
+    )
+    return MBKLClassifierCV(n_maps=200, cv=2, random_state=0).fit(*rows), found
+
+
+def test_the_growths_of_folds_are_mixed(monkeypatch):
+    X, y = sharp_rows(500)
+    model, growths = grown_by_a_search(monkeypatch, (X, y))
+    assert len(growths) == 5
+    assert 0 < model.grown_share_ < 1
+    # Every row has ended one of them.
+    assert sum(len(grown.held_out_y) for grown in growths) == 500
+    assert model.maps_.families[-1].n_maps == sum(grown.n_maps for grown in growths)
+    again = MBKLClassifierCV(n_maps=200, cv=2, random_state=0, n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+
+
+def test_the_first_growth_that_does_not_help_is_the_last(monkeypatch):
+    monkeypatch.setattr(classifier, "best_mixture", lambda drawn, grown: (0.0, 1.0))
+    model, growths = grown_by_a_search(monkeypatch, sharp_rows(500))
+    assert len(growths) == 1
+    assert model.grown_share_ == 0.0
 
 
 @pytest.mark.parametrize("parameters", [{"C": 1.0}, {"maps": "ferns"}, {"loss": "logistic"}])

@@ -145,9 +145,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         name: str = "growth",
         held_out=None,
         n_maps: int | None = None,
+        usual: Any = "grown",
     ) -> GrownMaps:
-        """Grow ferns on all rows, or recall them; `n_maps` is for n_maps="auto"."""
-        maps = "grown" if self.maps == "auto" else self.maps
+        """Grow ferns on all rows, or recall them; `n_maps` is for n_maps="auto".
+
+        `usual` is the family for maps="auto".
+        """
+        maps = usual if self.maps == "auto" else self.maps
         n_maps = n_maps if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
         targets, seed = replace(data.targets, held_out=held_out), data.settings.seed

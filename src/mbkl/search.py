@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import _fit_context, is_classifier
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
+from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
@@ -30,9 +30,8 @@ from mbkl.regressor import KernelRegressor, MBKLRegressor
 from mbkl.solvers.problem import Solution
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-# Costs and depths of ferns, relative to those that a sample suggests.
+# Costs, relative to those that a sample suggests.
 _FACTORS = (0.3, 1.0, 3.0)
-_DEPTH_FACTORS = (1.0, 0.6, 1.7)
 _C_KERNELS = (0.01, 0.1, 1.0)
 # Share of `max_time` for the search; the rest is for the final fit.
 _SEARCH_TIME = 0.5
@@ -40,7 +39,17 @@ _SEARCH_TIME = 0.5
 _FOLDS_TO_TELL = 2
 _OF_THE_SEARCH = ("C_kernel_", "theta_shrinkage_", "best_score_", "cv_results_")
 Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
-_SCORERS = {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
+# How closely folds are solved: which side of zero the scores of rows are on is told by less than
+# the weights of a model need.
+_LOOSELY = 0.03
+
+
+def accuracy(y: np.ndarray, said: np.ndarray, sample_weight: np.ndarray) -> float:
+    """Return the share of the weight of right answers: that of scikit-learn, without its checks."""
+    return float(np.average(y == said, weights=sample_weight))
+
+
+_SCORERS = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy_score}
 
 
 @dataclass(frozen=True)
@@ -196,6 +205,7 @@ def _solutions(
     """Yield kernel and classifier of each candidate; Step 1 is run once for each of its costs."""
     theta: Kernel | None = None
     solution: Solution | None = None
+    tol = max(learner.settings.tol, _LOOSELY)
     # Then that of all rows tells the scores of held-out ones.
     is_shared = learner.rows.gram is not None
     for C_kernel, of_cost in groupby(candidates, attrgetter("C_kernel")):
@@ -203,8 +213,9 @@ def _solutions(
         kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
         own = learner.with_gram(kernel)
         for candidate in of_cost:
-            C = candidate.C
-            solution = own.learn_classifier(kernel, C, solution, only_supports=is_shared)
+            solution = own.learn_classifier(
+                kernel, candidate.C, solution, only_supports=is_shared, tol=tol
+            )
             yield kernel, solution
 
 
@@ -218,7 +229,8 @@ class Searching(Placed, KernelPredictor):
 
     # The estimator of one cost.
     _PLAIN: ClassVar[type[KernelPredictor]]
-    _FERN_FACTOR: ClassVar[int] = 2
+    # Depths of ferns that are tried, relative to those that a sample suggests.
+    _DEPTH_FACTORS: ClassVar[tuple[float, ...]] = (1.0, 1.7)
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         """Return a function of y, scores and weights, better where it is larger."""
@@ -330,7 +342,7 @@ class Searching(Placed, KernelPredictor):
         few = replace(few, rows=few.rows.in_memory())
         tried: list[tuple] = []
         relative = 0.0  # what is suggested, in terms of what the choice says
-        for factor in _DEPTH_FACTORS:
+        for factor in self._DEPTH_FACTORS:
             if tried and progress.used() > _SEARCH_TIME:
                 break
             other = replace(choice, depth=min(choice.depth * factor, DEEPEST))
@@ -430,11 +442,12 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     Cs : sequence of float or "auto", default="auto"
         Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
         with maps="auto" it means a third, once and three times the cost that a sample
-        suggests, after ferns that are deeper and shallower than suggested. What is
+        suggests, after ferns that are deeper than suggested. What is
         suggested is left only where the gain exceeds its standard error. Of more than
         2,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
         themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
-        on they are mixed in, as `MBKLClassifier` does from 2,000 on.
+        on they are mixed in, as `MBKLClassifier` does from 2,000 on; of fewer rows each of five
+        folds tells the scores of a growth without it, and the mean of the five is mixed.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
         paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
@@ -562,6 +575,8 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     scoring: str = parameter(StrOptions({"auto", "r2", "loss"}), default="auto")
 
     _PLAIN: ClassVar[type[KernelPredictor]] = MBKLRegressor
+    _FERN_FACTOR: ClassVar[int] = 2
+    _DEPTH_FACTORS: ClassVar[tuple[float, ...]] = (1.0, 0.6, 1.7)
 
     def _scorer(self, data: TrainingRows) -> Scorer:
         numbers = data.numbers

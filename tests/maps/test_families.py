@@ -10,13 +10,14 @@ from mbkl import MBKLClassifier
 from mbkl.cells import Block, Operator
 from mbkl.engine.rows import ArrayRows, as_rows
 from mbkl.engine.twins import TWINS
-from mbkl.maps import Ferns, Projections, Stumps
+from mbkl.maps import Ferns, GrownFerns, Projections, Stumps
 from mbkl.maps.choose import Choice
 from mbkl.maps.families import (
     Plan,
     Targets,
     draw_all,
     families_of,
+    mean_growth,
     plans_of,
     plans_of_choice,
 )
@@ -255,6 +256,24 @@ def test_a_choice_is_stumps_and_ferns():
     assert stumps.rates is rates
     assert ferns.family.depth == 4.5
     assert ferns.family.rates is rates
+
+
+def test_the_mean_of_growths_scores_as_they_do_in_the_mean():
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.normal(size=200), generator.integers(4, size=(200, 1))])
+    y = ((X[:, 1] % 2 > 0) ^ (X[:, 0] > 0.3)).astype(int)
+    counts, rows = np.array([0, 4]), rows_of(X)
+    growths = []
+    for seed, columns in enumerate(([0, 1], [0, 1], [0])):  # the last asks no levels
+        kept = X * np.isin([0, 1], columns)
+        grow = GrownFerns(n_ferns=8).grow
+        growths.append(grow(rows_of(kept), Targets(y, 2, np.ones(200)), 8, seed, n_levels=counts))
+    mean = mean_growth(growths)
+    assert mean.n_maps == sum(grown.n_maps for grown in growths)
+    expected = [grown.score(rows, grown.path) + grown.intercept for grown in growths]
+    np.testing.assert_allclose(
+        mean.score(rows, mean.path) + mean.intercept, np.mean(expected, axis=0), rtol=1e-6
+    )
 
 
 def test_more_rows_have_fewer_ferns():

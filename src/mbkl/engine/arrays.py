@@ -72,6 +72,16 @@ def look_up(table: NDArray, index: Values) -> Values:
     return table[index]
 
 
+def block_of(matrix: NDArray, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray:
+    """Return some rows and columns of a matrix: in half the time of an index of both.
+
+    >>> block_of(np.arange(9).reshape(3, 3), np.array([2, 0]), np.array([1]))
+    array([[7],
+           [1]])
+    """
+    return matrix.take(rows, axis=0).take(columns, axis=1)
+
+
 def levels_of(columns: Values) -> tuple[NDArray, Values]:
     """Return the different rows of an array, in order, and the place of each row among them.
 

@@ -142,9 +142,7 @@ MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000
 # is to be grown: two growths. Four are no better there, and take a third longer
 # (python -m benchmarks.suite --methods MBKLClassifier).
 FERNS_OF_A_MIXTURE = 2_000
-# The same in each fold of few rows with classes: one growth. With two, and four of all rows, a
-# search takes a third longer and is no better
-# (python -m benchmarks.suite --methods MBKLClassifierCV --rows 1000 --folds 2).
+# The same without each fold of few rows with classes: one growth, which ends sooner nearly always.
 FERNS_OF_A_FOLD = 1_000
 # Of more rows a fern sees half at most: those chosen side by side would else ask the same.
 FEW_ROWS_OF_GROWTH = 4_000

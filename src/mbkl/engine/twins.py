@@ -384,18 +384,22 @@ def along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.flo
     """
     if steps.shape[1] == 1:
         return steps[:, 0]
-    weighted = steps * mass
+    return np.cumsum(steps * leading_direction(steps, mass), axis=1)[:, -1]
+
+
+def leading_direction(steps: NDArray[np.float64], mass: NDArray) -> NDArray[np.float64]:
+    """Return the direction of length one along which the steps differ most; zero if they are."""
     # cumsum adds in order.
-    spread = np.cumsum(weighted[:, :, None] * steps[:, None], axis=0)[-1]
+    spread = np.cumsum((steps * mass)[:, :, None] * steps[:, None], axis=0)[-1]
     direction = np.zeros(steps.shape[1])
     direction[np.argmax(np.diag(spread))] = 1.0
     for _ in range(N_POWERS):
         direction = np.cumsum(spread * direction, axis=1)[:, -1]
         length = np.sqrt(np.cumsum(direction**2)[-1])
         if not length > 0:
-            return np.zeros(len(steps))
+            return np.zeros(steps.shape[1])
         direction = direction / length
-    return np.cumsum(steps * direction, axis=1)[:, -1]
+    return direction
 
 
 def _unpacked(packed, rows, columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -60,6 +60,11 @@ class HeldOut:
     weights: NDArray[np.float64]
     rows: NDArray[np.intp] | None = None  # their numbers, where they are here
 
+    def some(self, rows: NDArray[np.intp]) -> HeldOut:
+        """Return the scores of some of the rows."""
+        numbers = None if self.rows is None else self.rows[rows]
+        return HeldOut(self.scores[rows], self.y[rows], self.weights[rows], numbers)
+
 
 # What is known of a squared hinge that has not over-fitted.
 THEORETICAL = Calibration(0.1, 1.0)

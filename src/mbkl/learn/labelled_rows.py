@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mbkl.cells import Operator
 from mbkl.engine import limits
-from mbkl.engine.arrays import is_fresh, to_fixed_point, to_host
+from mbkl.engine.arrays import block_of, is_fresh, to_fixed_point, to_host
 from mbkl.engine.keys import GOLDEN, scramble
 from mbkl.engine.rows import copies_of
 from mbkl.maps.numbers import Numbers
@@ -40,7 +40,7 @@ class SharedGram:
 
     def beside(self, others: SharedGram) -> Array:
         """Return the kernel of these rows and others of the same matrix."""
-        return self.whole()[np.ix_(self.rows, others.rows)]
+        return block_of(self.whole(), self.rows, others.rows)
 
 
 @dataclass

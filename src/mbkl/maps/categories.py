@@ -7,6 +7,7 @@ so that codes are made as those of stumps are, wherever the rows may be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -114,22 +115,63 @@ class LevelSets:
         return replace(self, n_levels=self.n_levels[columns])
 
 
-def random_sets(features: NDArray[np.intp], shares, n_levels, seed: int) -> LevelSets | None:
+def joined_sets(several: Sequence[LevelSets | None], n_stumps: Sequence[int]) -> LevelSets | None:
+    """Return the sets of so many stumps each, one after the other; None if none has any."""
+    known = [sets for sets in several if sets is not None]
+    if not known:
+        return None
+    numbers, before = [], 0
+    for sets, size in zip(several, n_stumps, strict=True):
+        own = np.full(size, -1) if sets is None else sets.numbers
+        numbers.append(np.where(own >= 0, own + before, -1))
+        before += 0 if sets is None else sets.offsets.size - 1
+    members = np.concatenate([sets.members for sets in known])
+    sizes = np.concatenate([np.diff(sets.offsets) for sets in known])
+    return LevelSets(np.concatenate(numbers), members, offsets_of(sizes), known[0].n_levels)
+
+
+@dataclass(frozen=True)
+class LevelCuts:
+    """Cuts in an order of the levels, which stumps of ferns ask about beside random halves."""
+
+    shares: NDArray[np.float64]  # (n_features,): of the stumps on each category
+    # (sum over the categories of n_levels + 2,): for missing values, each level, and new ones,
+    # which share of the cuts lies below
+    places: NDArray[np.float64]
+
+
+def random_sets(
+    features: NDArray[np.intp], shares, n_levels, seed: int, cuts: LevelCuts | None = None
+) -> LevelSets | None:
     """Return random halves of the levels for stumps on categories; None if there are no such.
 
     A column has a number of sets that its stumps draw from: as good as one for each, and small
     where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
+    Some of the sets may be what lies above a cut.
     """
     generator = np.random.Generator(np.random.Philox([seed, 3]))
     categories = np.flatnonzero(n_levels)
     sizes = np.repeat(n_levels[categories] + 2, _SETS_OF_A_COLUMN)
     offsets = offsets_of(sizes)
     members = generator.integers(2, size=int(offsets[-1]), dtype=np.uint8).astype(bool)
+    if cuts is not None:
+        _set_cuts(members, categories, n_levels[categories] + 2, cuts)
     drawn = np.searchsorted(categories, features) * _SETS_OF_A_COLUMN
     drawn += (shares * _SETS_OF_A_COLUMN).astype(np.int64)
     numbers = np.where(n_levels[features] > 0, drawn, -1)
     whole = LevelSets(numbers, members, offsets, n_levels)
     return whole.select(np.ones(numbers.size, dtype=bool))
+
+
+def _set_cuts(members: NDArray[np.bool_], categories, n_cells, cuts: LevelCuts) -> None:
+    """Write what lies above a cut over the first sets of each column, by the share of cuts."""
+    starts = offsets_of(n_cells)
+    for number, size in enumerate(n_cells):
+        n_cuts = round(cuts.shares[categories[number]] * _SETS_OF_A_COLUMN)
+        places = cuts.places[starts[number] : starts[number + 1]]
+        thresholds = (np.arange(n_cuts) + 0.5) / max(n_cuts, 1)
+        first = _SETS_OF_A_COLUMN * starts[number]
+        members[first : first + n_cuts * size] = (places > thresholds[:, None]).ravel()
 
 
 class Categories(Family):

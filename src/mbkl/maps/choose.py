@@ -25,13 +25,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import strmm
 from scipy.linalg.lapack import spotrf, spotrs, strtri
 
 from mbkl.engine import limits
 from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.rows import Sample, copies_of
 from mbkl.engine.twins import TWINS, Twins
+from mbkl.maps.categories import LevelCuts
 from mbkl.maps.interactions import evidence_of_features
+from mbkl.maps.level_cuts import ordered_columns, steps_of_levels
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
@@ -71,6 +74,8 @@ _LARGEST_COST = 5.0
 # their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
 _EQUAL = 0.01
+# Rows of a triangle below which halving it saves no time.
+_SMALLEST_HALF = 64
 _LARGEST = float(np.finfo(np.float32).max)
 # How often a random stump parts two different levels: it asks for a random half of them.
 PARTED_LEVELS = 0.5
@@ -107,6 +112,7 @@ class Choice:
     slopes: Slopes | None = None  # what the maps need not learn
     # How much larger residuals of new rows are than those of rows that took part in the choice.
     optimism: float = 1.0
+    cuts: LevelCuts | None = None  # how levels of categories are asked about, beside random halves
 
 
 @dataclass(frozen=True)
@@ -233,9 +239,15 @@ class _SampleLearner:
     of_rows: tuple[str, ...] = ("ranks", "scales", "labels", "weights", "copies")
 
     def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
-        self._begin(sample, n_levels)
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
+        # Levels in order are further columns of numbers.
+        self.n_levels, self.ordered = n_levels, ordered_columns(n_levels)
+        found = [steps_of_levels(sample, f, n_levels[f], self.labels) for f in self.ordered]
+        self.places = {f: places for f, (_, places) in zip(self.ordered, found)}
+        X = np.column_stack([sample.X, *(steps for steps, _ in found)])
+        more = np.zeros(len(found), np.int64)
+        self._begin(replace(sample, X=X), None if n_levels is None else np.append(n_levels, more))
 
     def _begin(self, sample: Sample, n_levels) -> None:
         self.tolerance, self.loops = 0.0, TWINS
@@ -260,7 +272,7 @@ class _SampleLearner:
     def choose(self) -> Choice:
         """Return what is best, in the words of those who draw maps."""
         best, rates, mean, slopes = self.learn()
-        return replace(self._choice(best, rates, mean), slopes=slopes)
+        return self._with_cuts(replace(self._choice(best, rates, mean), slopes=slopes))
 
     def learn(self) -> tuple[_Candidate, Array, float, Slopes | None]:
         """Choose on some of the rows, then learn rates and ridge on all of them.
@@ -275,7 +287,10 @@ class _SampleLearner:
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
-            again = self.best_ridge(best, new_distance)
+            grid = _Grid(self, new_distance)
+            again = grid.at(best.place)
+            if again.error < best.error:  # else no ridge makes up for it
+                again = grid.walk(best.place, [_OF_RIDGES])
             if again.error > _WORTH_IT * best.error:
                 break
             best, rates, distance, mean = again, new_rates, new_distance, new_mean
@@ -305,7 +320,7 @@ class _SampleLearner:
         if evidence.any():
             suspected = self.floored(evidence)
             closer, _ = self.distance(suspected)
-            other = self.best_ridge(start, closer)
+            other = _Grid(self, closer).at(start.place)
             if other.error < start.error:
                 start, rates, distance = other, suspected, closer
         rates = self.learned_rates(start, distance, rates)
@@ -320,6 +335,18 @@ class _SampleLearner:
         total = ferns + stumps
         cost = min(total / (2.0 * best.ridge), self.largest_cost) * float(self.copies.mean())
         return Choice(rates, depth, stumps / total, cost, best.error)
+
+    def _with_cuts(self, choice: Choice) -> Choice:
+        """Return the choice with one rate for each category, however it is asked about."""
+        if not self.ordered.size:
+            return choice
+        rates, of_cuts = np.split(choice.rates, [self.n_levels.size])
+        shares = np.zeros(rates.size)
+        shares[self.ordered] = of_cuts
+        rates, shares = rates + shares, shares / (rates + shares)
+        sizes = [(f, self.n_levels[f] + 2) for f in np.flatnonzero(self.n_levels)]
+        places = [self.places.get(f, np.zeros(size)) for f, size in sizes]
+        return replace(choice, rates=rates, cuts=LevelCuts(shares, np.concatenate(places)))
 
     def distance(self, rates: Array) -> tuple[Pairs, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
@@ -337,8 +364,10 @@ class _SampleLearner:
         for exponent in range(len(_EXPONENTS)):
             place = (exponent, *found[-1].place[_OF_SHARES:])
             found.append(grid.walk(place, (_OF_SHARES, _OF_RIDGES)))
+            # Among equals the deepest: it gains most from the rows that the sample lacks.
+            if exponent and found[-1].error > (1.0 + self.tolerance) * found[-2].error:
+                break
         lowest = min(candidate.error for candidate in found[1:])
-        # Among equals the deepest: it gains most from the rows that the sample lacks.
         near = [c for c in found[1:] if c.error <= (1.0 + self.tolerance) * lowest]
         return max(near, key=lambda c: (c.exponent, -c.error))
 
@@ -358,7 +387,7 @@ class _SampleLearner:
         others = (1.0 - 1.0 / self.copies) * self.weights / candidate.ridge
         weights = self.solve(factor)
         # The diagonal of the inverse: squares of the columns of the factor's own.
-        inverse, _ = strtri(factor, lower=1, overwrite_c=1)
+        inverse = _inverse(factor)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         residuals = weights / (others + diagonal / self.copies)[:, None]
         return replace(candidate, weights=weights, error=self.mean_loss(residuals))
@@ -422,6 +451,7 @@ class _SampleOfNumbers(_SampleLearner):
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         self._begin(sample, n_levels)
+        self.ordered = ordered_columns(None)
         values = numbers.values[sample.y]
         share = self.weights / self.weights.sum()
         centred = values - share @ values
@@ -528,6 +558,19 @@ class _WithLine(_SampleOfNumbers):
     def _weighted(self, rates: Array) -> Array:
         """Return the features times their rates: the kernel of a row and itself is one or so."""
         return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
+
+
+def _inverse(factor: Pairs) -> Pairs:
+    """Return the inverse of a lower triangular matrix: by halves, a third sooner than LAPACK."""
+    half = len(factor) // 2
+    if half < _SMALLEST_HALF:
+        return strtri(factor, lower=1)[0]
+    inverse = np.zeros_like(factor, order="F")
+    inverse[:half, :half] = first = _inverse(factor[:half, :half])
+    inverse[half:, half:] = last = _inverse(factor[half:, half:])
+    left = strmm(-1.0, first, factor[half:, :half], side=1, lower=1)
+    inverse[half:, :half] = strmm(1.0, last, left, lower=1, overwrite_b=1)
+    return inverse
 
 
 def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array, Array]:

@@ -15,7 +15,7 @@ from mbkl.engine.rows import Rows, steps
 from mbkl.engine.twins import TWINS, Twins
 from mbkl.maps.categories import Categories
 from mbkl.maps.choose import PARTED_LEVELS, Choice
-from mbkl.maps.ferns import Ferns, fewer_for_many_rows
+from mbkl.maps.ferns import Ferns, fewer_for_many_rows, joined_ferns
 from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
 from mbkl.maps.growth_losses import Targets
 from mbkl.maps.projections import Projections
@@ -117,6 +117,19 @@ class MapSet:
         for maps, own in zip(self.families[1:], tables[1:], strict=True):
             scores += maps.score(rows, own)
         return scores
+
+
+def mean_growth(growths: Sequence[GrownMaps]) -> GrownMaps:
+    """Return the mean of what several growths came to, without scores of held-out rows."""
+    ferns, first = joined_ferns(growths), growths[0]
+    return GrownMaps(
+        **vars(ferns),
+        path=np.concatenate([grown.path for grown in growths]) / len(growths),
+        intercept=np.mean([grown.intercept for grown in growths], axis=0),
+        n_rounds=sum(grown.n_rounds for grown in growths),
+        held_out_scores=first.held_out_scores[:0],
+        held_out_y=first.held_out_y[:0],
+    )
 
 
 def _tables(cells: Any, is_weight, weights: NDArray, loops: Twins) -> NDArray[np.float64]:
@@ -251,7 +264,7 @@ def plans_of_choice(
     n_cheap = limits.CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, limits.ENOUGH_FERNS), limits.MOST_FERNS)
     stumps = Stumps(thresholds="mixed", draw="stratified")
-    ferns = Ferns(depth=choice.depth, rates=choice.rates)
+    ferns = Ferns(depth=choice.depth, rates=choice.rates, cuts=choice.cuts)
     shares = (choice.stump_share, 1.0 - choice.stump_share)
     n_stumps = n_maps or stumps.default_n_maps(shape)
     n_ferns = n_maps or fewer_for_many_rows(n_ferns, shape[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
@@ -18,7 +19,7 @@ from mbkl.engine import limits
 from mbkl.engine.arrays import offsets_of, smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.rows import Rows, Sample
-from mbkl.maps.categories import LevelSets, random_sets
+from mbkl.maps.categories import LevelCuts, LevelSets, joined_sets, random_sets
 from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
 # Bits of a cell's number before it is hashed.
@@ -98,6 +99,22 @@ class FernMaps(Maps):
         )
 
 
+def joined_ferns(several: Sequence[FernMaps]) -> FernMaps:
+    """Return the ferns of several as those of one, in their order."""
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(maps, name) for maps in several])
+
+    def all_offsets(name: str) -> Any:
+        return offsets_of(np.concatenate([np.diff(getattr(maps, name)) for maps in several]))
+
+    names = ("features", "thresholds", "factors", "n_raw", "numbers")
+    own = {name: all_of(name) for name in names}
+    own |= {name: all_offsets(name) for name in ("offsets", "cell_offsets")}
+    sizes = [maps.features.size for maps in several]
+    return FernMaps(**own, sets=joined_sets([maps.sets for maps in several], sizes))
+
+
 class FernFamily(Family):
     """What families of ferns have in common."""
 
@@ -133,6 +150,9 @@ class Ferns(FernFamily):
         adds 1 / max_cells to the kernel of two samples in different cells.
     rates : array-like of shape (n_features,) or None, default=None
         How often each feature is drawn; None means equally often.
+    cuts : LevelCuts or None, default=None
+        Orders of the levels of categories, of which some stumps ask on which side of a cut a
+        level is, as maps="auto" chooses them; None means random halves of the levels alone.
 
     Examples
     --------
@@ -151,6 +171,7 @@ class Ferns(FernFamily):
     thresholds: str = parameter(THRESHOLDS, default="mixed")
     max_cells: int = parameter(Options(Real, {2**bits for bits in range(1, 17)}), default=256)
     rates: Any = parameter("array-like", None, default=None)
+    cuts: Any = parameter(LevelCuts, None, default=None)
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.
@@ -168,7 +189,7 @@ class Ferns(FernFamily):
     ) -> tuple[FernMaps, Codes]:
         """Draw ferns that part any rows, and number the cells that these fall in.
 
-        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a random set.
+        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a set.
         """
         self._check(rows.shape[1])
         maps = self._draw(rows, weights, n_maps, seed, n_levels)
@@ -190,12 +211,13 @@ class Ferns(FernFamily):
 
     def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None) -> FernMaps:
         """Draw all ferns, with cells as they come."""
-        generator = np.random.Generator(np.random.Philox([seed, 2]))
-        uniform = generator.random((n_maps, 2 + 3 * DEEPEST))
+        of_ferns, of_stumps = (
+            np.random.Generator(np.random.Philox([seed, kind])) for kind in (2, 6)
+        )
+        uniform = of_ferns.random((n_maps, 2))
         depths = self._depths(uniform[:, 0])
         factors = (uniform[:, 1] * 2.0**63).astype(np.uint64) | np.uint64(1)
-        stumps = uniform[:, 2:].reshape(n_maps, DEEPEST, 3)
-        stumps = stumps[np.arange(DEEPEST) < depths[:, None]]
+        stumps = of_stumps.random((int(depths.sum()), 3))
         low, high, has_missing = column_ranges(rows)
         varies = (high > low) | (has_missing & ~np.isnan(low))
         features = _draw_features(stumps[:, 0], varies, self.rates)
@@ -205,19 +227,18 @@ class Ferns(FernFamily):
         )
         sets = None
         if n_levels is not None:
-            sets = random_sets(features, stumps[:, 1], n_levels, seed)
+            sets = random_sets(features, stumps[:, 1], n_levels, seed, self.cuts)
             thresholds[n_levels[features] > 0] = np.nan
         n_raw = np.minimum(2 ** np.minimum(depths, 62), int(self.max_cells))
         raw_offsets = offsets_of(n_raw)
-        most = int(n_raw.max(initial=1))
-        numbers = np.arange(most, dtype=smallest_code_dtype(most))
+        numbers = np.arange(raw_offsets[-1]) - np.repeat(raw_offsets[:-1], n_raw)
         return FernMaps(
             features,
             thresholds,
             offsets_of(depths),
             factors,
             n_raw,
-            np.concatenate([numbers[:0], *(numbers[:size] for size in n_raw)]),
+            numbers.astype(smallest_code_dtype(int(n_raw.max(initial=1)))),
             raw_offsets,
             sets=sets,
         )

@@ -310,12 +310,13 @@ def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.floa
         values, mass = values_of(columns, feature, weights)
         wanted = order[bounds[feature] : bounds[feature + 1]]
         order_free = np.lexsort((mass, values))
-        distinct, group = np.unique(values[order_free], return_inverse=True)
-        mass = mass[order_free]
+        values = values[order_free]
+        last = np.flatnonzero(np.append(values[1:] != values[:-1], values.size > 0))
+        distinct = values[last]
         if distinct.size < 2:
             continue
         # No threshold lies above the largest value.
-        running = np.cumsum(np.bincount(group, mass))[:-1]
+        running = np.cumsum(mass[order_free])[last[:-1]]
         place = np.searchsorted(running, shares[wanted] * running[-1], side="right")
         place = np.minimum(place, distinct.size - 2)
         thresholds[wanted] = distinct[place] / 2 + distinct[place + 1] / 2

@@ -28,7 +28,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import one_blas_thread
+from mbkl.engine.arrays import block_of, one_blas_thread
 from mbkl.solvers.problem import (
     Margins,
     Problem,
@@ -229,7 +229,7 @@ class _NewtonSystem:
             is_enough = 1.0 / curvature.max() >= _ENOUGH_FOR_HALF[1] * gram.diagonal().max()
             is_in_range = 1.0 / curvature.min() < _LARGEST_OF_HALF
             digits = half if is_enough and is_in_range else gram
-            factor = factor_of(digits[np.ix_(rows, rows)], curvature)
+            factor = factor_of(block_of(digits, rows, rows), curvature)
         return cls(rows, curvature, target, others, factor)
 
     def solution(self) -> tuple[Array, float]:
