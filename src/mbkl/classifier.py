@@ -98,9 +98,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         self._warn_if_one_class(said)
 
-    @property
-    def _leaves_out(self) -> bool:
-        return self.calibration == "auto" or self._is_free
+    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+        is_asked = self.calibration == "auto" or self._is_free
+        return limits.ROWS_LEFT_OUT if is_asked else 0
 
     def _may_mix(self, shape: tuple[int, int]) -> bool:
         # The solver of the squared hinge tells how rows are scored by all others.
@@ -116,19 +116,6 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         if (self.calibration is None or self.loss == "logistic") and not mixes:
             return HeldOut(np.empty((0, 1)), np.empty(0, np.intp), np.empty(0), None)
         return left_out_scores(learner, kernel, C, solution, mixes)
-
-    def _unseen(self, data, rows, drawn, progress):
-        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
-            return super()._unseen(data, rows, drawn, progress)
-        # Rows that end growth tell the share too: one growth does both.
-        distinct = DistinctRows.of(data, rows)
-        held_out = np.isin(distinct.places, drawn.rows)
-        name = f"growth beside C={self.C_!r}"
-        n_maps = limits.FERNS_OF_A_MIXTURE
-        grown = self._grown(distinct.data, progress, name, held_out, n_maps)
-        position = np.cumsum(held_out) - 1
-        scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
-        return scores.astype(np.float64), lambda: grown
 
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)

@@ -94,12 +94,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         kernel = progress.recall(
             f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
         )
+        mixes = self._mixes(data, learner.rows)
+        n_left_out = self._n_left_out(learner.rows, mixes)
         solution = progress.recall(
             f"classifier weights, {setting}",
             Solution,
-            lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
+            lambda: learner.learn_classifier(kernel, C, n_left_out=n_left_out),
         )
-        mixes = self._mixes(data, learner.rows)
         with progress.stage(self._HELD_OUT):
             held_out = progress.recall(
                 f"{self._HELD_OUT}, {setting}",
@@ -130,10 +131,9 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Learn how sure scores are."""
         raise NotImplementedError
 
-    @property
-    def _leaves_out(self) -> bool:
-        """Whether Step 2 is to tell how rows are scored by all others."""
-        return False
+    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+        """Return of how many rows Step 2 is to tell how they are scored by all others."""
+        raise NotImplementedError
 
     def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
         """Learn the same of rows that took no part in growth."""
@@ -252,7 +252,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     @property
     def _ferns_of_mixtures(self) -> tuple[int, int | None]:
         """Ferns that tell, in folds, how much is to be grown; and those that are mixed then."""
-        return limits.FERNS_OF_A_MIXTURE, None
+        raise NotImplementedError
 
     def _mix(self, data: TrainingRows, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
@@ -280,9 +280,23 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
         assert drawn.rows is not None
         distinct = DistinctRows.of(data, rows)
-        data, places = distinct.data, distinct.places
         # With more time a search may choose otherwise, and other rows are merged then.
         name = f"growth beside C={self.C_!r}"
+        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
+            return self._unseen_in_folds(distinct, rows, drawn, progress, name)
+        # Rows that end growth tell the share too: one growth does both.
+        held_out = np.isin(distinct.places, drawn.rows)
+        n_maps = limits.FERNS_OF_A_MIXTURE
+        grown = self._grown(distinct.data, progress, name, held_out, n_maps)
+        position = np.cumsum(held_out) - 1
+        scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
+        return scores.astype(np.float64), lambda: grown
+
+    def _unseen_in_folds(
+        self, distinct: DistinctRows, rows: LabelledRows, drawn: HeldOut, progress: Progress, name
+    ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
+        """Return the same, with a growth for each fold."""
+        data, places = distinct.data, distinct.places
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
         n_maps, n_mixed = self._ferns_of_mixtures
         own_folds = np.where(places < 0, -1, folds[places])

@@ -15,7 +15,7 @@ from mbkl.engine.rows import ArrayRows, Rows, Sample, to_float32
 from mbkl.estimator import OfNumbers, TrainingRows, estimator
 from mbkl.kernel_predictor import KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.calibration import N_FOLDS, HeldOut
+from mbkl.learn.calibration import HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.learn.residuals import (
@@ -60,8 +60,18 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         # Step 2 and the rows left out share a kernel matrix.
         return super()._learn(learner.with_gram(), *costs, **options)
 
+    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+        if self.loss != "squared_error":
+            return 0
+        is_enough = mixes and rows.n_rows >= limits.ROWS_OF_MIXTURES
+        return limits.NUMBERS_LEFT_OUT if is_enough else rows.n_rows
+
     def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
-        return held_out(learner, kernel, C_kernel, C)
+        return held_out(learner, solution, C_kernel, C)
+
+    @property
+    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
+        return limits.FERNS_OF_A_MIXTURE, None
 
     def _look_at_held_out(
         self,
@@ -74,7 +84,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
         rows = learner.rows
         assert rows.numbers is not None
-        found = self._mix(data, learner, _some_of(held_out, rows)) or held_out
+        found = self._mix(data, learner, held_out) or held_out
         if self._is_free:
             found = self._shifted(rows.numbers, found)
         away = distances(rows.numbers, found.y, found.scores)
@@ -320,14 +330,6 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     def _as_given(self, columns: np.ndarray) -> np.ndarray:
         return columns if self.is_multi_output_ else columns[:, 0]
-
-
-def _some_of(held_out: HeldOut, rows: LabelledRows) -> HeldOut:
-    """Return the held-out rows that tell how to mix."""
-    if rows.n_rows < limits.ENOUGH_ROWS_TO_MIX or held_out.rows is None:
-        return held_out
-    own = rows.folds(N_FOLDS)[held_out.rows] == 0
-    return HeldOut(*(getattr(held_out, each.name)[own] for each in fields(HeldOut)))
 
 
 @estimator

@@ -106,7 +106,8 @@ WORTH_THREADS = 500
 WORTH_A_COMMON_PART = 600
 
 # So many rows are scored by models that have not seen them: more take longer, for one temperature.
-ROWS_LEFT_OUT = 500
+# Those with numbers say where intervals end, too.
+ROWS_LEFT_OUT, NUMBERS_LEFT_OUT = 500, 1_000
 # Fewer rows with numbers do not tell where intervals are to be wide.
 FEWEST_ROWS_OF_A_SPREAD = 100
 # Of many rows so many show whether a model says one class for all.
@@ -131,8 +132,6 @@ ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
 ROWS_OF_MIXTURES = 2_000
 # The same for searches and for numbers: fewer rows cannot tell how much of either model is best.
 FEWEST_ROWS_TO_MIX = 200
-# Of so many rows with numbers, a third is enough to tell it: growth takes half the time.
-ENOUGH_ROWS_TO_MIX = 2_000
 # Rows and ferns that tell whether growth for numbers is better with a line beside it.
 ROWS_OF_A_TRIAL, FERNS_OF_A_TRIAL = 10_000, 50
 # Growths that are averaged, at most, and how many rows all of them together see at least: on few
