@@ -1,7 +1,5 @@
 """MBKLRegressor: what it learns, what it promises, and what it says of bad input."""
 
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -209,29 +207,6 @@ def test_a_line_is_taken_from_numbers(linear, limit, monkeypatch, tmp_path):
 def test_what_is_given_has_no_line(linear, settings):
     X, y, _, _ = linear
     assert line_of(MBKLRegressor(random_state=0, **settings).fit(X, y)) is None
-
-
-def test_what_fails_in_one_trial_of_a_line_ends_the_other(linear, monkeypatch):
-    X, y, _, _ = linear
-    first, both, seen = threading.Event(), threading.Event(), []
-
-    def grown(self, data, tell):
-        if not first.is_set():
-            first.set()
-            assert both.wait(10)
-            raise KeyboardInterrupt
-        both.set()
-        for _ in range(200):
-            if tell.has_failed:
-                break
-            time.sleep(0.01)
-        seen.append(tell.has_failed)
-
-    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 200)
-    monkeypatch.setattr(MBKLRegressor, "_loss_of_growth", grown)
-    with pytest.raises(KeyboardInterrupt):
-        MBKLRegressor(random_state=0, n_jobs=2).fit(X, y)
-    assert seen == [True]
 
 
 def test_the_search_takes_a_line_and_scores_the_whole(linear):

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import DistinctRows, KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -98,7 +98,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         self._warn_if_one_class(said)
 
-    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+    def _n_left_out(self, rows, mixes: bool) -> int:
         is_asked = self.calibration == "auto" or self._is_free
         return limits.ROWS_LEFT_OUT if is_asked else 0
 
@@ -120,7 +120,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps, held_out, progress) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         some = self._scores_of_some(data, 0)

@@ -135,8 +135,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Return of how many rows Step 2 is to tell how they are scored by all others."""
         raise NotImplementedError
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
-        """Learn the same of rows that took no part in growth."""
+    def _look_at_growth(
+        self, data: TrainingRows, grown: GrownMaps, held_out, progress: Progress
+    ) -> None:
+        """Learn the same of rows that took no part in growth; see `_grow`."""
 
     def _grown(
         self,
@@ -166,9 +168,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Return the cost of Step 2 for C="auto"."""
         return cost_of_choice(choice, learner)
 
-    def _grow(self, data: TrainingRows, progress: Progress):
-        """Grow ferns: what they add up to is the model, the limit of small costs."""
-        grown = self._grown(data, progress)
+    def _grow(self, data: TrainingRows, progress: Progress, held_out=None):
+        """Grow ferns: what they add up to is the model, the limit of small costs.
+
+        Held-out rows, of shape (n_rows,), decide when growth ends; None leaves them to chance.
+        """
+        grown = self._grown(data, progress, held_out=held_out)
         if not grown.n_maps and data.line is None:
             warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
         elif reason := progress.reason_to_stop():
@@ -179,7 +184,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             self.C_, self.grown_share_, self.feature_rates_ = 0.0, 1.0, None
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
-            self._look_at_growth(data, grown)
+            self._look_at_growth(data, grown, held_out, progress)
         self.timings_ = progress.finish()
         return self
 
@@ -282,7 +287,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         distinct = DistinctRows.of(data, rows)
         # With more time a search may choose otherwise, and other rows are merged then.
         name = f"growth beside C={self.C_!r}"
-        if rows.n_rows < limits.ROWS_OF_MIXTURES:  # a part of them would tell too little
+        is_few = rows.n_rows < limits.ROWS_OF_MIXTURES  # a part of them would tell too little
+        if is_few or drawn.rows.size == rows.n_rows:
             return self._unseen_in_folds(distinct, rows, drawn, progress, name)
         # Rows that end growth tell the share too: one growth does both.
         held_out = np.isin(distinct.places, drawn.rows)
@@ -296,6 +302,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         self, distinct: DistinctRows, rows: LabelledRows, drawn: HeldOut, progress: Progress, name
     ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
         """Return the same, with a growth for each fold."""
+        assert drawn.rows is not None
         data, places = distinct.data, distinct.places
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
         n_maps, n_mixed = self._ferns_of_mixtures
@@ -401,20 +408,26 @@ class DistinctRows:
         whole, chosen = data.whole or data, data.chosen
         of_all = np.full(whole.y.size, -1)
         of_all[slice(None) if chosen is None else chosen] = rows.places
-        keys = whole.rows.keys(whole.y, whole.settings.seed)
-        distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
-        places = np.full(distinct.size, -1)
+        distinct, number = distinct_rows(whole)
+        places = np.full(distinct.y.size, -1)
         np.maximum.at(places, number, of_all)
-        integers, unit = to_fixed_point(whole.weights[:, None])
-        mass = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(mass, number, integers[:, 0])
-        return cls(replace(whole.some(first), weights=mass * unit), places)
+        return cls(distinct, places)
 
     def first_in(self, merged: np.ndarray) -> np.ndarray:
         """Return one row of each of some merged ones, whatever the order of all rows was."""
         first = np.empty(self.places.max() + 2, dtype=np.intp)  # the last is for those in none
         first[self.places[::-1]] = np.arange(self.places.size)[::-1]
         return first[merged]
+
+
+def distinct_rows(data: TrainingRows) -> tuple[TrainingRows, np.ndarray]:
+    """Return all rows, equal ones once, in a random order of their own, and the number of each."""
+    keys = data.rows.keys(data.y, data.settings.seed)
+    distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    integers, unit = to_fixed_point(data.weights[:, None])
+    mass = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(mass, number, integers[:, 0])
+    return replace(data.some(first), weights=mass * unit), number
 
 
 @estimator

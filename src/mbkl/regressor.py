@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import RegressorMixin
 
+from mbkl.cells import operator_of
 from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import ArrayRows, Rows, Sample, to_float32
+from mbkl.engine.rows import Rows, to_float32
 from mbkl.estimator import OfNumbers, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost, distinct_rows
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.learn.residuals import (
+    MOST_WEIGHTS,
     AroundMean,
     Residuals,
     Spread,
@@ -30,19 +30,19 @@ from mbkl.learn.residuals import (
     sure_shift,
 )
 from mbkl.maps.choose import Choice, Slopes
-from mbkl.maps.families import MapSet, plans_of
+from mbkl.maps.families import MapSet
 from mbkl.maps.grown_ferns import GrownMaps
-from mbkl.maps.line import is_enough, line_of, plan_of_line, slopes_of_many
+from mbkl.maps.line import line_of, plan_of_line
 from mbkl.maps.numbers import Numbers
-from mbkl.predictor import TablePredictor
-from mbkl.solvers.problem import SharedProgress, Solution
+from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.solvers.problem import Solution
 
-# What a line is to leave of the error of growth.
-_WORTH_A_LINE = 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
 _MIDDLE = 0.2
+# One row of so many ends growth, and tells how far off predictions are.
+_HELD_OUT = 10
 
 
 @estimator
@@ -55,6 +55,20 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     @property
     def _rows_of_growth(self) -> int:
         return limits.ROWS_OF_GROWTH_FOR_NUMBERS
+
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        if not self._grows_here(data.rows):
+            return super()._fit_data(data, progress)
+        data = replace(data, rows=data.rows.in_memory())  # they are few
+        data, _ = distinct_rows(self._without_line(data, None, progress))
+        held_out = np.arange(data.y.size) < data.y.size // _HELD_OUT  # their order is random
+        return self._grow(data, progress, held_out)
+
+    def _grows_here(self, rows: Rows) -> bool:
+        """Say whether ferns are grown alone on rows that could be mixed with drawn maps."""
+        is_limited = rows.in_files and self.max_memory is not None
+        is_many = rows.shape[0] > limits.ROWS_OF_MIXTURES_FOR_NUMBERS and not is_limited
+        return is_many and self.loss == "squared_error" and self._may_mix(rows.shape)
 
     def _learn(self, learner: Learner, *costs, **options):
         # Step 2 and the rows left out share a kernel matrix.
@@ -104,52 +118,12 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
     ) -> TrainingRows:
-        if choice is not None:
-            data = replace(data, optimism=choice.optimism)
-        if not self._may_have_line:
+        if choice is None and self._may_have_line:
+            choice = self._choose(data, progress)
+        if choice is None:
             return data
-        slopes = choice.slopes if choice is not None else self._slopes_beside_growth(data, progress)
-        return data if slopes is None else self._around(data, slopes)
-
-    def _slopes_beside_growth(self, data: TrainingRows, progress: Progress) -> Slopes | None:
-        """Return a line of some of the rows, where a few ferns are better for others with it."""
-        if not is_enough((limits.ROWS_OF_A_TRIAL, data.rows.shape[1])):
-            return None
-        assert data.numbers is not None
-        with progress.stage("line"):
-            seed = data.settings.seed
-            sample = data.rows.sample(data.y, data.weights, 2 * limits.ROWS_OF_A_TRIAL, seed)
-            half = len(sample.y) // 2
-            own, other = (
-                Sample(sample.X[part], sample.y[part], sample.weights[part])
-                for part in (slice(half, None), slice(half))
-            )
-            slopes = slopes_of_many(own, data.numbers, self.n_levels)
-        if slopes is None:
-            return None
-        few = replace(data, rows=ArrayRows(other.X), y=other.y, weights=other.weights)
-        both = few, self._around(few, slopes)
-        n_threads = min(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs), len(both))
-        with (
-            progress.stage("growth") as iteration,
-            # Both end as soon as one has failed, and only then does the pool.
-            ThreadPoolExecutor(n_threads) as pool,
-            SharedProgress(iteration) as tell,
-        ):
-            without, with_line = pool.map(lambda each: self._loss_of_growth(each, tell), both)
-        ratios = with_line / np.maximum(without, np.finfo(float).tiny)
-        return slopes if ratios.mean() < _WORTH_A_LINE else None
-
-    def _loss_of_growth(self, data: TrainingRows, tell: SharedProgress) -> np.ndarray:
-        """Return the mean squared error of each target for rows that a few ferns did not see."""
-        (plan,) = plans_of("grown", limits.FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
-        held_out = np.arange(data.y.size) % 3 == 0  # their order is random
-        targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
-        rows = replace(data.rows.in_memory(), loops=choose_loops(plan.n_codes(data.rows.shape), 1))
-        grown = plan.grow(rows, targets, seed, tell)
-        assert data.numbers is not None
-        away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
-        return np.square(away).mean(axis=0)
+        data = replace(data, optimism=choice.optimism)
+        return data if choice.slopes is None else self._around(data, choice.slopes)
 
     def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
         """Return what a line leaves of the numbers."""
@@ -211,13 +185,32 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_share(rows.numbers, drawn, grown), 1.0
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+    def _look_at_growth(
+        self, data: TrainingRows, grown: GrownMaps, held_out, progress: Progress
+    ) -> None:
         assert data.numbers is not None
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
         found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
-        residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
-        self._set_residuals(Spread.constant(scores.shape[1]), residuals)
+        away, weights = distances(data.numbers, y, found.scores), found.weights
+        spread = Spread.constant(away.shape[1])
+        if held_out is not None and grown.n_maps:
+            rows = data.some(np.flatnonzero(held_out))
+            spread, of_rows = self._spread_of_growth(rows, grown, away, progress)
+            away, weights = away / of_rows, rows.weights
+        self._set_residuals(spread, Residuals.of(away * data.optimism, weights))
         self._add_line(data)
+
+    def _spread_of_growth(
+        self, data: TrainingRows, grown: GrownMaps, away: np.ndarray, progress: Progress
+    ) -> tuple[Spread, np.ndarray]:
+        """Return how wide intervals are in places, and at rows that took no part in growth."""
+        (maps,) = MapSet((grown.plain(),)).first(MOST_WEIGHTS).families
+        rows = rows_to_predict(data.rows.in_memory().X, MapSet((maps,)), self.n_jobs)
+        labelled = self._labelled(operator_of(maps.codes(rows), maps.cells), data)
+        # A fern of which nothing is left tells where rows are, too.
+        theta = np.maximum(grown.prior()[: maps.n_maps], np.finfo(float).tiny)
+        learner = Learner(labelled, theta, data.settings, progress)
+        return learn_spread(learner, Kernel(theta / theta.sum()), away)
 
     def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
         """Move quantiles so that they are right for held-out rows, as far as these are sure."""

@@ -47,7 +47,7 @@ _COVERAGE = 0.9
 # quantile of their sizes.
 _SMALLEST = 0.1
 # Weights of the maps that are enough.
-_MOST_WEIGHTS = 20_000
+MOST_WEIGHTS = 20_000
 
 
 @dataclass
@@ -274,7 +274,7 @@ def _first_maps(learner: Learner, kernel: Kernel) -> Kernel:
     operator = learner.rows.operator
     n_weights = operator.collect(np.ones(operator.n_columns))
     has_cells = operator.collect(operator.is_cell.astype(float)) > 0
-    kept = np.cumsum(np.where(kernel.theta > 0, n_weights, 0.0)) <= _MOST_WEIGHTS
+    kept = np.cumsum(np.where(kernel.theta > 0, n_weights, 0.0)) <= MOST_WEIGHTS
     theta = np.where(kept, kernel.theta, 0.0)
     for kind in (has_cells, ~has_cells):
         if theta[kind].any():
@@ -287,9 +287,11 @@ def _best(learner: Learner, kernel: Kernel) -> Solution:
     rows = learner.rows
     assert rows.numbers is not None
     targets = rows.numbers.of_rows(rows.y)
-    wanted = {"n_left_out": rows.n_rows, "needs_left_out": True}
     costs = [cost * rows.n_rows / REFERENCE_ROWS for cost in _COSTS]
-    tried = [learner.learn_classifier(kernel, C, **wanted) for C in costs]
+    tried = [
+        learner.learn_classifier(kernel, C, n_left_out=rows.n_rows, needs_left_out=True)
+        for C in costs
+    ]
     errors = [rows.weights @ (targets - each.left_out) ** 2 for each in tried]
     return tried[int(np.argmin([error.sum() for error in errors]))]
 
