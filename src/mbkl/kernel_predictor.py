@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
     # Name of the stage that looks at rows that took no part.
     _HELD_OUT: ClassVar[str]
+    # Growths that are mixed with drawn maps, each of which holds out rows of its own.
+    _GROWTHS_OF_MIXTURES: ClassVar[int] = 1
 
     @property
     def has_costs(self) -> bool:
@@ -281,7 +284,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     def _unseen(
         self, data: TrainingRows, rows: LabelledRows, drawn: HeldOut, progress: Progress
-    ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
+    ) -> tuple[np.ndarray, Callable[[], list[GrownMaps]]]:
         """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
         assert drawn.rows is not None
         distinct = DistinctRows.of(data, rows)
@@ -290,17 +293,21 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         is_few = rows.n_rows < limits.ROWS_OF_MIXTURES  # a part of them would tell too little
         if is_few or drawn.rows.size == rows.n_rows:
             return self._unseen_in_folds(distinct, rows, drawn, progress, name)
-        # Rows that end growth tell the share too: one growth does both.
-        held_out = np.isin(distinct.places, drawn.rows)
-        n_maps = limits.FERNS_OF_A_MIXTURE
-        grown = self._grown(distinct.data, progress, name, held_out, n_maps)
-        position = np.cumsum(held_out) - 1
-        scores = grown.held_out_scores[position[distinct.first_in(drawn.rows)]]
-        return scores.astype(np.float64), lambda: grown
+        # Rows that end a growth tell the share too.
+        scores, growths = [], []
+        for number, own in enumerate(np.array_split(drawn.rows, self._GROWTHS_OF_MIXTURES)):
+            held_out = np.isin(distinct.places, own)
+            n_maps = limits.FERNS_OF_A_MIXTURE // self._GROWTHS_OF_MIXTURES
+            data = distinct.data.apart(number)
+            grown = self._grown(data, progress, f"{name}, {number}", held_out, n_maps)
+            position = np.cumsum(held_out) - 1
+            scores.append(grown.held_out_scores[position[distinct.first_in(own)]])
+            growths.append(grown)
+        return np.concatenate(scores).astype(np.float64), lambda: growths
 
     def _unseen_in_folds(
         self, distinct: DistinctRows, rows: LabelledRows, drawn: HeldOut, progress: Progress, name
-    ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
+    ) -> tuple[np.ndarray, Callable[[], list[GrownMaps]]]:
         """Return the same, with a growth for each fold."""
         assert drawn.rows is not None
         data, places = distinct.data, distinct.places
@@ -315,21 +322,21 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
                 grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)
-        return scores, lambda: self._grown(data, progress, name, n_maps=n_mixed)
+        return scores, lambda: [self._grown(data, progress, name, n_maps=n_mixed)]
 
-    def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
-        """Mix the model with that of grown ferns."""
-        weights, intercept = _given(grown, numbers, scale)
-        # Maps without any weight are dropped.
-        drawn = self.maps_.families if share < 1.0 else ()
-        theta, own = (self.theta_, self.coef_.T) if drawn else (np.empty(0), self.coef_.T[:0])
+    def _join(self, growths: list[GrownMaps], share: float, scale: float, numbers) -> None:
+        """Mix the model with the mean of growths."""
+        weights, intercepts = zip(*(_given(grown, numbers, scale) for grown in growths))
+        own = share / len(growths)
+        mixed = [(self.maps_.families, (1.0 - share) * self.theta_, (1.0 - share) * self.coef_.T)]
+        mixed = mixed if share < 1.0 else []  # maps without any weight are dropped
+        for grown, jumps in zip(growths, weights, strict=True):
+            mixed.append(((grown.plain(),), own * _shares(grown), own * jumps))
+        families, theta, coefficients = zip(*mixed, strict=True)
+        intercept = (1.0 - share) * self.intercept_ + own * np.sum(intercepts, axis=0)
         self.grown_share_ = share
-        self._set_model(
-            MapSet((*drawn, grown.plain())),
-            np.concatenate([(1.0 - share) * theta, share * _shares(grown)]),
-            np.concatenate([(1.0 - share) * own, share * weights]),
-            (1.0 - share) * self.intercept_ + share * intercept,
-        )
+        maps = MapSet(tuple(chain(*families)))
+        self._set_model(maps, np.concatenate(theta), np.concatenate(coefficients), intercept)
 
     # What follows from tables -----------------------------------------------------------------
 

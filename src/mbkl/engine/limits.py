@@ -106,8 +106,7 @@ WORTH_THREADS = 500
 WORTH_A_COMMON_PART = 600
 
 # So many rows are scored by models that have not seen them: more take longer, for one temperature.
-# Those with numbers say where intervals end, too.
-ROWS_LEFT_OUT, NUMBERS_LEFT_OUT = 500, 1_000
+ROWS_LEFT_OUT = 500
 # Fewer rows with numbers do not tell where intervals are to be wide.
 FEWEST_ROWS_OF_A_SPREAD = 100
 # Of many rows so many show whether a model says one class for all.
