@@ -15,6 +15,7 @@ from sklearn.linear_model import QuantileRegressor
 from mbkl import MBKernel, MBKLRegressor, MBKLRegressorCV, load
 from mbkl.engine import limits
 from mbkl.maps import GrownFerns
+from mbkl.maps.ferns import FernMaps
 from mbkl.maps.stumps import StumpMaps
 
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson")
@@ -165,6 +166,51 @@ def test_many_rows_are_grown_on(friedman, monkeypatch):
     model = MBKLRegressor(n_maps=20, random_state=0).fit(X, y)
     assert (model.C_, model.grown_share_) == (0.0, 1.0)
     assert len(model.fern_features_) == model.n_maps_ <= 20
+
+
+def test_many_rows_are_grown_on_alone_with_a_spread(monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES_FOR_NUMBERS", 1_000)
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, size=(3_000, 3))
+    y = X[:, 0] + (0.1 + 2 * (X[:, 2] > 0)) * generator.normal(size=3_000)
+    model = MBKLRegressor(random_state=0).fit(X[:2_000], y[:2_000])
+    assert (model.C_, model.grown_share_, model.n_held_out_) == (0.0, 1.0, 200)
+    intervals = model.predict_interval(X[2_000:])
+    lower, upper = intervals.T
+    is_noisy = X[2_000:, 2] > 0
+    assert (upper - lower)[is_noisy].mean() > 2 * (upper - lower)[~is_noisy].mean()
+    assert ((lower <= y[2_000:]) & (y[2_000:] <= upper)).mean() == pytest.approx(0.9, abs=0.06)
+    model.save(tmp_path / "grown.mbkl")
+    again = load(tmp_path / "grown.mbkl")
+    np.testing.assert_array_equal(again.predict_interval(X[2_000:]), intervals)
+    # In another order, and each twice, with half of the weight.
+    order = generator.permutation(np.tile(np.arange(2_000), 2))
+    twice = MBKLRegressor(random_state=0, n_jobs=2).fit(X[order], y[order], np.full(4_000, 0.5))
+    np.testing.assert_array_equal(twice.predict_interval(X[2_000:]), intervals)
+
+
+def test_many_rows_of_which_few_differ_are_no_many(friedman, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES_FOR_NUMBERS", 100)
+    X, y, X_test, _ = friedman
+    few = MBKLRegressor(random_state=0).fit(X[:60], y[:60])
+    many = MBKLRegressor(random_state=0).fit(np.tile(X[:60], (4, 1)), np.tile(y[:60], 4))
+    np.testing.assert_array_equal(few.predict(X_test), many.predict(X_test))
+
+
+def test_each_growth_of_a_mixture_holds_out_rows_of_its_own(friedman, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 200)
+    X, y, X_test, y_test = friedman
+    model = MBKLRegressor(random_state=0).fit(X, y)
+    assert 0.0 < model.grown_share_ <= 1.0
+    assert model.n_held_out_ == pytest.approx(0.4 * len(y), abs=1)
+    one, other = model.maps_.families[-2:]
+    assert isinstance(one, FernMaps)
+    assert isinstance(other, FernMaps)
+    assert model.theta_.sum() == pytest.approx(1.0)
+    assert model.score(X_test, y_test) > 0.85
+    order = np.random.default_rng(0).permutation(len(y))
+    again = MBKLRegressor(random_state=0, n_jobs=2).fit(X[order], y[order])
+    np.testing.assert_array_equal(model.predict_interval(X_test), again.predict_interval(X_test))
 
 
 @pytest.fixture(scope="module")

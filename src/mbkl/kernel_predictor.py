@@ -294,16 +294,20 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         if is_few or drawn.rows.size == rows.n_rows:
             return self._unseen_in_folds(distinct, rows, drawn, progress, name)
         # Rows that end a growth tell the share too.
-        scores, growths = [], []
-        for number, own in enumerate(np.array_split(drawn.rows, self._GROWTHS_OF_MIXTURES)):
+        scores, growths = drawn.scores.copy(), []
+        parts = np.array_split(np.arange(drawn.rows.size), self._GROWTHS_OF_MIXTURES)
+        for number, part in enumerate(parts):
+            if number and progress.reason_to_stop():  # what has hardly begun is no help
+                break
+            own = drawn.rows[part]
             held_out = np.isin(distinct.places, own)
             n_maps = limits.FERNS_OF_A_MIXTURE // self._GROWTHS_OF_MIXTURES
-            data = distinct.data.apart(number)
-            grown = self._grown(data, progress, f"{name}, {number}", held_out, n_maps)
+            all_rows = distinct.data.apart(number)
+            grown = self._grown(all_rows, progress, f"{name}, {number}", held_out, n_maps)
             position = np.cumsum(held_out) - 1
-            scores.append(grown.held_out_scores[position[distinct.first_in(own)]])
+            scores[part] = grown.held_out_scores[position[distinct.first_in(own)]]
             growths.append(grown)
-        return np.concatenate(scores).astype(np.float64), lambda: growths
+        return scores, lambda: growths
 
     def _unseen_in_folds(
         self, distinct: DistinctRows, rows: LabelledRows, drawn: HeldOut, progress: Progress, name

@@ -61,15 +61,18 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         return limits.ROWS_OF_GROWTH_FOR_NUMBERS
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
-        if not self._grows_here(data.rows):
+        if not self._may_grow_alone(data.rows):
             return super()._fit_data(data, progress)
         data = replace(data, rows=data.rows.in_memory())  # they are few
-        data, _ = distinct_rows(self._without_line(data, None, progress))
-        held_out = np.arange(data.y.size) < data.y.size // _HELD_OUT  # their order is random
-        return self._grow(data, progress, held_out)
+        distinct, _ = distinct_rows(self._without_line(data, None, progress))
+        n_rows = distinct.y.size
+        if n_rows <= limits.ROWS_OF_MIXTURES_FOR_NUMBERS:
+            return super()._fit_data(data, progress)
+        held_out = np.arange(n_rows) < n_rows // _HELD_OUT  # their order is random
+        return self._grow(distinct, progress, held_out)
 
-    def _grows_here(self, rows: Rows) -> bool:
-        """Say whether ferns are grown alone on rows that could be mixed with drawn maps."""
+    def _may_grow_alone(self, rows: Rows) -> bool:
+        """Say whether rows that could be mixed with drawn maps are so many that ferns suffice."""
         is_limited = rows.in_files and self.max_memory is not None
         is_many = rows.shape[0] > limits.ROWS_OF_MIXTURES_FOR_NUMBERS and not is_limited
         return is_many and self.loss == "squared_error" and self._may_mix(rows.shape)
@@ -266,8 +269,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         their spread where a sample is (and for counts of the square root of the prediction): as
         many of them are outside on either side as new ones will be. That is so for samples like
         those of `fit` on the whole, not for every kind of them. The spread is learned from the same
-        residuals; where grown ferns are the model, or more than 5,000 rows are learned from with
-        maps that are given, it is the same everywhere.
+        residuals; where grown ferns are the model of more than 20,000 rows, or more than 5,000 rows
+        are learned from with maps that are given, it is the same everywhere.
 
         Parameters
         ----------
@@ -348,10 +351,10 @@ class MBKLRegressor(OneCost, KernelRegressor):
     tells how often each feature should be asked, how deep ferns should be, and C. Beside them it
     grows ferns where the gradient of the loss points, and mixes both models in the proportion
     (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
-    other losses) so many are drawn for, and ferns are grown on all; on more than 20,000 rows the
-    grown ferns are the model. With the squared error a straight line in the features is taken from
-    y first, and added to the model as stumps, where the sample says that it leaves less to learn.
-    Quantiles below 0.3 and above 0.7 begin with a regression of the
+    other losses) so many are drawn for, and ferns are grown on all; on more than 10,000 rows
+    (20,000 with other losses) the grown ferns are the model. With the squared error a straight line
+    in the features is taken from y first, and added to the model as stumps, where the sample says
+    that it leaves less to learn. Quantiles below 0.3 and above 0.7 begin with a regression of the
     mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
     shifted where held-out rows are sure that too many are on one side.
 
