@@ -15,7 +15,6 @@ from sklearn.linear_model import QuantileRegressor
 from mbkl import MBKernel, MBKLRegressor, MBKLRegressorCV, load
 from mbkl.engine import limits
 from mbkl.maps import GrownFerns
-from mbkl.maps.ferns import FernMaps
 from mbkl.maps.stumps import StumpMaps
 
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson")
@@ -195,22 +194,6 @@ def test_many_rows_of_which_few_differ_are_no_many(friedman, monkeypatch):
     few = MBKLRegressor(random_state=0).fit(X[:60], y[:60])
     many = MBKLRegressor(random_state=0).fit(np.tile(X[:60], (4, 1)), np.tile(y[:60], 4))
     np.testing.assert_array_equal(few.predict(X_test), many.predict(X_test))
-
-
-def test_each_growth_of_a_mixture_holds_out_rows_of_its_own(friedman, monkeypatch):
-    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 200)
-    X, y, X_test, y_test = friedman
-    model = MBKLRegressor(random_state=0).fit(X, y)
-    assert 0.0 < model.grown_share_ <= 1.0
-    assert model.n_held_out_ == pytest.approx(0.4 * len(y), abs=1)
-    one, other = model.maps_.families[-2:]
-    assert isinstance(one, FernMaps)
-    assert isinstance(other, FernMaps)
-    assert model.theta_.sum() == pytest.approx(1.0)
-    assert model.score(X_test, y_test) > 0.85
-    order = np.random.default_rng(0).permutation(len(y))
-    again = MBKLRegressor(random_state=0, n_jobs=2).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.predict_interval(X_test), again.predict_interval(X_test))
 
 
 @pytest.fixture(scope="module")
