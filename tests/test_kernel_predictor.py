@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 import mbkl
 from mbkl import MBKLClassifier, MBKLClassifierCV, MBKLRegressor, classifier
 from mbkl.engine import limits
+from mbkl.learn.progress import Progress
 
 
 def sharp_rows(n_rows=1200, n_classes=2):
@@ -138,13 +139,45 @@ def test_a_weight_of_two_is_two_rows():
     np.testing.assert_array_equal(twice.decision_function(X), weighted.decision_function(X))
 
 
-def test_regressors_mix_by_folds():
+@pytest.fixture(scope="module")
+def numbers():
     generator = np.random.default_rng(0)
     X = generator.uniform(-1, 1, (600, 6))
-    y = X[:, 1] + 2 * np.floor(4 * X[:, 0]) % 3 + generator.normal(0, 0.3, 600)
-    model = MBKLRegressor(n_maps=300, random_state=0).fit(X, y)
+    return X, X[:, 1] + 2 * np.floor(4 * X[:, 0]) % 3 + generator.normal(0, 0.3, 600)
+
+
+def test_regressors_mix_few_rows_by_folds(numbers, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(*numbers)
     assert 0.0 < model.grown_share_ <= 1.0
     assert model.n_held_out_ == pytest.approx(600)
+
+
+def test_regressors_mix_two_growths_that_hold_out_rows_of_their_own(numbers):
+    X, y = numbers
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(X, y)
+    assert 0.0 < model.grown_share_ <= 1.0
+    assert model.n_held_out_ == pytest.approx(240)
+    one, other = model.maps_.families[-2:]
+    assert not one.is_ordered
+    assert not other.is_ordered
+    assert model.theta_.size == model.n_maps_
+    assert model.theta_.sum() == pytest.approx(1.0)
+    order = np.random.default_rng(1).permutation(len(y))
+    again = MBKLRegressor(n_maps=300, random_state=0, n_jobs=2).fit(X[order], y[order])
+    np.testing.assert_array_equal(model.predict_interval(X), again.predict_interval(X))
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    np.testing.assert_array_equal(mbkl.load(file).predict(X), model.predict(X))
+
+
+def test_a_second_growth_does_not_begin_when_time_is_over(numbers, monkeypatch):
+    monkeypatch.setattr(
+        Progress, "reason_to_stop", lambda self: "time" if "growth" in self.timings else None
+    )
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(*numbers)
+    assert sum(not maps.is_ordered for maps in model.maps_.families) <= 2
 
 
 def test_equal_weights_change_nothing():

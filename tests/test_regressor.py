@@ -1,7 +1,5 @@
 """MBKLRegressor: what it learns, what it promises, and what it says of bad input."""
 
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -169,6 +167,35 @@ def test_many_rows_are_grown_on(friedman, monkeypatch):
     assert len(model.fern_features_) == model.n_maps_ <= 20
 
 
+def test_many_rows_are_grown_on_alone_with_a_spread(monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES_FOR_NUMBERS", 1_000)
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, size=(3_000, 3))
+    y = X[:, 0] + (0.1 + 2 * (X[:, 2] > 0)) * generator.normal(size=3_000)
+    model = MBKLRegressor(random_state=0).fit(X[:2_000], y[:2_000])
+    assert (model.C_, model.grown_share_, model.n_held_out_) == (0.0, 1.0, 200)
+    intervals = model.predict_interval(X[2_000:])
+    lower, upper = intervals.T
+    is_noisy = X[2_000:, 2] > 0
+    assert (upper - lower)[is_noisy].mean() > 2 * (upper - lower)[~is_noisy].mean()
+    assert ((lower <= y[2_000:]) & (y[2_000:] <= upper)).mean() == pytest.approx(0.9, abs=0.06)
+    model.save(tmp_path / "grown.mbkl")
+    again = load(tmp_path / "grown.mbkl")
+    np.testing.assert_array_equal(again.predict_interval(X[2_000:]), intervals)
+    # In another order, and each twice, with half of the weight.
+    order = generator.permutation(np.tile(np.arange(2_000), 2))
+    twice = MBKLRegressor(random_state=0, n_jobs=2).fit(X[order], y[order], np.full(4_000, 0.5))
+    np.testing.assert_array_equal(twice.predict_interval(X[2_000:]), intervals)
+
+
+def test_many_rows_of_which_few_differ_are_no_many(friedman, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES_FOR_NUMBERS", 100)
+    X, y, X_test, _ = friedman
+    few = MBKLRegressor(random_state=0).fit(X[:60], y[:60])
+    many = MBKLRegressor(random_state=0).fit(np.tile(X[:60], (4, 1)), np.tile(y[:60], 4))
+    np.testing.assert_array_equal(few.predict(X_test), many.predict(X_test))
+
+
 @pytest.fixture(scope="module")
 def linear():
     generator = np.random.default_rng(0)
@@ -209,29 +236,6 @@ def test_a_line_is_taken_from_numbers(linear, limit, monkeypatch, tmp_path):
 def test_what_is_given_has_no_line(linear, settings):
     X, y, _, _ = linear
     assert line_of(MBKLRegressor(random_state=0, **settings).fit(X, y)) is None
-
-
-def test_what_fails_in_one_trial_of_a_line_ends_the_other(linear, monkeypatch):
-    X, y, _, _ = linear
-    first, both, seen = threading.Event(), threading.Event(), []
-
-    def grown(self, data, tell):
-        if not first.is_set():
-            first.set()
-            assert both.wait(10)
-            raise KeyboardInterrupt
-        both.set()
-        for _ in range(200):
-            if tell.has_failed:
-                break
-            time.sleep(0.01)
-        seen.append(tell.has_failed)
-
-    monkeypatch.setattr(limits, "ROWS_OF_GROWTH_FOR_NUMBERS", 200)
-    monkeypatch.setattr(MBKLRegressor, "_loss_of_growth", grown)
-    with pytest.raises(KeyboardInterrupt):
-        MBKLRegressor(random_state=0, n_jobs=2).fit(X, y)
-    assert seen == [True]
 
 
 def test_the_search_takes_a_line_and_scores_the_whole(linear):

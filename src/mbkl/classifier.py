@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -15,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import DistinctRows, KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -102,9 +101,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         self._warn_if_one_class(said)
 
-    @property
-    def _leaves_out(self) -> bool:
-        return self.calibration == "auto" or self._is_free
+    def _n_left_out(self, rows, mixes: bool) -> int:
+        is_asked = self.calibration == "auto" or self._is_free
+        return limits.ROWS_LEFT_OUT if is_asked else 0
 
     def _may_mix(self, shape: tuple[int, int]) -> bool:
         # The solver of the squared hinge tells how rows are scored by all others.
@@ -121,28 +120,20 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
             return HeldOut(np.empty((0, 1)), np.empty(0, np.intp), np.empty(0), None)
         return left_out_scores(learner, kernel, C, solution, mixes)
 
-    def _unseen(self, data, rows, drawn, progress):
-        # Rows that end a growth tell the share too. Of few rows a part would tell too little: each
-        # fold ends a growth of its own, and the mean of these is what is mixed.
-        distinct = DistinctRows.of(data, rows)
-        of_first, name = distinct.first_in(drawn.rows), f"growth beside C={self.C_!r}"
-        if rows.n_rows < limits.ROWS_OF_MIXTURES:
-            folds = np.append(rows.folds(_FOLDS), -1)[distinct.places]
-            parts = [folds == fold for fold in range(_FOLDS)]
-            family = _OF_TWO_CLASSES if data.n_classes == 2 else _OF_MORE
-            wanted: tuple[int, Any] = limits.FERNS_OF_A_FOLD, family
-        else:
-            parts = [np.isin(distinct.places, drawn.rows)]
-            wanted = limits.FERNS_OF_A_MIXTURE, "grown"
+    def _unseen_in_folds(self, distinct, rows, drawn, progress, name):
+        # Each fold ends a growth of its own, and the mean of these is what is mixed.
+        of_first = distinct.first_in(drawn.rows)
+        folds = np.append(rows.folds(_FOLDS), -1)[distinct.places]
+        family = _OF_TWO_CLASSES if rows.n_classes == 2 else _OF_MORE
+        wanted = limits.FERNS_OF_A_FOLD, family
         scores, growths = np.zeros_like(drawn.scores), []
-        for number, held_out in enumerate(parts):
+        for fold in range(_FOLDS):
+            held_out = folds == fold
             own = np.flatnonzero(held_out[of_first])
             if not own.size or held_out.all():  # a row may weigh more than a fold
                 continue
-            settings = replace(data.settings, seed=data.settings.seed + number)
-            own_data = replace(distinct.data, settings=settings)
-            own_name = f"{name}, part {number}"
-            growths.append(self._grown(own_data, progress, own_name, held_out, *wanted))
+            all_rows, own_name = distinct.data.apart(fold), f"{name}, fold {fold}"
+            growths.append(self._grown(all_rows, progress, own_name, held_out, *wanted))
             position = np.cumsum(held_out) - 1
             scores[own] = growths[-1].held_out_scores[position[of_first[own]]]
             if len(growths) == 1 and not self._best_share(rows, drawn.some(own), scores[own])[0]:
@@ -152,7 +143,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps, held_out, progress) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
         some = self._scores_of_some(data, 0)

@@ -92,6 +92,10 @@ class TrainingRows:
         """Columns of the scores."""
         return n_problems_of(self.n_classes, self.numbers)
 
+    def apart(self, number: int) -> TrainingRows:
+        """Return the same rows with other random numbers for each number but zero."""
+        return replace(self, settings=replace(self.settings, seed=self.settings.seed + number))
+
     def some(self, chosen: np.ndarray) -> TrainingRows:
         """Return some of the rows, whose numbers increase."""
         own = {"y": self.y[chosen], "weights": self.weights[chosen]}

@@ -22,7 +22,7 @@ from mbkl.learn.classifier_weights import rounded_cells
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import CallbackSupportMixin, Progress, with_callbacks
 from mbkl.maps.choose import Choice
-from mbkl.maps.families import MapSet, plans_of
+from mbkl.maps.families import MapSet, mean_growth, plans_of
 from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.maps.numbers import Numbers
 from mbkl.predictor import TablePredictor, rows_to_predict
@@ -41,6 +41,8 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     _STEP_2: ClassVar[str] = "Step 2 (classifier weights)"
     # Name of the stage that looks at rows that took no part.
     _HELD_OUT: ClassVar[str]
+    # Growths that are mixed with drawn maps, each of which holds out rows of its own.
+    _GROWTHS_OF_MIXTURES: ClassVar[int] = 1
 
     @property
     def has_costs(self) -> bool:
@@ -94,12 +96,13 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         kernel = progress.recall(
             f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
         )
+        mixes = self._mixes(data, learner.rows)
+        n_left_out = self._n_left_out(learner.rows, mixes)
         solution = progress.recall(
             f"classifier weights, {setting}",
             Solution,
-            lambda: learner.learn_classifier(kernel, C, leave_out=self._leaves_out),
+            lambda: learner.learn_classifier(kernel, C, n_left_out=n_left_out),
         )
-        mixes = self._mixes(data, learner.rows)
         with progress.stage(self._HELD_OUT):
             held_out = progress.recall(
                 f"{self._HELD_OUT}, {setting}",
@@ -130,13 +133,14 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Learn how sure scores are."""
         raise NotImplementedError
 
-    @property
-    def _leaves_out(self) -> bool:
-        """Whether Step 2 is to tell how rows are scored by all others."""
-        return False
+    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+        """Return of how many rows Step 2 is to tell how they are scored by all others."""
+        raise NotImplementedError
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
-        """Learn the same of rows that took no part in growth."""
+    def _look_at_growth(
+        self, data: TrainingRows, grown: GrownMaps, held_out, progress: Progress
+    ) -> None:
+        """Learn the same of rows that took no part in growth; see `_grow`."""
 
     def _grown(
         self,
@@ -170,9 +174,12 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Return the cost of Step 2 for C="auto"."""
         return cost_of_choice(choice, learner)
 
-    def _grow(self, data: TrainingRows, progress: Progress):
-        """Grow ferns: what they add up to is the model, the limit of small costs."""
-        grown = self._grown(data, progress)
+    def _grow(self, data: TrainingRows, progress: Progress, held_out=None):
+        """Grow ferns: what they add up to is the model, the limit of small costs.
+
+        Held-out rows, of shape (n_rows,), decide when growth ends; None leaves them to chance.
+        """
+        grown = self._grown(data, progress, held_out=held_out)
         if not grown.n_maps and data.line is None:
             warnings.warn(_NOTHING_GROWN, UserWarning, stacklevel=3)
         elif reason := progress.reason_to_stop():
@@ -183,7 +190,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             self.C_, self.grown_share_, self.feature_rates_ = 0.0, 1.0, None
             self.n_iter_ = max(grown.n_rounds, 1)
             self.objective_ = self.gap_ = np.full(2, np.nan)
-            self._look_at_growth(data, grown)
+            self._look_at_growth(data, grown, held_out, progress)
         self.timings_ = progress.finish()
         return self
 
@@ -256,7 +263,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     @property
     def _ferns_of_mixtures(self) -> tuple[int, int | None]:
         """Ferns that tell, in folds, how much is to be grown; and those that are mixed then."""
-        return limits.FERNS_OF_A_MIXTURE, None
+        raise NotImplementedError
 
     def _mix(self, data: TrainingRows, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
@@ -284,9 +291,33 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Return scores of held-out rows by ferns that grew without them, and what grows on all."""
         assert drawn.rows is not None
         distinct = DistinctRows.of(data, rows)
-        data, places = distinct.data, distinct.places
         # With more time a search may choose otherwise, and other rows are merged then.
         name = f"growth beside C={self.C_!r}"
+        is_few = rows.n_rows < limits.ROWS_OF_MIXTURES  # a part of them would tell too little
+        if is_few or drawn.rows.size == rows.n_rows:
+            return self._unseen_in_folds(distinct, rows, drawn, progress, name)
+        # Rows that end a growth tell the share too.
+        scores, growths = drawn.scores.copy(), []
+        parts = np.array_split(np.arange(drawn.rows.size), self._GROWTHS_OF_MIXTURES)
+        for number, part in enumerate(parts):
+            if number and progress.reason_to_stop():  # what has hardly begun is no help
+                break
+            own = drawn.rows[part]
+            held_out = np.isin(distinct.places, own)
+            n_maps = limits.FERNS_OF_A_MIXTURE // self._GROWTHS_OF_MIXTURES
+            all_rows = distinct.data.apart(number)
+            grown = self._grown(all_rows, progress, f"{name}, {number}", held_out, n_maps)
+            position = np.cumsum(held_out) - 1
+            scores[part] = grown.held_out_scores[position[distinct.first_in(own)]]
+            growths.append(grown)
+        return scores, lambda: mean_growth(growths)
+
+    def _unseen_in_folds(
+        self, distinct: DistinctRows, rows: LabelledRows, drawn: HeldOut, progress: Progress, name
+    ) -> tuple[np.ndarray, Callable[[], GrownMaps]]:
+        """Return the same, with a growth for each fold."""
+        assert drawn.rows is not None
+        data, places = distinct.data, distinct.places
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
         n_maps, n_mixed = self._ferns_of_mixtures
         own_folds = np.where(places < 0, -1, folds[places])
@@ -391,20 +422,26 @@ class DistinctRows:
         whole, chosen = data.whole or data, data.chosen
         of_all = np.full(whole.y.size, -1)
         of_all[slice(None) if chosen is None else chosen] = rows.places
-        keys = whole.rows.keys(whole.y, whole.settings.seed)
-        distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
-        places = np.full(distinct.size, -1)
+        distinct, number = distinct_rows(whole)
+        places = np.full(distinct.y.size, -1)
         np.maximum.at(places, number, of_all)
-        integers, unit = to_fixed_point(whole.weights[:, None])
-        mass = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(mass, number, integers[:, 0])
-        return cls(replace(whole.some(first), weights=mass * unit), places)
+        return cls(distinct, places)
 
     def first_in(self, merged: np.ndarray) -> np.ndarray:
         """Return one row of each of some merged ones, whatever the order of all rows was."""
         first = np.empty(self.places.max() + 2, dtype=np.intp)  # the last is for those in none
         first[self.places[::-1]] = np.arange(self.places.size)[::-1]
         return first[merged]
+
+
+def distinct_rows(data: TrainingRows) -> tuple[TrainingRows, np.ndarray]:
+    """Return all rows, equal ones once, in a random order of their own, and the number of each."""
+    keys = data.rows.keys(data.y, data.settings.seed)
+    distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    integers, unit = to_fixed_point(data.weights[:, None])
+    mass = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(mass, number, integers[:, 0])
+    return replace(data.some(first), weights=mass * unit), number
 
 
 @estimator

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import RegressorMixin
 
+from mbkl.cells import operator_of
 from mbkl.engine import choose_loops, limits
-from mbkl.engine.rows import ArrayRows, Rows, Sample, to_float32
+from mbkl.engine.rows import Rows, to_float32
 from mbkl.estimator import OfNumbers, TrainingRows, estimator
-from mbkl.kernel_predictor import KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost, distinct_rows
 from mbkl.learn.algorithm import Kernel, Learner
-from mbkl.learn.calibration import N_FOLDS, HeldOut
+from mbkl.learn.calibration import HeldOut
 from mbkl.learn.labelled_rows import LabelledRows
 from mbkl.learn.progress import Progress
 from mbkl.learn.residuals import (
+    MOST_WEIGHTS,
     AroundMean,
     Residuals,
     Spread,
@@ -30,19 +30,21 @@ from mbkl.learn.residuals import (
     sure_shift,
 )
 from mbkl.maps.choose import Choice, Slopes
-from mbkl.maps.families import MapSet, plans_of
+from mbkl.maps.families import MapSet
 from mbkl.maps.grown_ferns import GrownMaps
-from mbkl.maps.line import is_enough, line_of, plan_of_line, slopes_of_many
+from mbkl.maps.line import line_of, plan_of_line
 from mbkl.maps.numbers import Numbers
-from mbkl.predictor import TablePredictor
-from mbkl.solvers.problem import SharedProgress, Solution
+from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.solvers.problem import Solution
 
-# What a line is to leave of the error of growth.
-_WORTH_A_LINE = 0.97
 _QUANTILES = ("absolute_error", "quantile")
 # Quantiles so near to 0.5 need no mean to begin with: 0.5 was better without, 0.1 and 0.9 with it;
 # none between them was measured.
 _MIDDLE = 0.2
+# Share of the rows that drawn maps are scored without where two growths tell how to mix them.
+_LEFT_OUT = 0.4
+# One row of so many ends growth, and tells how far off predictions are.
+_HELD_OUT = 10
 
 
 @estimator
@@ -51,17 +53,46 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
 
     _STEP_2: ClassVar[str] = "Step 2 (regression weights)"
     _HELD_OUT: ClassVar[str] = "held-out rows"
+    # The share of a mixture needs many rows, and each growth many that it does not hold out.
+    _GROWTHS_OF_MIXTURES: ClassVar[int] = 2
 
     @property
     def _rows_of_growth(self) -> int:
         return limits.ROWS_OF_GROWTH_FOR_NUMBERS
 
+    def _fit_data(self, data: TrainingRows, progress: Progress):
+        if not self._may_grow_alone(data.rows):
+            return super()._fit_data(data, progress)
+        data = replace(data, rows=data.rows.in_memory())  # they are few
+        distinct, _ = distinct_rows(self._without_line(data, None, progress))
+        n_rows = distinct.y.size
+        if n_rows <= limits.ROWS_OF_MIXTURES_FOR_NUMBERS:
+            return super()._fit_data(data, progress)
+        held_out = np.arange(n_rows) < n_rows // _HELD_OUT  # their order is random
+        return self._grow(distinct, progress, held_out)
+
+    def _may_grow_alone(self, rows: Rows) -> bool:
+        """Say whether rows that could be mixed with drawn maps are so many that ferns suffice."""
+        is_limited = rows.in_files and self.max_memory is not None
+        is_many = rows.shape[0] > limits.ROWS_OF_MIXTURES_FOR_NUMBERS and not is_limited
+        return is_many and self.loss == "squared_error" and self._may_mix(rows.shape)
+
     def _learn(self, learner: Learner, *costs, **options):
         # Step 2 and the rows left out share a kernel matrix.
         return super()._learn(learner.with_gram(), *costs, **options)
 
+    def _n_left_out(self, rows: LabelledRows, mixes: bool) -> int:
+        if self.loss != "squared_error":
+            return 0
+        is_enough = mixes and rows.n_rows >= limits.ROWS_OF_MIXTURES
+        return int(_LEFT_OUT * rows.n_rows) if is_enough else rows.n_rows
+
     def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
-        return held_out(learner, kernel, C_kernel, C)
+        return held_out(learner, solution, C_kernel, C)
+
+    @property
+    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
+        return limits.FERNS_OF_A_MIXTURE, None
 
     def _look_at_held_out(
         self,
@@ -74,7 +105,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         """Keep how far off held-out rows are, for intervals; mix with grown ferns by them."""
         rows = learner.rows
         assert rows.numbers is not None
-        found = self._mix(data, learner, _some_of(held_out, rows)) or held_out
+        found = self._mix(data, learner, held_out) or held_out
         if self._is_free:
             found = self._shifted(rows.numbers, found)
         away = distances(rows.numbers, found.y, found.scores)
@@ -94,52 +125,12 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _without_line(
         self, data: TrainingRows, choice: Choice | None, progress: Progress
     ) -> TrainingRows:
-        if choice is not None:
-            data = replace(data, optimism=choice.optimism)
-        if not self._may_have_line:
+        if choice is None and self._may_have_line:
+            choice = self._choose(data, progress)
+        if choice is None:
             return data
-        slopes = choice.slopes if choice is not None else self._slopes_beside_growth(data, progress)
-        return data if slopes is None else self._around(data, slopes)
-
-    def _slopes_beside_growth(self, data: TrainingRows, progress: Progress) -> Slopes | None:
-        """Return a line of some of the rows, where a few ferns are better for others with it."""
-        if not is_enough((limits.ROWS_OF_A_TRIAL, data.rows.shape[1])):
-            return None
-        assert data.numbers is not None
-        with progress.stage("line"):
-            seed = data.settings.seed
-            sample = data.rows.sample(data.y, data.weights, 2 * limits.ROWS_OF_A_TRIAL, seed)
-            half = len(sample.y) // 2
-            own, other = (
-                Sample(sample.X[part], sample.y[part], sample.weights[part])
-                for part in (slice(half, None), slice(half))
-            )
-            slopes = slopes_of_many(own, data.numbers, self.n_levels)
-        if slopes is None:
-            return None
-        few = replace(data, rows=ArrayRows(other.X), y=other.y, weights=other.weights)
-        both = few, self._around(few, slopes)
-        n_threads = min(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs), len(both))
-        with (
-            progress.stage("growth") as iteration,
-            # Both end as soon as one has failed, and only then does the pool.
-            ThreadPoolExecutor(n_threads) as pool,
-            SharedProgress(iteration) as tell,
-        ):
-            without, with_line = pool.map(lambda each: self._loss_of_growth(each, tell), both)
-        ratios = with_line / np.maximum(without, np.finfo(float).tiny)
-        return slopes if ratios.mean() < _WORTH_A_LINE else None
-
-    def _loss_of_growth(self, data: TrainingRows, tell: SharedProgress) -> np.ndarray:
-        """Return the mean squared error of each target for rows that a few ferns did not see."""
-        (plan,) = plans_of("grown", limits.FERNS_OF_A_TRIAL, data.rows.shape, self.n_levels)
-        held_out = np.arange(data.y.size) % 3 == 0  # their order is random
-        targets, seed = replace(data.targets, held_out=held_out), data.settings.seed
-        rows = replace(data.rows.in_memory(), loops=choose_loops(plan.n_codes(data.rows.shape), 1))
-        grown = plan.grow(rows, targets, seed, tell)
-        assert data.numbers is not None
-        away = distances(data.numbers, grown.held_out_y, grown.held_out_scores.astype(np.float64))
-        return np.square(away).mean(axis=0)
+        data = replace(data, optimism=choice.optimism)
+        return data if choice.slopes is None else self._around(data, choice.slopes)
 
     def _around(self, data: TrainingRows, slopes: Slopes) -> TrainingRows:
         """Return what a line leaves of the numbers."""
@@ -201,13 +192,32 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _best_share(self, rows: LabelledRows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_share(rows.numbers, drawn, grown), 1.0
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps) -> None:
+    def _look_at_growth(
+        self, data: TrainingRows, grown: GrownMaps, held_out, progress: Progress
+    ) -> None:
         assert data.numbers is not None
         y, scores = grown.held_out_y, grown.held_out_scores.astype(np.float64)
         found = self._shifted(data.numbers, HeldOut(scores, y, np.ones(len(y)), None))
-        residuals = Residuals.of(distances(data.numbers, y, found.scores), found.weights)
-        self._set_residuals(Spread.constant(scores.shape[1]), residuals)
+        away, weights = distances(data.numbers, y, found.scores), found.weights
+        spread = Spread.constant(away.shape[1])
+        if held_out is not None and grown.n_maps:
+            rows = data.some(np.flatnonzero(held_out))
+            spread, of_rows = self._spread_of_growth(rows, grown, away, progress)
+            away, weights = away / of_rows, rows.weights
+        self._set_residuals(spread, Residuals.of(away * data.optimism, weights))
         self._add_line(data)
+
+    def _spread_of_growth(
+        self, data: TrainingRows, grown: GrownMaps, away: np.ndarray, progress: Progress
+    ) -> tuple[Spread, np.ndarray]:
+        """Return how wide intervals are in places, and at rows that took no part in growth."""
+        (maps,) = MapSet((grown.plain(),)).first(MOST_WEIGHTS).families
+        rows = rows_to_predict(data.rows.in_memory().X, MapSet((maps,)), self.n_jobs)
+        labelled = self._labelled(operator_of(maps.codes(rows), maps.cells), data)
+        # A fern of which nothing is left tells where rows are, too.
+        theta = np.maximum(grown.prior()[: maps.n_maps], np.finfo(float).tiny)
+        learner = Learner(labelled, theta, data.settings, progress)
+        return learn_spread(learner, Kernel(theta / theta.sum()), away)
 
     def _shifted(self, numbers: Numbers, found: HeldOut) -> HeldOut:
         """Move quantiles so that they are right for held-out rows, as far as these are sure."""
@@ -259,8 +269,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         their spread where a sample is (and for counts of the square root of the prediction): as
         many of them are outside on either side as new ones will be. That is so for samples like
         those of `fit` on the whole, not for every kind of them. The spread is learned from the same
-        residuals; where grown ferns are the model, or more than 5,000 rows are learned from with
-        maps that are given, it is the same everywhere.
+        residuals; where grown ferns are the model of more than 20,000 rows, or more than 5,000 rows
+        are learned from with maps that are given, it is the same everywhere.
 
         Parameters
         ----------
@@ -322,14 +332,6 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         return columns if self.is_multi_output_ else columns[:, 0]
 
 
-def _some_of(held_out: HeldOut, rows: LabelledRows) -> HeldOut:
-    """Return the held-out rows that tell how to mix."""
-    if rows.n_rows < limits.ENOUGH_ROWS_TO_MIX or held_out.rows is None:
-        return held_out
-    own = rows.folds(N_FOLDS)[held_out.rows] == 0
-    return HeldOut(*(getattr(held_out, each.name)[own] for each in fields(HeldOut)))
-
-
 @estimator
 class MBKLRegressor(OneCost, KernelRegressor):
     """Regression with a kernel learned as a weighted sum of binary maps.
@@ -349,10 +351,10 @@ class MBKLRegressor(OneCost, KernelRegressor):
     tells how often each feature should be asked, how deep ferns should be, and C. Beside them it
     grows ferns where the gradient of the loss points, and mixes both models in the proportion
     (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
-    other losses) so many are drawn for, and ferns are grown on all; on more than 20,000 rows the
-    grown ferns are the model. With the squared error a straight line in the features is taken from
-    y first, and added to the model as stumps, where the sample says that it leaves less to learn.
-    Quantiles below 0.3 and above 0.7 begin with a regression of the
+    other losses) so many are drawn for, and ferns are grown on all; on more than 10,000 rows
+    (20,000 with other losses) the grown ferns are the model. With the squared error a straight line
+    in the features is taken from y first, and added to the model as stumps, where the sample says
+    that it leaves less to learn. Quantiles below 0.3 and above 0.7 begin with a regression of the
     mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
     shifted where held-out rows are sure that too many are on one side.
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from mbkl.engine.rows import ArrayRows, Sample, as_rows
 from mbkl.maps.choose import Slopes, choose_kernel
-from mbkl.maps.line import line_of, slopes_of_many
+from mbkl.maps.line import line_of
 from mbkl.maps.numbers import Numbers
 
 
@@ -45,10 +45,10 @@ def test_categories_have_no_slope():
     generator = np.random.default_rng(0)
     X = np.column_stack([generator.integers(0, 3, 300), generator.normal(size=300)])
     numbers, y = Numbers.of(X[:, 0] + X[:, 1], np.ones(300), "squared_error")
-    n_levels = np.array([3, 0])
-    slopes = slopes_of_many(Sample(X, y, np.ones(300)), numbers, n_levels)
-    assert slopes.values[0] == 0
-    assert slopes.values[1] * numbers.unit == pytest.approx(1.0, abs=0.1)
+    sample, n_levels = Sample(X, y, np.ones(300)), np.array([3, 0])
+    choice = choose_kernel(sample, len(y), 300, numbers, n_levels, with_line=True)
+    assert choice.slopes.values[0] == 0
+    assert choice.slopes.values[1] * numbers.unit == pytest.approx(1.0, abs=0.1)
     assert np.ptp(on_line(X[:, :1], Slopes(np.zeros((1, 1)), np.zeros(1)))) == 0
 
 
@@ -68,20 +68,3 @@ def test_steep_slopes_that_cancel_each_other_are_no_line():
     numbers, y = Numbers.of(shares[:, 3], np.ones(150), "squared_error")
     sample = Sample(shares @ curves, y, np.ones(150))
     assert choose_kernel(sample, len(y), 150, numbers, with_line=True).slopes is None
-
-
-def test_targets_that_a_line_explains_little_of_have_none():
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(400, 3))
-    targets = np.column_stack([X[:, 0], X[:, 1] ** 2, np.full(400, 7.0)])
-    numbers, y = Numbers.of(targets, np.ones(400), "squared_error")
-    slopes = slopes_of_many(Sample(X, y, np.ones(400)), numbers)
-    assert slopes.values.any(axis=0).tolist() == [True, False, False]
-    nothing, y = Numbers.of(targets[:, 1:], np.ones(400), "squared_error")
-    assert slopes_of_many(Sample(X, y, np.ones(400)), nothing) is None
-
-
-def test_few_rows_for_many_slopes_are_no_line():
-    X = np.random.default_rng(0).normal(size=(100, 11))
-    numbers, y = Numbers.of(X[:, 0], np.ones(100), "squared_error")
-    assert slopes_of_many(Sample(X, y, np.ones(100)), numbers) is None

@@ -256,8 +256,8 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
     As `mbkl.dask.MBKLClassifier`: the model is the same, to the bit, as that of
     `mbkl.MBKLRegressor` on the same rows. What is gathered here beyond samples of bounded size
     are the different targets, and, for intervals of maps that are given, the scores of held-out
-    rows: some 8 and 24 bytes a row. With maps="auto" and so few rows that drawn and grown ferns
-    are mixed (at most 20,000), all of them are collected and the model is learned here.
+    rows: some 8 and 24 bytes a row. With maps="auto" and at most 20,000 rows all
+    of them are collected and the model is learned here.
 
     Parameters
     ----------

@@ -123,18 +123,15 @@ FEW_PAIRS = 4_000
 # Rows above which maps="auto" grows ferns in place of random ones, and that in a search, which
 # finds better random ones (python -m benchmarks.suite).
 ROWS_OF_GROWTH, ROWS_OF_GROWTH_AFTER_A_SEARCH = FEW_ROWS_GRAM, 10_000
-# The same for numbers; up to there grown ferns are mixed with drawn ones, by what held-out rows
-# say, and these are drawn for `ROWS_DRAWN_FOR_NUMBERS`.
-ROWS_OF_GROWTH_FOR_NUMBERS = 20_000
+# The same for numbers, whose rows are here up to there; with a squared error drawn maps are mixed
+# with grown ferns up to the second number: with more rows they gain nothing in the mean
+# (python -m benchmarks.suite --task regression).
+ROWS_OF_GROWTH_FOR_NUMBERS, ROWS_OF_MIXTURES_FOR_NUMBERS = 20_000, 10_000
 # Rows from which on classifiers mix grown ferns with drawn maps: with fewer it takes longer for
 # less.
 ROWS_OF_MIXTURES = 2_000
 # The same for searches and for numbers: fewer rows cannot tell how much of either model is best.
 FEWEST_ROWS_TO_MIX = 200
-# Of so many rows with numbers, a third is enough to tell it: growth takes half the time.
-ENOUGH_ROWS_TO_MIX = 2_000
-# Rows and ferns that tell whether growth for numbers is better with a line beside it.
-ROWS_OF_A_TRIAL, FERNS_OF_A_TRIAL = 10_000, 50
 # Growths that are averaged, at most, and how many rows all of them together see at least: on few
 # rows one takes little time, and differs from the next (python -m benchmarks.suite; --all-rows).
 MOST_GROWTHS, ROWS_OF_ALL_GROWTHS = 4, 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -153,15 +153,16 @@ class Learner:
         C: float,
         start: Solution | None = None,
         *,
-        leave_out: bool = False,
+        n_left_out: int = 0,
         needs_left_out: bool = False,
         only_supports: bool = False,
         tol: float | None = None,
     ) -> Solution:
         """Run Step 2: one-vs-rest SVMs with the kernel, whose weights are zero where theta is.
 
-        To start from is the solution for another cost or other rows. `leave_out` tells, where that
-        is cheap, how the first rows are scored by all others, and `needs_left_out` also elsewhere.
+        To start from is the solution for another cost or other rows. It is told how so many of the
+        first rows are scored by all others, where that is cheap; with `needs_left_out` elsewhere
+        too.
         `only_supports` is for those who need no weights where the solver has supports.
         """
         with self.progress.stage("classifier weights") as iteration:
@@ -173,7 +174,7 @@ class Learner:
             rows = self.rows.keep_maps(kept)
             problem = replace(
                 classifier_problem(rows, weights[kept], costs, loss),
-                copies=rows.copies if leave_out or needs_left_out else None,
+                copies=partial(rows.copies, n_left_out) if n_left_out else None,
                 needs_left_out=needs_left_out,
                 needs_weights=not only_supports,
             )

@@ -134,7 +134,7 @@ def _scores_of_a_part(learner: Learner, kernel: Kernel, C: float) -> HeldOut:
     # The cost of a row is the same for any number of them.
     C *= exact_total(rows.weights) / exact_total(learner.rows.weights)
     if may_leave_out(rows.operator, learner.settings.loss):
-        wanted = {"needs_left_out": True, "only_supports": True}
+        wanted = {"n_left_out": limits.ROWS_LEFT_OUT, "needs_left_out": True, "only_supports": True}
         solution = _solved_quietly(part, kernel, C, **wanted, tol=_LOOSELY)
         if solution.left_out is not None:  # there are maps
             n_rows = len(solution.left_out)

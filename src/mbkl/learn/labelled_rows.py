@@ -40,7 +40,9 @@ class SharedGram:
 
     def beside(self, others: SharedGram) -> Array:
         """Return the kernel of these rows and others of the same matrix."""
-        return block_of(self.whole(), self.rows, others.rows)
+        whole = self.whole()
+        is_all = all(np.array_equal(own, np.arange(len(whole))) for own in (self.rows, others.rows))
+        return whole if is_all else block_of(whole, self.rows, others.rows)
 
 
 @dataclass
@@ -139,9 +141,14 @@ class LabelledRows:
             folds[order] = n_folds * before // up_to[-1:]
         return folds
 
-    def copies(self) -> Array:
-        """Return how many samples each of the rows stands for."""
-        return copies_of(self.hashes[:, 0].tolist(), self.weights)
+    def copies(self, n_rows: int | None = None) -> Array:
+        """Return how many samples each of the rows, or of the first ones, stands for.
+
+        Rows with numbers count for one, as growth holds out all that are equal.
+        """
+        if self.numbers is not None:
+            return np.ones(self.n_rows)[:n_rows]
+        return copies_of(self.hashes[:, 0].tolist(), self.weights)[:n_rows]
 
     def balanced(self, n_rows: int) -> LabelledRows:
         """Return at most so many rows, as many of each class as there are or is fair.

@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mbkl.engine import limits
-from mbkl.engine.arrays import exact_sum, exact_total, one_blas_thread
+from mbkl.engine.arrays import exact_sum, exact_total
 from mbkl.learn.algorithm import REFERENCE_ROWS, Kernel, Learner
 from mbkl.learn.calibration import HeldOut, held_out_scores
 from mbkl.maps.numbers import Numbers, weighted_quantiles
-from mbkl.solvers.choose import may_use_gram
-from mbkl.solvers.gram_newton import left_out_residuals
 from mbkl.solvers.problem import Margins, Solution
 
 Array = NDArray[np.float64]
@@ -49,7 +47,7 @@ _COVERAGE = 0.9
 # quantile of their sizes.
 _SMALLEST = 0.1
 # Weights of the maps that are enough.
-_MOST_WEIGHTS = 20_000
+MOST_WEIGHTS = 20_000
 
 
 @dataclass
@@ -62,15 +60,15 @@ class AroundMean(Learner):
         self, kernel: Kernel, C: float, start: Solution | None = None, **options
     ) -> Solution:
         """Run Step 2 twice; see `Learner`."""
-        if not can_leave_out(self, kernel):
-            return super().learn_classifier(kernel, C, start, **options)
         rows, numbers = self.rows, self.rows.numbers
         assert numbers is not None
         ridge_cost = self.row_cost * rows.n_rows / REFERENCE_ROWS
         settings = replace(self.settings, loss="squared_error")
         means = Learner(rows, self.prior, settings, self.progress)
-        mean = means.learn_classifier(kernel, ridge_cost)
-        left = numbers.of_rows(rows.y) - left_out(means, kernel, ridge_cost)
+        mean = means.learn_classifier(kernel, ridge_cost, n_left_out=rows.n_rows)
+        if mean.left_out is None:
+            return super().learn_classifier(kernel, C, start, **options)
+        left = numbers.of_rows(rows.y) - mean.left_out
         own, y = Numbers.of(left, rows.weights, numbers.loss, numbers.quantile)
         rows = replace(rows, y=y, n_classes=len(own.values), numbers=own)
         rest = Learner(rows, self.prior, self.settings, self.progress)
@@ -81,33 +79,15 @@ class AroundMean(Learner):
         )
 
 
-def can_leave_out(learner: Learner, kernel: Kernel) -> bool:
-    """Say whether a closed form tells how each row is predicted by all others."""
-    rows = learner.rows
-    is_small = rows.n_rows > 1 and may_use_gram(rows.n_rows, rows.operator.n_columns)
-    return is_small and bool(kernel.theta.any())
-
-
-def left_out(learner: Learner, kernel: Kernel, C: float) -> Array:
-    """Return the score of each row by a ridge regression of all others, in closed form."""
-    rows = learner.rows
-    assert rows.numbers is not None
-    gram = rows.gram.matrix() if rows.gram else rows.operator.gram(learner.weights_of(kernel))
-    targets = rows.numbers.values[rows.y]
-    with one_blas_thread():
-        return targets - left_out_residuals(gram, 2.0 * learner.costs(C), targets)
-
-
 # ------------------------------------------------------------- residuals
 
 
-def held_out(learner: Learner, kernel: Kernel, C_kernel: float, C: float) -> HeldOut:
+def held_out(learner: Learner, solution: Solution, C_kernel: float, C: float) -> HeldOut:
     """Return scores of rows that took no part."""
-    rows = learner.rows
-    if learner.settings.loss == "squared_error" and can_leave_out(learner, kernel):
-        scores = left_out(learner, kernel, C)
-        return HeldOut(scores, rows.y, rows.weights, np.arange(rows.n_rows))
-    return held_out_scores(learner, C_kernel, C)
+    if solution.left_out is None:
+        return held_out_scores(learner, C_kernel, C)
+    rows = np.arange(len(solution.left_out))
+    return HeldOut(solution.left_out, learner.rows.y[rows], learner.rows.weights[rows], rows)
 
 
 def best_cost(learner: Learner, C_kernel: float, C: float) -> float:
@@ -270,10 +250,10 @@ def learn_spread(learner: Learner, kernel: Kernel, residuals: Array) -> tuple[Sp
     learner = Learner(rows, learner.prior, settings, learner.progress)
     own = _first_maps(learner, kernel)
     few = learner.take(rows.first(min(rows.n_rows, limits.ROWS_OF_A_COST))).with_gram(own)
-    C, scores = _best(few, own)
-    solution = few.learn_classifier(own, C)
+    solution = _best(few, own)
     # Other rows took no part.
-    scores = np.concatenate([scores, learner.scores(solution)[len(scores) :]])
+    others = learner.scores(solution)[few.rows.n_rows :]
+    scores = np.concatenate([solution.left_out, others])
     weights, intercept = numbers.given(solution.weights, solution.intercept)
     logarithms = scores * numbers.unit + numbers.shift
     power = _best_power(residuals, logarithms, rows.weights)
@@ -294,7 +274,7 @@ def _first_maps(learner: Learner, kernel: Kernel) -> Kernel:
     operator = learner.rows.operator
     n_weights = operator.collect(np.ones(operator.n_columns))
     has_cells = operator.collect(operator.is_cell.astype(float)) > 0
-    kept = np.cumsum(np.where(kernel.theta > 0, n_weights, 0.0)) <= _MOST_WEIGHTS
+    kept = np.cumsum(np.where(kernel.theta > 0, n_weights, 0.0)) <= MOST_WEIGHTS
     theta = np.where(kept, kernel.theta, 0.0)
     for kind in (has_cells, ~has_cells):
         if theta[kind].any():
@@ -302,16 +282,18 @@ def _first_maps(learner: Learner, kernel: Kernel) -> Kernel:
     return Kernel(theta / theta.sum()) if theta.any() else kernel
 
 
-def _best(learner: Learner, kernel: Kernel) -> tuple[float, Array]:
-    """Return the cost with which rows are predicted best by all others, and these scores."""
+def _best(learner: Learner, kernel: Kernel) -> Solution:
+    """Return the ridge regression of the cost with which rows are predicted best by all others."""
     rows = learner.rows
     assert rows.numbers is not None
     targets = rows.numbers.of_rows(rows.y)
     costs = [cost * rows.n_rows / REFERENCE_ROWS for cost in _COSTS]
-    scores = [left_out(learner, kernel, C) for C in costs]
-    errors = [np.average((targets - each) ** 2, axis=0, weights=rows.weights) for each in scores]
-    best = int(np.argmin([error.sum() for error in errors]))
-    return costs[best], scores[best]
+    tried = [
+        learner.learn_classifier(kernel, C, n_left_out=rows.n_rows, needs_left_out=True)
+        for C in costs
+    ]
+    errors = [rows.weights @ (targets - each.left_out) ** 2 for each in tried]
+    return tried[int(np.argmin([error.sum() for error in errors]))]
 
 
 def _best_power(residuals: Array, logarithms: Array, weights: Array) -> Array:

@@ -11,23 +11,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
-from mbkl.engine.arrays import one_blas_thread
 from mbkl.engine.codes import Codes
-from mbkl.engine.rows import Rows, Sample, without_duplicates
-from mbkl.maps.choose import Slopes, standardised
+from mbkl.engine.rows import Rows, without_duplicates
+from mbkl.maps.choose import Slopes
 from mbkl.maps.families import MapSet, Plan
-from mbkl.maps.numbers import Numbers
 from mbkl.maps.stumps import StumpMaps, Stumps, rows_of_quantiles, values_of
 
 # Thresholds of a feature, half of them even in value: the codes are bytes.
 _THRESHOLDS, _MOST_STUMPS = 254, 200_000
 _FAMILY = Stumps(thresholds="mixed", draw="stratified")
-# Rows that a slope needs, and the ridge of features of variance one that share what they tell.
-_ROWS_A_SLOPE, _RIDGE = 10, 1e-3
-# Ferns soon learn a line themselves that leaves more than this share of the variance.
-_MOST_LEFT = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,35 +43,6 @@ class Line:
         """Kernel weights of the stumps: squares of their jumps, as of grown ferns; sum to one."""
         squares = (self.jumps**2).sum(axis=1)
         return squares / squares.sum() if squares.any() else squares
-
-
-def slopes_of_many(sample: Sample, numbers: Numbers, n_levels=None) -> Slopes | None:
-    """Return the line of a ridge regression; none where it explains little.
-
-    >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> numbers, y = Numbers.of(2.0 * X[:, 0], np.ones(300), "squared_error")
-    >>> slopes = slopes_of_many(Sample(X, y, np.ones(300)), numbers)
-    >>> (slopes.values * numbers.unit).ravel().round(1) + 0.0
-    array([2., 0., 0.])
-    """
-    if not is_enough(sample.X.shape):
-        return None
-    share = sample.weights / sample.weights.sum()
-    inputs, centre, scale = standardised(sample.X, share, n_levels)
-    values = numbers.of_rows(sample.y)
-    centred = values - share @ values
-    with one_blas_thread():
-        weighted = (inputs * share[:, None]).T
-        matrix = weighted @ inputs + _RIDGE * np.eye(len(weighted))
-        slopes = linalg.solve(matrix, weighted @ centred, assume_a="pos")
-        left = share @ (centred - inputs @ slopes) ** 2
-    slopes[:, left >= _MOST_LEFT * (share @ centred**2)] = 0.0
-    return Slopes(slopes / scale[:, None], centre) if slopes.any() else None
-
-
-def is_enough(shape: tuple[int, int]) -> bool:
-    """Say whether rows of that shape are enough for a ridge regression."""
-    return shape[0] >= _ROWS_A_SLOPE * shape[1]
 
 
 def plan_of_line(shape: tuple[int, int]) -> Plan:

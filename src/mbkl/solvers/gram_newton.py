@@ -11,9 +11,11 @@ alpha', which is zero for the squared hinge: its rows I are the support vectors.
 is solved in one step. The matrix K serves all columns, all costs and all folds.
 
 The factor of the last step also tells how each row would be scored without it: to leave one of
-the samples out that row i stands for divides what its margin lacks by 1 - h, where h is the
+the samples out that row i stands for divides what its score lacks by 1 - h, where h is the
 share of that sample in its own score. As long as the others stay on their side of the margin
-that is exact, and rows that are right by more than the margin change nothing at all.
+that is exact, and rows that are right by more than the margin change nothing at all; with a squared
+error it always is. The rows that are asked for are the last ones of the factor: its corner has all
+that is needed.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import cho_factor, cho_solve, get_lapack_funcs
 
 from mbkl.engine import limits
 from mbkl.engine.arrays import block_of, one_blas_thread
@@ -71,17 +72,18 @@ def minimise(
     # Rows that a kernel matrix is formed of have an order of their own.
     margins = replace(problem.margins, total=partial(np.sum, axis=0))
     half = gram if tol < _ENOUGH_FOR_HALF[0] else gram.astype(np.float32)
-    copies = None if problem.copies is None else problem.copies()[: limits.ROWS_LEFT_OUT]
+    copies = None if problem.copies is None else problem.copies()
     n_columns = margins.labels.shape[1]
     tell = SharedProgress(progress)
     with one_blas_thread():
-        begin = None if start is None else start.supports
-        begin = _common_start(gram, margins) if begin is None else begin
+        begin, system = None if start is None else start.supports, None
+        if begin is None:
+            begin, system = _common_start(gram, half, margins)
 
         def solve(column: int) -> Solution:
             one = margins.columns(np.array([column]))
             own = begin[:, column]
-            return _minimise_column(gram, half, one, own, tol, max_iter, tell, copies)
+            return _minimise_column(gram, half, one, own, tol, max_iter, tell, copies, system)
 
         if operator.n_threads == 1 or n_columns == 1 or len(gram) < limits.WORTH_THREADS:
             solution = joined([solve(column) for column in range(n_columns)])
@@ -94,33 +96,26 @@ def minimise(
     return solution
 
 
-def _common_start(gram: Array, margins: Margins) -> Array:
+def _common_start(
+    gram: Array, half: NDArray[np.floating], margins: Margins
+) -> tuple[Array, _NewtonSystem | None]:
     """Return the Newton points of all columns from no weights at all, on a part of the rows.
 
     There all rows are curved, alike in all columns, and one factor serves them all. The
-    first rows (in an order that is random) tell well enough which rows will matter.
+    first rows (in an order that is random) tell well enough which rows will matter. A squared error
+    is solved by the step of all rows, whose system is returned too.
     """
-    n_rows = len(gram)
-    start = np.zeros(margins.labels.shape)
-    # A squared error is solved by it.
-    is_all = n_rows < limits.WORTH_A_COMMON_PART or isinstance(margins.loss, SquaredError)
+    n_rows, is_solved = len(gram), isinstance(margins.loss, SquaredError)
+    is_all = n_rows < limits.WORTH_A_COMMON_PART or is_solved
     first = slice(0, n_rows if is_all else n_rows // 3)
-    start[first] = _first_step(gram[first, first], margins.rows(first))
-    return start
-
-
-def _first_step(gram: Array, margins: Margins) -> Array:
-    nothing = np.zeros(margins.labels.shape)
-    shifted = nothing + margins.best_intercept(nothing, np.zeros(margins.labels.shape[1]))
-    curvature = margins.curvature(shifted)
+    start, few = np.zeros(margins.labels.shape), margins.rows(first)
+    shifted = start[first] + few.best_intercept(start[first], np.zeros(start.shape[1]))
+    curvature = few.curvature(shifted)
     if not (curvature > 0).all() or (curvature != curvature[:, :1]).any():
-        return nothing
-    targets = shifted + margins.signed(margins.support(shifted)) / curvature
-    factor = factor_of(gram.copy(), curvature[:, 0])
-    solved = cho_solve(factor, np.column_stack([targets, np.ones(len(gram))]), check_finite=False)
-    constant = solved[:, -1:]
-    levels = solved[:, :-1].sum(axis=0) / constant.sum()
-    return solved[:, :-1] - levels * constant
+        return start, None
+    system = _NewtonSystem.of(gram[first, first], half[first, first], few, shifted)
+    start[first], _ = system.solution()
+    return start, system if is_solved else None
 
 
 def factor_of(matrix: Array, curvature: Array):
@@ -136,24 +131,6 @@ def _solved(factor, targets: Array) -> Array:
     return cho_solve(factor, targets, overwrite_b=True, check_finite=False).astype(np.float64)
 
 
-def left_out_residuals(gram: Array, curvature: Array, targets: Array) -> Array:
-    """Return targets of a squared error less their predictions by all other rows.
-
-    With the inverse of the matrix plus 1 / curvature, the intercept eliminated, these are the
-    entries of inverse @ targets, divided by those of the diagonal.
-    """
-    factor, _ = factor_of(gram.copy(), curvature)
-    root, failed = dtrtri(factor, lower=1, overwrite_c=1)
-    assert not failed
-    # Nobody has set what is above the diagonal.
-    root = np.tril(root)
-    constant = root.T @ root.sum(axis=1)
-    share = constant / constant.sum()
-    combinations = root.T @ (root @ targets) - constant[:, None] * (share @ targets)
-    diagonal = np.einsum("ij,ij->j", root, root) - constant * share
-    return combinations / diagonal[:, None]
-
-
 def _minimise_column(
     gram: Array,
     half: NDArray[np.floating],
@@ -163,14 +140,15 @@ def _minimise_column(
     max_iter: int,
     tell: SharedProgress,
     copies: Array | None,
+    system: _NewtonSystem | None,
 ) -> Solution:
     """Minimise one column; its solution has supports, and no weights yet.
 
-    `half` is the kernel matrix with as many digits as steps need.
+    `half` is the kernel matrix with as many digits as steps need, the system that of the step to
+    alpha, if any. With copies, each of the first rows is scored without one of so many.
     """
     scores = gram @ alpha
     intercept = margins.best_intercept(scores[:, None], np.zeros(1))
-    system = None
     for n_iter in range(max_iter + 1):
         shifted = scores[:, None] + intercept
         objective, gap = _assess(gram, margins, alpha, scores, shifted)
@@ -179,7 +157,7 @@ def _minimise_column(
         if tell(solution) or done:
             break
         system = _NewtonSystem.of(gram, half, margins, shifted)
-        proposal, level = system.solution()
+        proposal, level = (each[..., 0] for each in system.solution())
         new_scores = gram @ proposal
         before = 0.5 * float(alpha @ scores) + float(margins.value(shifted)[0])
         step = _line_search(margins, alpha, scores, intercept, proposal, new_scores, level, before)
@@ -208,19 +186,20 @@ def _assess(gram, margins: Margins, alpha, scores, shifted) -> tuple[Array, Arra
 class _NewtonSystem:
     """The quadratic model around scores, on the rows where the loss is curved."""
 
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp]  # from the last to the first
     curvature: Array
-    target: Array
-    others: Array
+    target: Array  # (n_curved_rows, n_columns)
+    others: Array  # (n_rows, n_columns)
     factor: tuple | None
 
     @classmethod
     def of(cls, gram, half, margins: Margins, shifted: Array) -> _NewtonSystem:
+        """Return the model of columns with the same curvature."""
         curvature = margins.curvature(shifted)[:, 0]
-        rows = np.flatnonzero(curvature)
+        rows = np.flatnonzero(curvature)[::-1]
         curvature = curvature[rows]
-        others = margins.signed(margins.support(shifted))[:, 0]
-        target = shifted[rows, 0] + others[rows] / curvature
+        others = margins.signed(margins.support(shifted))
+        target = shifted[rows] + others[rows] / curvature[:, None]
         others[rows] = 0.0
         if others.any():
             target -= gram[rows] @ others
@@ -232,29 +211,31 @@ class _NewtonSystem:
             factor = factor_of(block_of(digits, rows, rows), curvature)
         return cls(rows, curvature, target, others, factor)
 
-    def solution(self) -> tuple[Array, float]:
-        """Return where the model has its minimum."""
+    def solution(self) -> tuple[Array, Array]:
+        """Return where the model has its minimum: supports and level of each column."""
         alpha = self.others.copy()
         if self.factor is None:
-            return alpha, 0.0
+            return alpha, np.zeros(alpha.shape[1])
         both = np.column_stack([self.target, np.ones(self.rows.size)])
         solved = _solved(self.factor, both)
-        level = float((solved[:, 0].sum() + alpha.sum()) / solved[:, 1].sum())
-        alpha[self.rows] = solved[:, 0] - level * solved[:, 1]
+        constant = solved[:, -1:]
+        level = (solved[:, :-1].sum(axis=0) + alpha.sum(axis=0)) / constant.sum()
+        alpha[self.rows] = solved[:, :-1] - level * constant
         return alpha, level
 
     def own_shares(self, n_rows: int) -> Array:
         """Return which share of the score of each of the first rows is due to itself."""
         shares = np.zeros(n_rows)
-        n_curved = int(np.searchsorted(self.rows, n_rows))
-        if self.factor is None or not n_curved:
+        first = self.rows < n_rows
+        if self.factor is None or not first.any():
             return shares
-        lower, _ = self.factor
-        own = np.eye(self.rows.size, n_curved, dtype=lower.dtype)
-        columns = solve_triangular(lower, own, lower=True, overwrite_b=True, check_finite=False)
+        corner = self.factor[0][np.ix_(first, first)]
+        (trtri,) = get_lapack_funcs(("trtri",), (corner,))
+        # Nobody has set what is above the diagonal.
+        columns = np.tril(trtri(corner, lower=1)[0])
         constant = _solved(self.factor, np.ones(self.rows.size))
-        inverse = (columns**2).sum(axis=0) - constant[:n_curved] ** 2 / constant.sum()
-        shares[self.rows[:n_curved]] = 1.0 - inverse / self.curvature[:n_curved]
+        inverse = np.einsum("ij,ij->j", columns, columns) - constant[first] ** 2 / constant.sum()
+        shares[self.rows[first]] = 1.0 - inverse / self.curvature[first]
         return np.clip(shares, 0.0, 1.0 - 1e-6)
 
 
@@ -263,10 +244,11 @@ def _left_out_scores(
 ) -> Array:
     """Return the scores of the first rows, each without one of the samples that it stands for."""
     n_rows = copies.size
-    shares = system.own_shares(n_rows) / copies
-    labels = margins.labels[:n_rows]
-    lacking = 1.0 - labels * shifted[:n_rows]
-    return labels * (1.0 - np.where(lacking > 0, lacking / (1.0 - shares[:, None]), lacking))
+    margins, shifted = margins.rows(slice(n_rows)), shifted[:n_rows]
+    shares = (system.own_shares(n_rows) / copies)[:, None]
+    pull, curvature = margins.signed(margins.support(shifted)), margins.curvature(shifted)
+    lacking = np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
+    return shifted - lacking * shares / (1.0 - shares)
 
 
 def _line_search(
