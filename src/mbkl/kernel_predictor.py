@@ -260,11 +260,6 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         """Rows from which on grown ferns may be mixed with drawn maps."""
         return limits.FEWEST_ROWS_TO_MIX
 
-    @property
-    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
-        """Ferns that tell, in folds, how much is to be grown; and those that are mixed then."""
-        raise NotImplementedError
-
     def _mix(self, data: TrainingRows, learner: Learner, drawn: HeldOut) -> HeldOut | None:
         """Add grown ferns to the model, with the share that suits held-out rows best.
 
@@ -319,17 +314,17 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         assert drawn.rows is not None
         data, places = distinct.data, distinct.places
         scores, folds = drawn.scores.copy(), rows.folds(N_FOLDS)
-        n_maps, n_mixed = self._ferns_of_mixtures
         own_folds = np.where(places < 0, -1, folds[places])
         for fold in np.unique(folds):
             inside = np.flatnonzero(own_folds != fold)
             own = np.flatnonzero(folds[drawn.rows] == fold)
             if inside.size and own.size:
                 own_name = f"{name}, fold {fold}"
+                n_maps = limits.FERNS_OF_A_MIXTURE
                 grown = self._grown(data.some(inside), progress, own_name, n_maps=n_maps)
                 outside = data.some(distinct.first_in(drawn.rows[own]))
                 scores[own] = self._grown_scores(grown, outside)
-        return scores, lambda: self._grown(data, progress, name, n_maps=n_mixed)
+        return scores, lambda: self._grown(data, progress, name)
 
     def _join(self, grown: GrownMaps, share: float, scale: float, numbers) -> None:
         """Mix the model with that of grown ferns."""

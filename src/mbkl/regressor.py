@@ -90,10 +90,6 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         return held_out(learner, solution, C_kernel, C)
 
-    @property
-    def _ferns_of_mixtures(self) -> tuple[int, int | None]:
-        return limits.FERNS_OF_A_MIXTURE, None
-
     def _look_at_held_out(
         self,
         learner: Learner,

@@ -68,4 +68,8 @@ def _warm_growth(X, loops) -> None:
             GrownFerns().grow(ArrayRows(X, loops), targets, 2, 0, n_levels=n_levels)
     # What so few rows do not need.
     loops.newton_steps(np.zeros((2, 1, 2)), (1.0,) * len(HeldOutRidges.FACTORS), 0)
+    numbers = np.zeros((2, 1), np.float32)
+    units = np.float32(1.0), np.float32(1.0)
+    packed = np.zeros((2, 1), np.int32)
+    loops.pack_residuals(numbers, numbers, numbers[:, 0].copy(), units, packed)
     loops.draw_rows(np.zeros(2, np.uint64), np.arange(2), np.ones(2), 0)

@@ -121,7 +121,7 @@ def test_depths_that_were_tried(make_data):
     model = MBKLClassifierCV(n_maps=20, cv=2, random_state=0).fit(X, y)
     display = PathDisplay.from_estimator(model)
     labels = [line.get_label() for line in display.ax_.get_lines()]
-    assert sum(label.startswith("depth ") for label in labels) == 3
+    assert sum(label.startswith("depth ") for label in labels) == 2
 
 
 def test_a_search_for_numbers(make_data):

@@ -118,7 +118,9 @@ def test_every_command(say, page, name):
     folds = [data, "-t", *options, *SMALL, "--folds", 2]
     measured = say("evaluate", *folds, "--plot", "q.png")
     assert NOTES.get(name, "") in say("fit", *folds[:-2], "-o", "m.mbkl") + measured
-    if name not in ("compas.csv.gz", "airports.csv") and "accuracy" in measured:
+    # Those whose target follows from other columns, such as the league from the team.
+    known = ("compas.csv.gz", "airports.csv", "baseball.csv.gz")
+    if name not in known and "accuracy" in measured:
         assert float(measured.split("accuracy")[1].split()[0]) < 0.9
 
     trained = Trained.load(Path("m.mbkl"))

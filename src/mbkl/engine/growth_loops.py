@@ -278,7 +278,7 @@ def choose_stumps(
     """OUT features, cuts, n_above, ranks, gains: the stump of each level.
 
     See `Twins.choose_stumps`; `category` is the number of each category among these, -1 elsewhere,
-    and `lanes` are those of `best_cuts`.
+    and `lanes` are those of `_best_cuts`.
     """
     n_rows = residuals.shape[0]
     has_categories = told_apart.shape[1] > 0
@@ -289,23 +289,23 @@ def choose_stumps(
     found = np.empty(asked.shape[1], dtype=np.int64)
     cells = np.zeros(n_rows, dtype=np.uint16)
     for level in range(asked.shape[0]):
-        order, own_residuals, starts = rows_by_cell(cells, residuals, 1 << level)
+        order, own_residuals, starts = _rows_by_cell(cells, residuals, 1 << level)
         if has_categories:
-            beyond = beyond_cells(own_residuals, starts, n_columns, ridge)
+            beyond = _beyond_cells(own_residuals, starts, n_columns, ridge)
             for feature in asked[level]:
                 if category[feature] >= 0:
                     told = told_apart[level, category[feature]]
                     own, target, place = codes[feature], placed[feature], places[feature]
-                    put_in_order(own, order, beyond, told, n_codes[feature], ridge, place)
+                    _put_in_order(own, order, beyond, told, n_codes[feature], ridge, place)
                     for row in range(n_rows):
                         target[row] = place[own[row]]
         if len(lanes) == 1:
-            best_cuts_one(
+            _best_cuts_one(
                 placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
                 moves[level], ridge, gains[level], found,
             )  # fmt: skip
         else:
-            best_cuts(
+            _best_cuts(
                 placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
                 moves[level], ridge, lanes, gains[level], found,
             )  # fmt: skip
@@ -322,7 +322,7 @@ def choose_stumps(
 
 
 @jit
-def rows_by_cell(cells, residuals, n_cells):
+def _rows_by_cell(cells, residuals, n_cells):
     """Return the rows cell by cell, their residuals, and where each cell begins."""
     starts = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in cells:
@@ -342,7 +342,7 @@ def rows_by_cell(cells, residuals, n_cells):
 
 
 @jit
-def beyond_cells(residuals, starts, n_columns, ridge):
+def _beyond_cells(residuals, starts, n_columns, ridge):
     """Return gradients less what the step of their cell explains, and curvatures, side by side."""
     beyond = np.empty((residuals.shape[0], 2 * n_columns), dtype=np.int64)
     for cell in range(starts.shape[0] - 1):
@@ -361,7 +361,7 @@ def beyond_cells(residuals, starts, n_columns, ridge):
 
 
 @jit
-def put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
+def _put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
     """OUT ranks: the places of the codes of a category in order; see `Twins.put_in_order`."""
     n_columns = beyond.shape[1] // 2
     sums = np.zeros((n_codes, 2 * n_columns), dtype=np.int64)
@@ -375,13 +375,13 @@ def put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
             for column in range(n_columns):
                 gradient, curvature = sums[code, column], sums[code, n_columns + column]
                 steps[code, column] = np.float64(gradient) / (np.float64(curvature) + ridge)
-    places = steps[:, 0].copy() if n_columns == 1 else along(steps, sums[:, n_columns:])
+    places = steps[:, 0].copy() if n_columns == 1 else _along(steps, sums[:, n_columns:])
     for place, code in enumerate(np.argsort(places, kind="mergesort")):
         ranks[code] = place
 
 
 @jit
-def along(steps, mass):
+def _along(steps, mass):
     """Return the steps of levels along their leading direction; see `Twins.along`."""
     n_levels, n_columns = steps.shape
     spread = np.zeros((n_columns, n_columns))
@@ -414,7 +414,7 @@ def along(steps, mass):
 
 
 @jit
-def best_cuts(
+def _best_cuts(
     codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts
 ):
     """OUT gains, cuts: what the best cut of each feature would collect; see `Twins.best_cuts`.
@@ -465,10 +465,10 @@ def best_cuts(
 
 
 @jit
-def best_cuts_one(
+def _best_cuts_one(
     codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, gains, cuts
 ):
-    """OUT gains, cuts, as `best_cuts`, of one column.
+    """OUT gains, cuts, as `_best_cuts`, of one column.
 
     Four features at once: neighbouring rows often share a code where there are few, and an addition
     waits for the one before it to the same sum; those of other features need not.
