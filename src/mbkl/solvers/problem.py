@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 
 # Exponents are cut off here.
 _LARGEST = 60.0
+# A number that can be divided by.
+_NEARLY_NOTHING = 1e-300
 
 
 class MarginLoss:
@@ -160,7 +162,8 @@ class Logistic(MarginLoss):
         return namespace(support).log(support / (costs - support))
 
     def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        return 1.0 / support + 1.0 / (costs - support)
+        # Of nearly nothing, so that with huge costs it is huge and no infinity.
+        return 1.0 / support.clip(min=_NEARLY_NOTHING) + 1.0 / (costs - support)
 
 
 @dataclass(frozen=True)
