@@ -33,7 +33,7 @@ conjugate gradients run over the maps, as in any Newton step.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,7 +43,15 @@ from scipy.optimize import minimize_scalar
 
 from mbkl.engine.arrays import Values, exact_sum, namespace, one_blas_thread
 from mbkl.solvers.newton_cg import NewtonSystem, weighted_means
-from mbkl.solvers.problem import Margins, Problem, Progress, Solution, go_on, positive_part
+from mbkl.solvers.problem import (
+    NEARLY_NOTHING,
+    Margins,
+    Problem,
+    Progress,
+    Solution,
+    go_on,
+    positive_part,
+)
 
 Array = NDArray[np.float64]
 
@@ -139,7 +147,9 @@ class Point:
     def moved(self, step: Point, length: float) -> Point:
         """Return where a step leads."""
         pairs = ((getattr(self, each.name), getattr(step, each.name)) for each in fields(self))
-        return Point(*(None if old is None else old + length * new for old, new in pairs))
+        ahead = Point(*(None if old is None else old + length * new for old, new in pairs))
+        # With huge costs supports would end as zero, by which nothing can be divided.
+        return replace(ahead, alpha=ahead.alpha.clip(min=NEARLY_NOTHING))
 
     def products(self, costs: Values) -> tuple[Values | None, Values | None, Values | None]:
         """Return the complementary products of weights, low and high: zero at the solution."""

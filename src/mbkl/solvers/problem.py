@@ -38,8 +38,8 @@ Array = NDArray[np.float64]
 
 # Exponents are cut off here.
 _LARGEST = 60.0
-# A number that can be divided by.
-_NEARLY_NOTHING = 1e-300
+# What is less has no logarithm, and nothing is divided by it.
+NEARLY_NOTHING = 1e-300
 
 
 class MarginLoss:
@@ -159,11 +159,10 @@ class Logistic(MarginLoss):
         return -module.xlogy(support, support) - module.xlog1py(1.0 - support, -support)
 
     def conjugate_slope(self, support: Values, costs: Values) -> Values:
-        return namespace(support).log(support / (costs - support))
+        return namespace(support).log(support.clip(min=NEARLY_NOTHING) / (costs - support))
 
     def conjugate_curvature(self, support: Values, costs: Values) -> Values:
-        # Of nearly nothing, so that with huge costs it is huge and no infinity.
-        return 1.0 / support.clip(min=_NEARLY_NOTHING) + 1.0 / (costs - support)
+        return 1.0 / support.clip(min=NEARLY_NOTHING) + 1.0 / (costs - support)
 
 
 @dataclass(frozen=True)
