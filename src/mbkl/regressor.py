@@ -44,7 +44,7 @@ _MIDDLE = 0.2
 # Share of the rows that drawn maps are scored without where two growths tell how to mix them.
 _LEFT_OUT = 0.4
 # One row of so many ends growth, and tells how far off predictions are.
-_HELD_OUT = 10
+_ROWS_TO_ONE_HELD_OUT = 10
 
 
 @estimator
@@ -68,7 +68,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         n_rows = distinct.y.size
         if n_rows <= limits.ROWS_OF_MIXTURES_FOR_NUMBERS:
             return super()._fit_data(data, progress)
-        held_out = np.arange(n_rows) < n_rows // _HELD_OUT  # their order is random
+        held_out = np.arange(n_rows) < n_rows // _ROWS_TO_ONE_HELD_OUT  # their order is random
         return self._grow(distinct, progress, held_out)
 
     def _may_grow_alone(self, rows: Rows) -> bool:
