@@ -249,3 +249,18 @@ def test_numbers_are_amounts_where_values_tell_nothing_of_their_own():
     assert not names_among(few, few[:, 0] * 7919 % 5 == 0).any()
     rare, *_ = towns(n_towns=4_000)
     assert not names_among(rare, rare[:, 0] * 7919 % 5 == 0).any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_without_names_of_every_kind(dtype):
+    X = np.zeros((2_000, 5), dtype)
+    X[:, 1] = np.nan
+    X[:, 2] = np.finfo(dtype).max
+    X[::2, 2] = -np.finfo(dtype).max
+    X[:, 3] = np.arange(2_000) % 256
+    X[:, 4] = np.arange(2_000)  # an index
+    for y in (X[:, 3] > 100, np.zeros(2_000), np.arange(2_000.0)):
+        assert not names_among(X, y).any()
+    assert not names_among(X[:0], y[:0]).any()
+    assert not names_among(X[:, 3:4].astype(np.uint8), y).any()

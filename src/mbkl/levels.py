@@ -282,9 +282,8 @@ def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
     targets: NDArray | None = None
     for number in np.flatnonzero(_is_whole(X[:_FEWEST_VALUES])):
         column = X[:, number]
-        if np.fmax.reduce(column) - np.fmin.reduce(column) < _FEWEST_VALUES - 1:
-            continue
-        if not _is_whole(column):
+        low, high = float(np.fmin.reduce(column)), float(np.fmax.reduce(column))
+        if high - low < _FEWEST_VALUES - 1 or not _is_whole(column):
             continue
         targets = _centred(y) if targets is None else targets
         # In an order of their own, so that sums do not depend on that of the rows.
