@@ -16,6 +16,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(memory, "_BLOCKS", 0)
     monkeypatch.setattr(files, "FEW_ROWS_OF_A_FILE", 100)
     monkeypatch.setattr(limits, "FEW_ROWS_GRAM", 100)
+    monkeypatch.setattr(limits, "ROWS_DRAWN_FOR_NUMBERS", 90)
     monkeypatch.setattr(limits, "ROWS_OF_A_PART", 80)
     monkeypatch.setattr(limits, "FEW_ROWS_HINGE", 50)
 

@@ -148,9 +148,22 @@ def numbers():
 
 def test_regressors_mix_few_rows_by_folds(numbers, monkeypatch):
     monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
-    model = MBKLRegressor(n_maps=300, random_state=0).fit(*numbers)
+    X, y = numbers
+    together = y + 2 * np.sign(X[:, 2] * X[:, 3])
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(X, together)
     assert 0.0 < model.grown_share_ <= 1.0
     assert model.n_held_out_ == pytest.approx(600)
+
+
+def test_the_first_fold_says_that_growth_gains_nothing(numbers, monkeypatch):
+    monkeypatch.setattr(limits, "ROWS_OF_MIXTURES", 10_000)
+    growths, grow = [], MBKLRegressor._grown
+    monkeypatch.setattr(
+        MBKLRegressor, "_grown", lambda *given, **more: growths.append(0) or grow(*given, **more)
+    )
+    model = MBKLRegressor(n_maps=300, random_state=0).fit(*numbers)
+    assert model.grown_share_ == 0.0
+    assert len(growths) == 1
 
 
 def test_regressors_mix_two_growths_that_hold_out_rows_of_their_own(numbers):

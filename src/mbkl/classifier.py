@@ -27,16 +27,9 @@ from mbkl.learn.calibration import (
     log_probabilities,
 )
 from mbkl.learn.progress import Progress
-from mbkl.maps.families import families_of, mean_growth
-from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
+from mbkl.maps.families import families_of
+from mbkl.maps.grown_ferns import GrownMaps
 from mbkl.solvers.problem import Solution
-
-# Folds of few rows, of which each ends a growth in a mixture. With three it is 0.1 points worse in
-# no less time: each sees fewer rows, and there are fewer to take the mean of. Steps are twice as
-# large as usual, and growth waits half as long: as good in the mean of so many, in four fifths of
-# the time (python -m benchmarks.suite --methods MBKLClassifierCV --rows 1800).
-_FOLDS = 5
-_OF_TWO_CLASSES, _OF_MORE = (GrownFerns(rate=rate, patience=20) for rate in (0.4, 0.2))
 
 
 def has_probabilities(model) -> bool:
@@ -119,26 +112,6 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         if (self.calibration is None or self.loss == "logistic") and not mixes:
             return HeldOut(np.empty((0, 1)), np.empty(0, np.intp), np.empty(0), None)
         return left_out_scores(learner, kernel, C, solution, mixes)
-
-    def _unseen_in_folds(self, distinct, rows, drawn, progress, name):
-        # Each fold ends a growth of its own, and the mean of these is what is mixed.
-        of_first = distinct.first_in(drawn.rows)
-        folds = np.append(rows.folds(_FOLDS), -1)[distinct.places]
-        family = _OF_TWO_CLASSES if rows.n_classes == 2 else _OF_MORE
-        wanted = limits.FERNS_OF_A_FOLD, family
-        scores, growths = np.zeros_like(drawn.scores), []
-        for fold in range(_FOLDS):
-            held_out = folds == fold
-            own = np.flatnonzero(held_out[of_first])
-            if not own.size or held_out.all():  # a row may weigh more than a fold
-                continue
-            all_rows, own_name = distinct.data.apart(fold), f"{name}, fold {fold}"
-            growths.append(self._grown(all_rows, progress, own_name, held_out, *wanted))
-            position = np.cumsum(held_out) - 1
-            scores[own] = growths[-1].held_out_scores[position[of_first[own]]]
-            if len(growths) == 1 and not self._best_share(rows, drawn.some(own), scores[own])[0]:
-                return np.zeros_like(scores), lambda: growths[0]  # the others would say so too
-        return scores, lambda: mean_growth(growths)
 
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)

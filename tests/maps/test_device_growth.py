@@ -67,9 +67,11 @@ def test_codes_decide_where_rows_grow():
 @pytest.mark.parametrize(
     ("objective", "n_classes"), OBJECTIVES, ids=lambda each: type(each).__name__
 )
-def test_every_step_is_that_of_the_cpu(objective, n_classes):
+@pytest.mark.parametrize("is_given", [False, True])
+def test_every_step_is_that_of_the_cpu(objective, n_classes, is_given):
     here, there = pair(objective, n_classes)
-    assert there.hold_out(0.2) == here.hold_out(0.2) > 0
+    held_out = np.arange(here.n_rows) % 5 == 0 if is_given else 0.2
+    assert there.hold_out(held_out) == here.hold_out(held_out) > 0
     assert there.n_training == here.n_training
     np.testing.assert_array_equal(there._leading.numpy(), here._held_out)
     intercept = here.start()
@@ -95,6 +97,8 @@ def test_every_step_is_that_of_the_cpu(objective, n_classes):
         np.testing.assert_allclose(mine.merits, other.merits, rtol=1e-2, atol=1e-2)
         assert mine.loss == pytest.approx(other.loss, rel=1e-3)
     np.testing.assert_allclose(there._scores.numpy(), here._scores, atol=1e-2)
+    is_told = is_given or objective.is_numeric
+    assert len(here.best_held_out[0]) == here.n_held_out * is_told
     for mine, other in zip(there.best_held_out, here.best_held_out, strict=True):
         np.testing.assert_allclose(mine, other, atol=1e-2)
 

@@ -330,7 +330,7 @@ def _merit_of(steps: Tensor, held_out: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class DeviceGrowingRows:
-    """What `GrowingRows` are, on a device; rows to hold out are drawn, and tables stay there."""
+    """What `GrowingRows` are, on a device, where tables stay."""
 
     def __init__(
         self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int
@@ -344,6 +344,8 @@ class DeviceGrowingRows:
         self._cells = self.keys.new_empty(self.n_rows, dtype=self.torch.int32)
         self.salt_of_samples = SALTS_OF_SAMPLES * (seed + 1)
         self._shares: tuple[Any, Any] = (None, [])
+        # Whether scores of rows that take no part are asked for: those of numbers, or of given rows.
+        self._tells_scores = objective.is_numeric
         self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
 
     # Growth ------------------------------------------------------------------------------------
@@ -356,8 +358,12 @@ class DeviceGrowingRows:
     def n_training(self) -> int:
         return self.n_rows - self.n_held_out
 
-    def hold_out(self, share: float) -> int:
-        self._choose_held_out(draw(self.keys, 2 * self._seed + 1) < int(share * 2**32))
+    def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
+        if isinstance(rows, np.ndarray):
+            self._tells_scores = True
+            self._choose_held_out(self.device.place(rows))
+        else:
+            self._choose_held_out(draw(self.keys, 2 * self._seed + 1) < int(rows * 2**32))
         return self.n_held_out
 
     def start(self) -> NDArray[np.float32]:
@@ -480,8 +486,7 @@ class DeviceGrowingRows:
         self.training_rows = (~mask).nonzero()[:, 0]
         self._held_out_y = self._y[self._held_out_rows]
         self._held_out_weights = self._weights[self._held_out_rows]
-        # Rows whose scores are asked for: those of numbers.
-        self._told_rows = self._held_out_rows[: None if self._objective.is_numeric else 0]
+        self._told_rows = self._held_out_rows[: None if self._tells_scores else 0]
         self._shares = (None, [])
 
     def _blocks(self) -> Iterator[slice]:
