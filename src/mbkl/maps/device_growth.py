@@ -344,7 +344,7 @@ class DeviceGrowingRows:
         self._cells = self.keys.new_empty(self.n_rows, dtype=self.torch.int32)
         self.salt_of_samples = SALTS_OF_SAMPLES * (seed + 1)
         self._shares: tuple[Any, Any] = (None, [])
-        # Whether scores of rows that take no part are asked for: those of numbers, or of given rows.
+        # Whether scores of rows that take no part are asked for: of numbers, or of given rows.
         self._tells_scores = objective.is_numeric
         self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
 
