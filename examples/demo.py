@@ -1,4 +1,4 @@
-"""The main job on data that ship with scikit-learn: learn, compare with rivals, draw.
+"""Train on data that ship with scikit-learn, compare with rivals, draw pictures.
 
 Run with `make demo`, or `python examples/demo.py [folder for the pictures]`.
 """
@@ -30,7 +30,7 @@ PAPER = {"maps": "stumps", "theta": "learned", "theta_shrinkage": 0}
 
 
 def rivals() -> dict:
-    """Return the contestants, in one thread each; costs are chosen by 3-fold cross-validation."""
+    """Return the models, one thread each; costs are chosen by 3-fold cross-validation."""
     linear = make_pipeline(StandardScaler(), LinearSVC(dual=False, max_iter=20_000))
     radial = make_pipeline(StandardScaler(), SVC())
     return {
@@ -45,7 +45,7 @@ def rivals() -> dict:
 
 
 def compare(data: dict) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return accuracy (%) and seconds of each contestant on each set, 3-fold."""
+    """Return accuracy (%) and seconds per fit of each model on each data set, 3-fold."""
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     results: dict[str, dict[str, tuple[float, float]]] = {}
     for set_name, (X, y) in data.items():
@@ -110,13 +110,13 @@ def draw_model(folder: Path) -> Path:
 
 def main(folder: str = "demo") -> None:
     """Run the comparison and write the pictures."""
-    # liblinear says so whenever the largest of the costs tried does not converge.
+    # liblinear warns whenever the largest cost does not converge.
     warnings.filterwarnings("ignore", "Liblinear failed to converge")
     target = Path(folder)
     target.mkdir(exist_ok=True)
     print("Accuracy of 3-fold cross-validation and seconds per fit in one thread, with tuning:")
     loaders = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}
-    # Threads of OpenMP that wait for a busy core make gradient boosting up to ten times slower.
+    # OpenMP threads that wait for a busy core slow gradient boosting down up to tenfold.
     with threadpool_limits(1, "openmp"):
         results = compare({name: load(return_X_y=True) for name, load in loaders.items()})
     for path in (draw_comparison(results, target), draw_model(target)):

@@ -1,15 +1,15 @@
 """
-Ferns that are grown
-====================
+Grown ferns
+===========
 
-Random ferns ask whatever they were drawn to ask, and many of them make up for that. Grown ferns are
-added one at a time, and each asks where the labels are not yet explained. So a few do what takes
-many random ones, most of all where many features say nothing.
+Random ferns draw their questions without the labels, so a model needs many of them. Grown ferns are
+added one at a time, and each asks where the error of the others is largest. So a few grown ferns
+replace many random ones, most of all where many features are noise.
 """
 
 # %%
 # Four of twenty features matter, two of them only together, and the labels are noisy. Both kinds
-# are as they come; random ferns go on to improve slowly, to 73 % with 2,000 of them.
+# have their defaults. Random ferns improve slowly, to 73 % with 2,000 of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,10 +39,10 @@ for name in families:
     print(f"{name:14s}" + "".join(f"{accuracy[name, number]:8.1f}" for number in numbers))
 
 # %%
-# A tenth of the rows takes no part while ferns grow. When these gain no more, growth ends by
-# itself, and the ferns up to the best are kept: here fewer than the largest number allows. Their
-# tables are kernel weights too: theta is in proportion to the squared norm of each. With it, what
-# they ask shows what they found, though deep ferns ask about noise as well.
+# Growth stops early on a tenth of the rows, held out for validation, and keeps the ferns up to the
+# best number: here fewer than allowed. theta, the weight of a fern, is in proportion to the squared
+# norm of its table. Counted by theta, the questions show the features that matter, although deep
+# ferns also ask about noise.
 
 print("ferns kept of 300:", grown.n_maps_)
 asked = np.zeros(20)
@@ -50,7 +50,7 @@ for features, theta in zip(grown.fern_features_, grown.theta_, strict=True):
     asked += theta * np.bincount(features, minlength=20) / len(features)
 
 # %%
-# The grey line is what the best rule reaches, which knows the signal and not the noise.
+# The grey line is the accuracy of the best possible rule, which knows the signal, not the noise.
 
 best = 100 * np.mean((signal > 0)[N_TRAIN:] == y[N_TRAIN:])
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))

@@ -2,14 +2,13 @@
 What one feature at a time cannot see
 =====================================
 
-Stumps ask about one feature each, so a model of stumps is a sum of functions of single features.
-On problems in which no single feature tells anything, such a sum is as good as a coin. Ferns ask
-several questions at once. The default joins both, and finds out on a sample of the rows which
-features to ask about.
+A stump asks about one feature, so a model of stumps is a sum of functions of single features. If no
+single feature predicts the label, such a sum is no better than chance. Ferns ask several questions
+at once. The default joins both, and learns on a sample which features to ask about.
 """
 
 # %%
-# Three rules, the last of which no pair of features gives away.
+# Three rules. For the last, no pair of features predicts the label either.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +24,7 @@ def xor(X):
 
 
 def checkerboard(X):
-    """Return the colour of a field of a board of four by four."""
+    """Return the colour of a field on a board of four by four."""
     return (np.floor(4 * X[:, 0]) + np.floor(4 * X[:, 1])) % 2 == 1
 
 
@@ -43,8 +42,8 @@ problems = {
 }
 
 # %%
-# Stumps alone beside the default, neither of them tuned. "Noise" means 20 features more, which
-# have nothing to do with the label.
+# Stumps alone and the default, both untuned. "Noise" means 20 more features that say nothing about
+# the label.
 
 forms = {"stumps alone": {"maps": "stumps"}, "default": {}}
 models, accuracy = {}, {}
@@ -61,7 +60,7 @@ for problem in problems:
     print(f"{problem:24s}" + "".join(f"{accuracy[problem, form]:14.1f}" for form in forms))
 
 # %%
-# What was learned in two dimensions. Stumps can only add a function of the height to one of the
+# The learned scores in two dimensions. Stumps can only add a function of the height to one of the
 # width, and neither helps.
 
 ticks = np.linspace(0.0, 1.0, 200)
@@ -76,8 +75,8 @@ for axis, (problem, form) in zip(axes, shown, strict=True):
 plt.show()
 
 # %%
-# Among noise, what counts is to ask about the right features. ``feature_rates_`` says how often
-# each was drawn.
+# With noise, a model must ask about the right features. ``feature_rates_`` says how often each
+# was drawn.
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3), sharey=True)
 for axis, problem in zip(axes, list(problems)[2:], strict=True):

@@ -2,13 +2,13 @@
 Kernel weights and the size of a model
 ======================================
 
-The weights theta say how much each map counts in the kernel. All equal is the default and hard to
-beat in accuracy. Learned weights, the heart of the paper, are zero for most maps: the model gets
-smaller, and shows where along each feature something happens.
+The weights theta say how much each map counts in the kernel. Equal weights are the default and hard
+to beat in accuracy. Learned weights, the heart of the paper, are zero for most maps: the model gets
+smaller and shows where along each feature the score changes.
 """
 
 # %%
-# Accuracy by cross-validation, and the number of maps that are kept.
+# Accuracy by cross-validation, and the number of maps kept.
 
 import matplotlib.pyplot as plt
 import numpy as np

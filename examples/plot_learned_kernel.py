@@ -2,13 +2,13 @@
 The learned kernel in nearest neighbours, kernel PCA and clustering
 ===================================================================
 
-:class:`mbkl.MBKernel` learns which differences between samples matter and which do not. Whatever
-works with a matrix of kernels or distances can use it. Here the wine data get twenty features of
-pure noise, which blur any distance that treats all features alike.
+:class:`mbkl.MBKernel` learns which differences between samples matter. Any method that takes a
+matrix of kernels or distances can use it. Here the wine data get twenty features of pure noise,
+which blur any distance that treats all features alike.
 """
 
 # %%
-# The kernel learns from one half of the rows. All that follows is judged on the other half.
+# The kernel learns from one half of the rows. All results are on the other half.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,9 +31,9 @@ kernel = MBKernel(random_state=0).fit(X_train, y_train)
 scale = StandardScaler().fit(X_train)
 
 # %%
-# Nearest neighbours and clusters need distances. Clusters are found among the test rows without
-# a look at their labels; the score says how well they match the three kinds of wine, where 1 is
-# a perfect match and 0 what chance gives.
+# Nearest neighbours and clustering need distances. Clusters are found among the test rows without
+# their labels. The adjusted Rand score says how well they match the three kinds of wine: 1 is
+# perfect, 0 is chance.
 
 distances = {
     "values as they are": pairwise_distances,
@@ -50,8 +50,8 @@ for name, distance in distances.items():
     print(f"{name:20s} {100 * right:14.1f} % {adjusted_rand_score(y_test, found):9.2f}")
 
 # %%
-# Kernel PCA draws a map of the samples. It learned the map from the training rows; the picture
-# shows the test rows.
+# Kernel PCA embeds the samples in the plane. It is fitted on the training rows; the picture shows
+# the test rows.
 
 plain = PCA(2).fit(scale.transform(X_train)).transform(scale.transform(X_test))
 drawn = KernelPCA(2, kernel="precomputed").fit(kernel.kernel(X_train))

@@ -3,14 +3,13 @@ Missing values
 ==============
 
 Missing values are NaN and need no imputation: they lie below every threshold, and one more map
-asks whether the value is there at all. Whether that is better than filling them in depends on why
-they are missing.
+asks whether the value is present. Whether imputation is better depends on why values are missing.
 """
 
 # %%
-# We hide half of the values of the breast cancer data in three ways: anywhere; mostly where they
-# are small, as below the limit of an instrument; and mostly for those who turned out to be
-# healthy, as if doctors had ordered more tests for those they worried about.
+# Half of the values of the breast cancer data are hidden in three ways: anywhere; mostly small
+# values, as below the detection limit of an instrument; and mostly those of healthy people, as if
+# doctors had ordered more tests for patients they worried about.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,8 +34,7 @@ gappy = {
 }
 
 # %%
-# The same classifier with NaN as it is, with means in its place, and with means and columns that
-# tell where they are.
+# The same classifier with NaN, with imputed means, and with means and indicator columns.
 
 models = {
     "NaN as it is": MBKLClassifier(random_state=0),
@@ -59,6 +57,6 @@ axis.legend(loc="lower left")
 plt.show()
 
 # %%
-# There is no best way for all, and the differences are no larger than those between folds. Where
-# values are missing anywhere, NaN below every threshold looks like a small value, and means do less
-# harm. Where small values are missing, below every threshold is where they belong.
+# No way is best everywhere, and the differences are no larger than those between folds. If values
+# are missing anywhere, a NaN looks like a small value, and means do less harm. If small values are
+# missing, NaN below every threshold is where they belong.

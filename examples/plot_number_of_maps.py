@@ -2,13 +2,13 @@
 How many maps, and which?
 =========================
 
-Maps are drawn at random, so more of them make a model better up to a point, and never much worse:
-their kernel tends to a limit. How fast it gets there depends on the family. Here are handwritten
-digits, 8 by 8 pixels.
+More random maps make a model better up to a point, and never much worse, because their kernel tends
+to a limit. How many maps that takes depends on the family. The data are handwritten digits, 8 by 8
+pixels.
 """
 
 # %%
-# A number of maps counts for each family: "auto" with 300 draws 300 stumps and 300 ferns.
+# The number of maps is per family: "auto" with 300 draws 300 stumps and 300 ferns.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -32,9 +32,9 @@ for family in families:
     print(f"{family:14s}" + "".join(f"{accuracy[family, number]:8.1f}" for number in numbers))
 
 # %%
-# Digits are shapes: which pixels are dark together says more than each pixel by itself. So stumps
-# level off above the error of ferns. Projections start slowly because sixteen maps share a
-# direction: the first thirty maps look in two directions only.
+# Digits are shapes: pixels say more together than each by itself. So the error of stumps levels off
+# above that of ferns. Projections start slowly because sixteen maps share a direction: thirty maps
+# look in two directions only.
 
 figure, axis = plt.subplots(figsize=(7, 3.8))
 for family in families:

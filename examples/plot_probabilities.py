@@ -2,14 +2,14 @@
 Calibrated probabilities
 ========================
 
-Scores of an SVM rank well but are no probabilities. Every fit learns a rule that makes some, from
-rows that are scored without them, at little cost. ``calibration="temperature"`` divides all scores
-by one number, learned on held-out folds, and takes three fits more. ``loss="logistic"`` trains with
-the loss of logistic regression, not the hinge.
+SVM scores rank well but are not probabilities. Every fit learns a calibration rule from scores of
+held-out rows, at little cost. ``calibration="temperature"`` divides all scores by one number,
+learned on held-out folds, and takes three more fits. ``loss="logistic"`` trains with the logistic
+loss, not the hinge.
 """
 
 # %%
-# Labels with noise: even the best classifier is wrong now and then, and has to say how often.
+# Noisy labels: even the best classifier is sometimes wrong, and has to say how often.
 
 import matplotlib.pyplot as plt
 from scipy.special import expit
@@ -38,8 +38,8 @@ for name, p in probabilities.items():
     print(f"{name:18s} accuracy {accuracy:.1f} %, log loss {log_loss(y_test, p):.3f}")
 
 # %%
-# On the diagonal, of the rows with a probability of 80 %, 80 % are of the class. No rule
-# can change which class is the most probable one: accuracy stays as it is.
+# On the diagonal, 80 % of the rows with a probability of 80 % are of the class. Calibration never
+# changes the most probable class, so accuracy stays the same.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8))
 axes[0].plot([0, 1], [0, 1], color="C4", linewidth=1)

@@ -2,8 +2,7 @@
 Numbers as targets
 ==================
 
-``MBKLRegressor`` predicts numbers. How far off is it, within which bounds will a new number be, and
-what does each feature add?
+``MBKLRegressor`` predicts numbers, with intervals and the effect of each feature.
 """
 
 # %%
@@ -24,14 +23,14 @@ print(f"R2 {model.score(X_test, y_test):.3f}")
 print(f"{((lower <= y_test) & (y_test <= upper)).mean():.1%} are within their 90 % interval")
 
 # %%
-# Dots on the dashed line are predicted exactly. The band of the intervals is as wide as residuals
-# of rows that took no part in learning: here it is the noise, whose standard deviation is one.
+# Dots on the dashed line are predicted exactly. The width of the intervals comes from the residuals
+# of held-out rows: here mostly noise, whose standard deviation is one.
 
 PredictionDisplay.from_estimator(model, X_test, y_test)
 plt.show()
 
 # %%
-# What the curved and a straight feature add, in the unit of the target.
+# The effect of the curved and of a straight feature, in the unit of the target.
 
 ShapeFunctionDisplay.from_estimator(model, X_train, features=[2, 3])
 plt.show()

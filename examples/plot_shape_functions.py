@@ -2,16 +2,15 @@
 Shape functions of medical data
 ===============================
 
-A model of stumps is a sum of one step function for each feature. So it can be read: which features
-matter, where along each of them something changes, and what each one adds for a given person. The
-breast cancer data describe cell nuclei by thirty numbers; the model tells benign tumours from
-malignant ones.
+A model of stumps is a sum of one step function per feature. So you can read it: which features
+matter, where along each the score changes, and what each one adds for a given person. The breast
+cancer data describe cell nuclei by thirty numbers; the model separates benign from malignant
+tumours.
 """
 
 # %%
-# Stumps with learned weights need only a few steps, which makes them easy to read. It is a good
-# habit to compare with the default: if that is much better, features interact, and the step
-# functions do not tell the whole story.
+# Stumps with learned weights have few steps, which makes them easy to read. Compare them with the
+# default: if it is much better, features interact, and step functions miss a part.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
@@ -31,7 +30,7 @@ for name, model in {"stumps, learned": readable, "default": MBKLClassifier(rando
     print(f"{name:16s} {100 * cross_val_score(model, X, y, cv=3).mean():.1f} %")
 
 # %%
-# What matters: how much each feature changes the score, on average.
+# Importance: how much each feature changes the score, on average.
 
 readable.fit(X_train, y_train)
 explanation = explain_global(readable, X_train)
@@ -39,15 +38,15 @@ ImportanceDisplay.from_explanation(explanation, max_features=10)
 plt.show()
 
 # %%
-# Where it matters: the four most important step functions. Above zero they speak for "malignant".
-# The grey strip shows where the data are; what a curve does beyond them is a guess.
+# The four most important step functions. Above zero they speak for "malignant". The grey strip
+# shows where the data are; beyond them a curve is a guess.
 
 ShapeFunctionDisplay.from_explanation(explanation)
 plt.show()
 
 # %%
-# Why this person? For the test row about which the model is least sure, what each feature adds,
-# compared with the mean of the training rows. The parts sum to the score.
+# One person: what each feature adds for the test row about which the model is least sure, compared
+# with the mean of the training rows. The parts sum to the score.
 
 unsure = X_test.iloc[[abs(readable.decision_function(X_test)).argmin()]]
 reasons = explain_local(readable, unsure, background=X_train).to_frame().iloc[0]

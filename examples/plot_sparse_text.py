@@ -2,13 +2,13 @@
 Sparse text
 ===========
 
-Which library does a documentation string come from? Word counts make a sparse matrix, which is
-read as it is. Nothing has to be scaled, but with stumps the cost has to be chosen: each word counts
-for little when there are many, and the cost that suits ten features is too small for thousands.
+Which library does a documentation string come from? Word counts make a sparse matrix, which needs
+no scaling. But stumps need a choice of the cost: with thousands of words each counts for little,
+and a cost that suits ten features is too small.
 """
 
 # %%
-# The documentation strings of three libraries that are installed here, without their names.
+# Documentation strings of three installed libraries, without the libraries' names.
 
 import inspect
 import re
@@ -53,7 +53,7 @@ filled = X.nnz / np.prod(X.shape)
 print(f"{X.shape[0]:,} texts, {X.shape[1]:,} words, {100 * filled:.1f} % of the counts not zero")
 
 # %%
-# The default, stumps with their cost chosen by cross-validation, and what is usual for text: a
+# The default, stumps with their cost chosen by cross-validation, and the usual choice for text: a
 # linear SVM on weighted counts. Words rarely interact, so it is as good, and by far the fastest.
 
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
@@ -69,8 +69,8 @@ for name, model in models.items():
     print(f"{name:20s} {100 * model.score(X_test, y_test):.1f} %  {seconds:6.2f} s")
 
 # %%
-# The words that tell most: those whose tables differ most from library to library. Blue speaks
-# for a library, red against it.
+# The most telling words: their tables differ most between libraries. Blue speaks for a library, red
+# against it.
 
 model, words = models["stumps, C chosen"], vectorizer.get_feature_names_out()
 reach = np.array([table[-1] - table[0] for table in model.tables_])
