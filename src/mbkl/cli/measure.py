@@ -213,9 +213,9 @@ def _drawn(outcome: Outcome, classes: NDArray | None, targets: Sequence[str]) ->
     from mbkl.plot import PredictionDisplay, QualityDisplay
 
     if classes is not None:
-        if outcome.more is None:
+        if outcome.uncertainty is None:
             raise typer.BadParameter("--plot needs probabilities, and this model has none.")
-        return QualityDisplay.from_predictions(outcome.truth, outcome.more, classes).figure_
+        return QualityDisplay.from_predictions(outcome.truth, outcome.uncertainty, classes).figure_
     columns = outcome.by_target()
     figure = Figure(figsize=(9, 4 * len(columns)), layout="constrained")
     axes = figure.subplots(len(columns), 2, squeeze=False)
