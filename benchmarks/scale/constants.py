@@ -1,4 +1,4 @@
-"""The constants of the cost model: what one unit of each operation costs on this machine."""
+"""The constants of the cost model: the time of one unit of each operation on this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,15 +60,15 @@ class Constants:
     unit : dict
         Seconds for each operation that `counting` counts.
     on_all_cores : dict
-        The same with all cores, where the operation is shared by threads.
+        The same with all cores, for operations that use threads.
     bandwidth : float
         Bytes that one core copies in a second, read and written.
     cold_read : float
         Seconds to read a byte that is not in the page cache.
     large_row_state : float
-        Seconds for a number of arrays of rows that no cache holds.
+        Seconds for a number of row arrays that exceed the caches.
     message : float
-        Seconds by which a call to all workers takes longer for each one more.
+        Additional seconds of a call to all workers for each further worker.
     """
 
     unit: dict[str, float] = field(default_factory=dict)
@@ -108,20 +109,19 @@ def _codes(n_cells: int, sizes: Sizes) -> DenseCodes:
 def _measure_passes(found: Constants, sizes: Sizes) -> None:
     generator = np.random.default_rng(0)
     few = replace(sizes, n_groups=max(sizes.n_groups // COLUMNS, 1))
-    for kind, n_cells, n_columns, own in (
+    for kind, n_cells, n_columns, sizes_of_kind in (
         ("one column", FERN_CELLS, 1, sizes),
         ("many columns", STUMP_CELLS, COLUMNS, few),
     ):
-        plain = _codes(n_cells, own)
+        plain = _codes(n_cells, sizes_of_kind)
         tables = generator.normal(size=(plain.n_cells, n_columns))
-        residuals = generator.integers(-1000, 1000, size=(own.n_rows, n_columns))
+        residuals = generator.integers(-1000, 1000, size=(sizes_of_kind.n_rows, n_columns))
         for n_threads, target in ((1, found.unit), (n_cores(), found.on_all_cores)):
             threaded = replace(plain, loops=Compiled(n_threads))
             work = n_stored(threaded) * n_columns
-            gather = _median(lambda: threaded.gather(tables), own)  # noqa: B023
-            histogram = _median(lambda: threaded.histogram(residuals), own)  # noqa: B023
-            target[f"gather, {kind}"] = gather / work
-            target[f"histogram, {kind}"] = histogram / work
+            for name, argument in (("gather", tables), ("histogram", residuals)):
+                taken = _median(partial(getattr(threaded, name), argument), sizes_of_kind)
+                target[f"{name}, {kind}"] = taken / work
 
 
 def _measure_binning(found: Constants, sizes: Sizes) -> None:
@@ -136,7 +136,7 @@ def _measure_binning(found: Constants, sizes: Sizes) -> None:
 
 
 def _row_state(n_rows: int, sizes: Sizes) -> float:
-    """Return the seconds that a number of each row takes: its loss, rounded and summed."""
+    """Return the seconds for a number of each row: its loss, rounding and sum."""
     generator = np.random.default_rng(0)
     labels = np.where(generator.random((n_rows, 1)) < 0.5, 1, -1).astype(np.int8)
     margins = Margins(labels, np.ones((n_rows, 1)), LOSSES["squared_hinge"])
@@ -223,11 +223,11 @@ def _measure_dask(found: Constants, sizes: Sizes) -> None:
 
 
 def _call(crew, sizes: Sizes) -> float:
-    """Return the seconds of a call that lets the workers compute something for few rows."""
+    """Return the seconds of a call in which the workers compute something for few rows."""
     few = curvature_on(crew)
     margins = Margins(few, few, LOSSES["squared_hinge"])
     often = replace(sizes, repeats=5 * sizes.repeats)
-    # The loss of all rows takes two: the largest one, to round them, and their sum.
+    # The loss of all rows takes two calls: the maximum, for rounding, and the sum.
     return _median(lambda: margins.value(few), often) / 2
 
 
@@ -235,7 +235,7 @@ def _byte_sent(crew, sizes: Sizes) -> float:
     from mbkl.dask.store import nothing
 
     small, large = np.zeros(1), np.zeros(sizes.transfer // 8)
-    times = [_median(lambda: crew.call(nothing, each), sizes) for each in (small, large)]  # noqa: B023
+    times = [_median(partial(crew.call, nothing, each), sizes) for each in (small, large)]
     return max(times[1] - times[0], 0.0) / large.nbytes
 
 
@@ -243,7 +243,7 @@ def _task(client, sizes: Sizes) -> float:
     rounds = itertools.count()
 
     def work() -> None:
-        # Numbers that are new each time: what is known already is not computed again.
+        # New numbers each time: Dask does not repeat a computation that it knows.
         first = next(rounds) * sizes.tasks
         client.gather(client.map(abs, range(first, first + sizes.tasks)))
 

@@ -1,7 +1,7 @@
-"""A model of the time of a fit: its constants, its check, and what it says of a billion rows.
+"""A model of the time of a fit: its constants, its check, and predictions for a billion rows.
 
-Counts what fits do, predicts their time from the cost of each operation, and compares. One
-command:
+Counts the operations of fits, predicts their time from the cost of each operation, and compares
+it with the measured time. One command:
 
     python -m benchmarks.scale.cost_model
 """
@@ -67,7 +67,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A fit, what it does, and how long it takes."""
+    """A fit, the operations it does, and its measured seconds."""
 
     fit: Fit
     tally: Tally
@@ -79,7 +79,7 @@ class Checked:
 
     @property
     def passes(self) -> float:
-        """Passes over all rows and problems; those of fewer rows count as their share."""
+        """Passes over all rows and problems; passes over fewer rows count as fractions."""
         shape = self.fit.shape
         n_problems = 1 if shape.n_classes == 2 else shape.n_classes
         both = (self.tally.here, self.tally.on_workers)
@@ -108,7 +108,7 @@ def check(fit: Fit, client, found: Constants, repeats: int) -> Checked:
 
 
 def check_tables(all_checked: list[Checked], found: Constants) -> str:
-    """Return predicted against measured, and what the predictions are made of."""
+    """Return tables of predicted and measured times, and of the parts of the predictions."""
     first = [checked.line(found) for checked in all_checked]
     second = [
         {"seconds predicted for": f"{checked.fit.where}: {checked.fit}", **checked.parts(found)}
@@ -121,7 +121,7 @@ def check_tables(all_checked: list[Checked], found: Constants) -> str:
 
 
 def duration(value: float) -> str:
-    """Write seconds in a unit that suits them.
+    """Format seconds in a suitable unit.
 
     Examples
     --------
@@ -135,11 +135,11 @@ def duration(value: float) -> str:
 
 
 def constants_table(found: Constants) -> str:
-    """Return all constants; passes also with all threads, and with the bytes they read."""
+    """Return a table of all constants; for passes also with all threads, and bytes read."""
     threads = f"a second, {n_cores()} threads"
     lines = []
     for name in pass_names():
-        # The columns of many share one byte.
+        # Each code is read once for all columns.
         n_bytes = 1.0 if name.endswith("one column") else 0.1
         line = _constant(f"{name}: code looked up", found.unit[name])
         line[threads] = f"{1 / found.on_all_cores[name]:.2e}"
@@ -170,7 +170,7 @@ def _plot(all_checked: list[Checked], found: Constants) -> Figure:
     parts = [checked.parts(found) for checked in all_checked]
     for name in parts[0]:
         pairs = zip(parts, all_checked, strict=True)
-        share = np.array([own[name] / checked.taken for own, checked in pairs])
+        share = np.array([part[name] / checked.taken for part, checked in pairs])
         axes.barh(places, share, left=left, height=0.6, label=name)
         left += share
     axes.axvline(1.0, color="k", ls=":", lw=1)

@@ -1,4 +1,4 @@
-"""What a pass over rows on a Dask cluster costs beside the computation, and a whole fit.
+"""The overhead of Dask in a pass over rows on a cluster, and the time of a whole fit.
 
 Shows that a pass takes less than 50 ms more than its computation and the transfer of tables
 and histograms, and that a fit on a cluster gives the bits of a local one. One command:
@@ -62,7 +62,7 @@ QUICK = Sizes((1, 2), (0.001, 0.1), 5, Shape(6_000, 5), 100, 1)
 
 
 def operator_on(crew, megabytes: float) -> Operator:
-    """Return the maps of few rows on every worker, with tables of so many bytes."""
+    """Return the maps of few rows on every worker, with tables of this size."""
     from mbkl.dask.rows import RemoteCodes
 
     here = operator_here(megabytes).codes
@@ -72,7 +72,7 @@ def operator_on(crew, megabytes: float) -> Operator:
 
 
 def operator_here(megabytes: float) -> Operator:
-    """Return the same maps on the rows of one worker, here."""
+    """Return the same maps on the rows of one worker, in this process."""
     n_cells = max(round(megabytes * MEGABYTE / 8 / _GROUPS), 2)
     offsets = n_cells * np.arange(_GROUPS + 1)
     values = np.random.default_rng(0).integers(n_cells, size=(_GROUPS, _FEW_ROWS))
@@ -89,13 +89,13 @@ def curvature_on(crew):
 
 
 def one_pass(operator: Operator, curvature) -> Callable[[], object]:
-    """Return what the solver does once for every direction: forward, and back."""
+    """Return a function that does the pass of a solver for a direction: forward, and adjoint."""
     direction = np.ones((operator.n_columns, 1))
     return lambda: operator.adjoint_and_total(curvature * operator.forward(direction))
 
 
 def crew_of(client, n_workers: int):
-    """Return stores with no rows of their own to speak of, one on each worker."""
+    """Return stores with a single row, one on each worker."""
     from mbkl.dask.crew import Crew
 
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
@@ -119,7 +119,7 @@ def measure_passes(client, n_workers: int, sizes: Sizes) -> dict[float, float]:
 
 
 def measure_here(sizes: Sizes) -> dict[float, float]:
-    """Return the milliseconds of the same passes here."""
+    """Return the milliseconds of the same passes in this process."""
     found = {}
     for megabytes in sizes.megabytes:
         work = one_pass(operator_here(megabytes), np.ones((_FEW_ROWS, 1)))
@@ -139,7 +139,7 @@ def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes
             overhead = times[megabytes] - here[megabytes]
             transfer = overhead - (times[smallest] - here[smallest])
             line[f"{_ROUTES[direct]}, ms"] = times[megabytes]
-            # Of small tables the transfer is lost in the noise.
+            # The transfer of small tables is lost in the noise.
             per_megabyte = transfer / moved if megabytes >= 1 else "-"
             line[f"{_ROUTES[direct]}, ms per MB moved"] = per_megabyte
         lines.append(line)
@@ -150,7 +150,7 @@ def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes
 
 
 def fit_line(client, n_workers: int, X, y, sizes: Sizes, local: MBKLClassifier, here: float):
-    """Return a line: a fit on the cluster beside one here."""
+    """Return a line that compares a fit on the cluster with one in this process."""
     from mbkl.dask import MBKLClassifier as OnDask
 
     parts = on_the_workers(client, X, y, n_workers)
@@ -177,10 +177,10 @@ def _plot(passes: list[dict], fits: list[dict]) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for direct, style in ((False, "o-"), (True, "s--")):
         for colour, n_workers in enumerate(dict.fromkeys(line["workers"] for line in passes)):
-            own = [line for line in passes if line["workers"] == n_workers]
+            shown = [line for line in passes if line["workers"] == n_workers]
             left.loglog(
-                [line["table, MB"] for line in own],
-                [line[f"{_ROUTES[direct]}, ms"] for line in own],
+                [line["table, MB"] for line in shown],
+                [line[f"{_ROUTES[direct]}, ms"] for line in shown],
                 style,
                 color=f"C{colour}",
                 label=f"{n_workers}, {_ROUTES[direct]}",

@@ -1,4 +1,4 @@
-"""What the parts of a fit take: what was counted, times what one unit of it costs."""
+"""The predicted time of the parts of a fit: counted units, times the cost of a unit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def predict(tally: Tally, found: Constants, n_workers: int = 1) -> dict[str, flo
     tally : Tally
     found : Constants
     n_workers : int
-        That share what `tally` has of them, with one thread each.
+        Workers of one thread that share the work of `tally.on_workers`.
     """
 
     def both(*operations: str) -> float:
@@ -43,7 +43,7 @@ def predict(tally: Tally, found: Constants, n_workers: int = 1) -> dict[str, flo
         "row state": both("row state"),
         "binning, order, copies": both("bin", "bin ferns", "order", "take"),
         "few rows": both(*OF_FEW_ROWS),
-        # The next block is read while this one is worked on.
+        # A block is read while the previous one is processed.
         "files": max(reading - codes, 0.0) + seconds_of(tally.here, found, "write"),
         "Dask: calls and tasks": tally.here["round trips"] * found.round_trip(n_workers)
         + seconds_of(tally.here, found, "tasks"),

@@ -1,7 +1,7 @@
-"""A fit whose codes are in files, against the same fit in memory.
+"""A fit whose codes are in files, compared with the same fit in memory.
 
-Shows that 100 million codes are learned from in less than 80 MB of memory, to the same bits,
-and how near `estimate_memory` comes. One command:
+Shows that a fit to 100 million codes takes less than 80 MB of memory and gives the same bits,
+and how exact `estimate_memory` is. One command:
 
     python -m benchmarks.scale.out_of_core
 """
@@ -42,7 +42,7 @@ from mbkl.memory import MemoryEstimate, parse_bytes
 
 COMMAND = "python -m benchmarks.scale.out_of_core"
 _WARM = Shape(6_000, 4)
-# Seconds between two looks at the memory: short beside any stage, long beside a look.
+# Seconds between two readings of the memory: shorter than any stage, longer than a reading.
 _INTERVAL = 0.001
 _PEAK, _ESTIMATE = "peak beyond X, MB", "estimate_memory, MB"
 
@@ -55,9 +55,9 @@ class Problem:
     ----------
     shape : Shape
     settings : dict
-        Of the classifier.
+        Parameters of the classifier.
     limit : str or None
-        max_memory; None means as much as the estimate asks for.
+        max_memory; None means the estimate for codes in files.
     """
 
     shape: Shape
@@ -87,7 +87,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to fit: bytes beyond mapped files at the worst moment, seconds, and the bits."""
+    """A fit: peak bytes without mapped files, seconds, and a digest of the model."""
 
     peak: int
     seconds: float
@@ -118,7 +118,7 @@ def measure(problem: Problem, folder: Path, repeats: int, in_files: bool) -> Mea
 
 def _measure(folder: str, settings: dict, repeats: int) -> Measured:
     X, y = rows_of(_WARM)
-    # What is loaded once does not count.
+    # Libraries and loops are loaded before the measurement.
     for theta in ("ones", "learned"):
         small = {"maps": ["stumps", "ferns"], "n_maps": 60, "theta": theta, "random_state": 0}
         MBKLClassifier(**small).fit(X, y)
@@ -130,7 +130,7 @@ def _measure(folder: str, settings: dict, repeats: int) -> Measured:
 
 
 def _peak(work) -> int:
-    """Return by how many bytes the memory of this process rises, without files it maps."""
+    """Return the rise of the memory of this process in bytes, without mapped files."""
     gc.collect()
     _return_free_memory()
     before, most, running = _used(), 0, True

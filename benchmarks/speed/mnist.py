@@ -1,6 +1,6 @@
-"""Ten classes: time of a fit and test accuracy on MNIST, beside a linear SVM.
+"""Ten classes: time of a fit and test accuracy on MNIST, compared with a linear SVM.
 
-Shows 60,000 rows of 784 features with 20,000 maps, for three ways to weigh the maps.
+Shows 60,000 rows of 784 features with 20,000 maps, for three ways to weight the maps.
 One command:
 
     python -m benchmarks.speed.mnist
@@ -59,7 +59,7 @@ def measure_linear(data: Dataset, part: Dataset, costs) -> dict:
     """Do the same with a linear SVM on pixels between 0 and 1."""
     search = GridSearchCV(LinearSVC(dual=False, random_state=0), {"C": list(costs)}, cv=3)
     seconds_of_search = _timed_fit(search, part.X_train / LARGEST_PIXEL, part.y_train)
-    # liblinear adds up the losses: with more rows the same trade-off is a smaller cost.
+    # liblinear sums the losses: with more rows the same trade-off needs a smaller cost.
     cost = search.best_params_["C"] * len(part.y_train) / len(data.y_train)
     say(f"LinearSVC: cost {cost:.3g} chosen in {seconds_of_search:.1f} s")
     model = LinearSVC(dual=False, C=cost, random_state=0)

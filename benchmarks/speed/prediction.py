@@ -1,4 +1,4 @@
-"""Time of a prediction, per row, against other classifiers on the same rows.
+"""Time of a prediction per row, compared with other classifiers on the same rows.
 
 Shows batches of 10,000 rows and single rows of 558 features, for a model of about
 3,800 maps. One command:
@@ -172,7 +172,7 @@ def time_single_rows(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, flo
 
 
 def _time_in_fresh_process(predictor, X: np.ndarray, sizes: Sizes) -> float:
-    """Return the seconds of a turn where nothing has loaded the compiled loops."""
+    """Return the seconds of a turn in a process that has not loaded the compiled loops."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
         return pool.submit(_time_turns, predictor, X[:1_000], sizes.turns).result()
@@ -189,7 +189,7 @@ def _call(predict: Callable, X: np.ndarray) -> Callable[[], object]:
 
 
 def _use_one_thread(models: dict) -> None:
-    """Threads only cost time on a single row."""
+    """Give the rivals one thread: more only cost time on a single row."""
     for model in models.values():
         if "n_jobs" in model.get_params() and not isinstance(model, MBKLClassifier):
             model.set_params(n_jobs=1)

@@ -1,8 +1,7 @@
-"""The classifiers that are compared, each set up as those who like it would.
+"""The classifiers that are compared, each with parameters that experts would use.
 
-A factory takes the rows of a data set (for their number and for whether values are
-missing), a seed and the number of cores, and returns a classifier that has not
-learned yet.
+A factory takes the rows of a data set (for their number and for missing values), a seed
+and the number of cores, and returns an unfitted classifier.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ LINEAR_COSTS = (0.001, 0.01, 0.1, 1, 10, 100)
 RBF_COSTS = (1, 10, 100, 1000)
 # Widths of the RBF kernel, times the number of features.
 RBF_WIDTHS = (0.1, 0.3, 1, 3, 10)
-# That of liblinear itself for this problem; the one of scikit-learn takes many times as long.
+# The default of liblinear for this problem; that of scikit-learn takes many times as long.
 LIBLINEAR_TOLERANCE = 0.01
 NYSTROEM_COMPONENTS = 400
 NYSTROEM_COSTS = (0.1, 1, 10, 100)
 NYSTROEM_WIDTHS = (0.1, 0.3, 1, 3)
-# Parts of mbkl that no classifier computes with: work on them voids no result.
+# Parts of mbkl that classifiers do not use: changes there do not invalidate results.
 NO_CLASSIFIERS = {
     "cli",
     "explain",
@@ -48,11 +47,11 @@ NO_CLASSIFIERS = {
     "report",
     "tabular",
 }
-# Bags of EBM, which has 14 by default and then takes two minutes for the 379 rows of wdbc.
+# Bags of EBM: the default of 14 takes two minutes for the 379 rows of wdbc.
 EBM_BAGS = 4
-# EBM learns pairs of features up to this many of them. Beyond, on usps, the loss of one of its
-# bags becomes NaN while it learns pairs, and early stopping then cannot end it before its 50,000
-# rounds, which would take hours (interpret 0.7.8).
+# EBM learns pairs of features only up to this many features. With more (usps) the loss of a bag
+# becomes NaN, and early stopping cannot end it before 50,000 rounds, which take hours (interpret
+# 0.7.8).
 EBM_FEATURES_WITH_PAIRS = 200
 # Large grids are searched on this many rows at most.
 SEARCH_ROWS = 5_000
@@ -162,7 +161,7 @@ def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 
 
 def lightgbm_grid() -> list[dict[str, list]]:
-    """Return the defaults of LightGBM and random configurations, always the same ones."""
+    """Return the defaults of LightGBM and random configurations from a fixed seed."""
     drawn = ParameterSampler(LIGHTGBM_SPACE, LIGHTGBM_CONFIGURATIONS - 1, random_state=0)
     defaults = {
         "n_estimators": 100,
@@ -221,7 +220,7 @@ TUNED = (
     "Nystroem + LinearSVC",
     "LightGBM tuned",
 )
-# What learns from a million rows in minutes, nothing tuned.
+# Methods that learn from a million rows in minutes, without tuning.
 LARGE_METHODS = ("MBKLClassifier", "RandomForest", "HistGradientBoosting", REFERENCE, "CatBoost")
 QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
 NOTES = (
@@ -252,7 +251,7 @@ NOTES = (
 def setup_fingerprint(factory: Factory) -> str:
     """Return a short text that changes with the parameters of a method.
 
-    A method whose library is not installed has one too: it changes once it is there.
+    If the library of a method is missing, the fingerprint changes once it is installed.
     """
     rows = np.zeros((2, 2), dtype=np.float32)
     rows[0, 0] = np.nan

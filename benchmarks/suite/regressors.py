@@ -1,4 +1,4 @@
-"""The regressors that are compared, each set up as those who like it would.
+"""The regressors that are compared, each with parameters that experts would use.
 
 Factories are as in `methods`.
 """
@@ -35,9 +35,9 @@ SVR_TUBES = (0.01, 0.1)
 SVR_WIDTHS = (0.1, 0.3, 1, 3)
 KERNEL_RIDGE_PENALTIES = (0.001, 0.01, 0.1, 1)
 KERNEL_RIDGE_WIDTHS = (0.03, 0.1, 0.3, 1, 3)
-# Kernel methods learn from so many rows at most: their time and memory grow with the square.
+# Largest number of rows for kernel methods, whose time and memory grow with its square.
 KERNEL_ROWS = 10_000
-# Quantiles that the pinball loss is measured at.
+# Levels of the predicted quantiles, at which the pinball loss is measured.
 LEVELS = (0.1, 0.5, 0.9)
 
 
@@ -67,7 +67,7 @@ def _kernel_ridge(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 
 
 def _tuned_kernel(X: NDArray, model: BaseEstimator, grid: dict, seed: int, n_jobs: int) -> Tuned:
-    """Return a search over parameters of a kernel method; features and target standardised."""
+    """Return a search over parameters of a kernel method with standardised features and target."""
     steps = pipeline(X, StandardScaler(), model)
     place = f"regressor__{steps.steps[-1][0]}__"
     return Tuned(
@@ -97,7 +97,7 @@ def _lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
     from lightgbm import LGBMRegressor
 
-    # Fits of the search have a core each, the last one has all.
+    # Fits of the search use a core each, the last fit uses all.
     return Tuned(
         LGBMRegressor(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1),
         lightgbm_grid(),
@@ -135,7 +135,7 @@ class Quantiles(BaseEstimator):
     ----------
     estimator : regressor
     parameter : str
-        That of its level.
+        Name of the parameter for the level.
 
     Examples
     --------
