@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
@@ -231,6 +232,26 @@ def plain_log_ticks(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def memory_bars(
+    labels: Sequence[str], sizes: Mapping[str, Sequence[float]], caption: str
+) -> Figure:
+    """Draw two bars for each label, of sizes in megabytes."""
+    figure = Figure(figsize=(8.5, 1.2 + 0.62 * len(labels)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(labels))
+    for shift, (name, values) in zip((-0.2, 0.2), sizes.items()):
+        bars = axes.barh(places + shift, values, height=0.4, label=name)
+        axes.bar_label(bars, [f"{number(value)} MB" for value in values], fontsize=8, padding=2)
+    axes.set_yticks(places, labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis)
+    axes.set_xlabel(caption)
+    axes.margins(x=0.15)
+    figure.legend(loc="outside upper right", ncols=2, fontsize=8)
+    return figure
 
 
 # ---------------------------------------------------------------- time

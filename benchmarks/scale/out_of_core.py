@@ -27,9 +27,8 @@ from benchmarks.common import (
     MEGABYTE,
     _return_free_memory,
     markdown_table,
-    number,
+    memory_bars,
     parse,
-    plain_log_ticks,
     record,
     say,
     seconds,
@@ -191,25 +190,10 @@ def _line(problem: Problem, way: str, found: Measured, plain: Measured, expected
 
 
 def _plot(lines: list[dict]) -> Figure:
-    figure = Figure(figsize=(8.5, 1.2 + 0.62 * len(lines)), layout="constrained")
-    axes = figure.subplots()
-    places = np.arange(len(lines))
-    for shift, key, label in (
-        (-0.2, _PEAK, "measured peak"),
-        (0.2, _ESTIMATE, "estimate_memory"),
-    ):
-        sizes = [line[key] for line in lines]
-        bars = axes.barh(places + shift, sizes, height=0.4, label=label)
-        axes.bar_label(bars, [f"{number(size)} MB" for size in sizes], fontsize=8, padding=2)
     labels = [f"{line['data and maps']}\n{line['codes']}" for line in lines]
-    axes.set_yticks(places, labels, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    plain_log_ticks(axes.xaxis)
-    axes.set_xlabel("memory beyond X (megabytes, logarithmic)")
-    axes.margins(x=0.15)
-    figure.legend(loc="outside upper right", ncols=2, fontsize=8)
-    return figure
+    pairs = {"measured peak": _PEAK, "estimate_memory": _ESTIMATE}
+    sizes = {label: [line[key] for line in lines] for label, key in pairs.items()}
+    return memory_bars(labels, sizes, "memory beyond X (megabytes, logarithmic)")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

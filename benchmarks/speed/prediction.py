@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -142,8 +143,10 @@ def _input_of(name: str, X: np.ndarray) -> np.ndarray:
 
 def time_batches(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, float]:
     """Return microseconds per row of `predict` on a batch, with all cores."""
-    contestants = {name: _call(model.predict, _input_of(name, X)) for name, model in models.items()}
-    contestants[FAST_PATH] = _call(models[OURS].predictor_.scores, X)
+    contestants = {
+        name: partial(model.predict, _input_of(name, X)) for name, model in models.items()
+    }
+    contestants[FAST_PATH] = partial(models[OURS].predictor_.scores, X)
     for work in contestants.values():
         work()
     taken = median_seconds(contestants, sizes.batch_repeats, sizes.seconds_each, is_short=True)
@@ -182,10 +185,6 @@ def _time_turns(predictor, X: np.ndarray, turns: int) -> float:
     work = one_row_at_a_time(predictor.scores, X)
     work()
     return median_seconds({FRESH: work}, turns)[FRESH]
-
-
-def _call(predict: Callable, X: np.ndarray) -> Callable[[], object]:
-    return lambda: predict(X)
 
 
 def _use_one_thread(models: dict) -> None:

@@ -89,11 +89,9 @@ class Task:
         in_per_cent = self.in_per_cent and measure not in (LOG_LOSS, AUC)
         return percent(value) if in_per_cent else f"{value:.4f}"
 
-    def measured(
-        self, model: BaseEstimator, fold: Dataset, predictions: NDArray
-    ) -> dict[str, float]:
+    def measured(self, model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> dict[str, float]:
         """Return all measures of a fitted model."""
-        return {name: float(find(model, fold, predictions)) for name, find in self.measures.items()}
+        return {name: float(find(model, fold, y_pred)) for name, find in self.measures.items()}
 
     def few_rows(self) -> tuple[NDArray, NDArray]:
         """Return rows for a warm-up, so that imports are not timed."""
@@ -110,35 +108,33 @@ def is_ours(method: str) -> bool:
 
 
 def _of_prediction(score: Callable[[NDArray, NDArray], float]) -> Measurement:
-    return lambda model, fold, predictions: score(fold.y_test, predictions)
+    return lambda model, fold, y_pred: score(fold.y_test, y_pred)
 
 
 def _of_probabilities(score: Callable[[NDArray, NDArray, NDArray], float]) -> Measurement:
     """Return a measurement of probabilities, which is NaN for methods without them."""
 
-    def measure(model: BaseEstimator, fold: Dataset, predictions: NDArray) -> float:
+    def measure(model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> float:
         if not hasattr(model, "predict_proba"):
             return np.nan
         classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
-        probabilities = np.zeros((len(fold.y_test), classes.size))
-        probabilities[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(
-            fold.X_test
-        )
-        return score(fold.y_test, probabilities, classes)
+        y_prob = np.zeros((len(fold.y_test), classes.size))
+        y_prob[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
+        return score(fold.y_test, y_prob, classes)
 
     return measure
 
 
-def _log_loss(y: NDArray, probabilities: NDArray, classes: NDArray) -> float:
-    return log_loss(y, probabilities, labels=classes)
+def _log_loss(y: NDArray, y_prob: NDArray, classes: NDArray) -> float:
+    return log_loss(y, y_prob, labels=classes)
 
 
-def _auc(y: NDArray, probabilities: NDArray, classes: NDArray) -> float:
+def _auc(y: NDArray, y_prob: NDArray, classes: NDArray) -> float:
     """Return the area under the ROC curve, with several classes the mean one against the rest."""
     return float(
         np.mean(
             [
-                roc_auc_score(y == label, probabilities[:, position])
+                roc_auc_score(y == label, y_prob[:, position])
                 for position, label in enumerate(classes)
                 if classes.size > 2 or position == 1
                 if 0 < (y == label).sum() < len(y)
@@ -147,7 +143,7 @@ def _auc(y: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     )
 
 
-def _coverage(model: BaseEstimator, fold: Dataset, predictions: NDArray) -> float:
+def _coverage(model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> float:
     """Return the share of rows within their intervals; NaN for models without any."""
     if not hasattr(model, "predict_interval"):
         return np.nan

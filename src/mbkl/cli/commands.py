@@ -135,7 +135,10 @@ def predict(
     frame = trained.schema.read(data, console, keep or ())
     console.step("predicting")
     kept = {name: pd.Series(frame.column(name).to_pylist(), dtype=object) for name in keep or ()}
-    predictions = pd.DataFrame({**kept, **_predictions(trained, frame, proba, interval)})
+    columns = _predictions(trained, frame, proba, interval)
+    for name in kept.keys() & columns.keys():
+        raise ValueError(f"{data}: '{name}' is the name of a column of predictions; rename it.")
+    predictions = pd.DataFrame({**kept, **columns})
     if output is None:
         console.end_steps()
         if console.as_json:

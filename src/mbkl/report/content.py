@@ -345,7 +345,7 @@ def what_if(
     if packed is None:
         return None
     data = model.rows_of(X)
-    n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
+    n_rows = min(max_rows, max(_ROW_VALUES // data.shape[1], 5))
     chosen = first_by_hash(data, None, n_rows, seed=0)
     labels = np.asarray(y)[chosen]
     return {

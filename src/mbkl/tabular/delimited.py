@@ -116,8 +116,8 @@ def _detected(text: str, dialect: Dialect) -> Dialect:
         names = _fitting(names, body)
     else:
         names = [f"column_{number + 1}" for number in range(len(first))]
-    detected = {"header": header, "delimiter": delimiter, "decimal": decimal}
-    return replace(dialect, **detected, names=tuple(names), n_skipped=n_skipped)
+    detected = replace(dialect, header=header, delimiter=delimiter, decimal=decimal)
+    return replace(detected, names=tuple(names), n_skipped=n_skipped)
 
 
 def _rows(lines: list[str], delimiter: str) -> Any:
