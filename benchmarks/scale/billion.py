@@ -87,7 +87,7 @@ def _exchange_tasks(n_workers: int) -> int:
     return 2 * n_workers**2 + 3 * n_workers
 
 
-def predict_cluster(case: Case, tally: Tally, found: Constants) -> dict[str, float]:
+def predict_cluster(case: Case, tally: Tally, costs: Constants) -> dict[str, float]:
     """Return the seconds of each part of a fit of a billion rows on the cluster."""
     counts, work = counts_of(case, tally), tally.on_workers
     rows = ROWS / case.fit.shape.n_rows / MACHINES
@@ -95,16 +95,16 @@ def predict_cluster(case: Case, tally: Tally, found: Constants) -> dict[str, flo
     tasks = counts["exchanges"] * _exchange_tasks(MACHINES)
     tasks += counts["other tasks, a worker"] * MACHINES
     return {
-        "gather and histogram": seconds_of(work, found, *pass_names()) * rows / CORES,
-        "row state": work["row state"] * found.large_row_state * rows,
-        "binning, copies": seconds_of(work, found, "bin", "bin ferns", "take") * rows / CORES,
-        "order of the rows": seconds_of(work, found, "order") * rows,
+        "gather and histogram": seconds_of(work, costs, *pass_names()) * rows / CORES,
+        "row state": work["row state"] * costs.large_row_state * rows,
+        "binning, copies": seconds_of(work, costs, "bin", "bin ferns", "take") * rows / CORES,
+        "order of the rows": seconds_of(work, costs, "order") * rows,
         "exchange of hashes": EXCHANGED_BYTES * ROWS / MACHINES / NETWORK,
-        "calls": counts["calls to all workers"] * found.round_trip(MACHINES),
+        "calls": counts["calls to all workers"] * costs.round_trip(MACHINES),
         "tables and histograms": moved * MEGABYTE / NETWORK,
-        "tasks": tasks * found.unit["tasks"],
+        "tasks": tasks * costs.unit["tasks"],
         "few rows, here": sum(
-            seconds_of(tally.here, found, name)
+            seconds_of(tally.here, costs, name)
             for name in (*OF_FEW_ROWS, *pass_names(), "row state")
         ),
     }
@@ -126,7 +126,7 @@ _FORMULAS = {
 }
 
 
-def cluster_tables(found: Constants, counted_cases: dict[str, tuple[Case, Tally]]) -> str:
+def cluster_tables(costs: Constants, counted_cases: dict[str, tuple[Case, Tally]]) -> str:
     """Return tables of what was counted, and of the predicted times."""
     formula = {
         "rows": ROWS,
@@ -137,11 +137,11 @@ def cluster_tables(found: Constants, counted_cases: dict[str, tuple[Case, Tally]
         "network": NETWORK / 1e9,
     }
     counts = {name: counts_of(*pair) for name, pair in counted_cases.items()}
-    times = {name: predict_cluster(*pair, found) for name, pair in counted_cases.items()}
+    times = {name: predict_cluster(*pair, costs) for name, pair in counted_cases.items()}
     for name, (_, tally) in counted_cases.items():
         work = tally.on_workers
         look_ups = sum(work[each] for each in pass_names())
-        mean = seconds_of(work, found, *pass_names()) / look_ups
+        mean = seconds_of(work, costs, *pass_names()) / look_ups
         counts[name]["nanoseconds of a look-up, mean"] = 1e9 * mean
     first = [
         {"counted": key, **{name: counts[name][key] for name in counts}}

@@ -109,25 +109,25 @@ def measure_passes(client, n_workers: int, sizes: Sizes) -> dict[float, float]:
     """Return the milliseconds of a pass for each size of the tables."""
     crew = crew_of(client, n_workers)
     curvature = curvature_on(crew)
-    found = {}
+    times = {}
     for megabytes in sizes.megabytes:
         work = one_pass(operator_on(crew, megabytes), curvature)
         work()
-        found[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
+        times[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
     crew.close()
-    return found
+    return times
 
 
 def measure_here(sizes: Sizes) -> dict[float, float]:
     """Return the milliseconds of the same passes in this process."""
-    found = {}
+    times = {}
     for megabytes in sizes.megabytes:
         work = one_pass(operator_here(megabytes), np.ones((_FEW_ROWS, 1)))
-        found[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
-    return found
+        times[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
+    return times
 
 
-def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes) -> list[dict]:
+def pass_lines(n_workers: int, times: dict[bool, dict], here: dict, sizes: Sizes) -> list[dict]:
     """Return a line for each size of the tables."""
     smallest = min(sizes.megabytes)
     lines = []
@@ -135,10 +135,10 @@ def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes
         moved = 2 * n_workers * (megabytes - smallest)
         line: dict = {"workers": n_workers, "table, MB": megabytes}
         line["the same pass here, ms"] = here[megabytes]
-        for direct, times in found.items():
-            overhead = times[megabytes] - here[megabytes]
-            transfer = overhead - (times[smallest] - here[smallest])
-            line[f"{_ROUTES[direct]}, ms"] = times[megabytes]
+        for direct, of_route in times.items():
+            overhead = of_route[megabytes] - here[megabytes]
+            transfer = overhead - (of_route[smallest] - here[smallest])
+            line[f"{_ROUTES[direct]}, ms"] = of_route[megabytes]
             # The transfer of small tables is lost in the noise.
             per_megabyte = transfer / moved if megabytes >= 1 else "-"
             line[f"{_ROUTES[direct]}, ms per MB moved"] = per_megabyte
@@ -213,15 +213,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     taken_here = median_seconds({"fit": lambda: local.fit(X, y)}, sizes.fits)["fit"]
     passes_here, passes, fits = measure_here(sizes), [], []
     for n_workers in sizes.n_workers:
-        found = {}
+        times = {}
         for direct in _ROUTES:
             with local_cluster(n_workers, direct) as client:
-                found[direct] = measure_passes(client, n_workers, sizes)
+                times[direct] = measure_passes(client, n_workers, sizes)
                 if not direct:
                     fits.append(fit_line(client, n_workers, X, y, sizes, local, taken_here))
-        passes += pass_lines(n_workers, found, passes_here, sizes)
-        times = ", ".join(f"{way[min(way)]:.1f} ms" for way in found.values())
-        say(f"a pass with {n_workers} workers, and straight to them: {times}")
+        passes += pass_lines(n_workers, times, passes_here, sizes)
+        shown = ", ".join(f"{way[min(way)]:.1f} ms" for way in times.values())
+        say(f"a pass with {n_workers} workers, and straight to them: {shown}")
     worst = max(
         line[f"{_ROUTES[False]}, ms"] - line["the same pass here, ms"]
         for line in passes

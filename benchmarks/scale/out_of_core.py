@@ -173,19 +173,19 @@ def compare(problem: Problem, repeats: int) -> list[dict]:
     return lines
 
 
-def _line(problem: Problem, way: str, found: Measured, plain: Measured, expected: int) -> dict:
+def _line(problem: Problem, way: str, this: Measured, plain: Measured, expected: int) -> dict:
     in_files = way == "in files"
     return {
         "data and maps": str(problem),
         "codes": way,
-        "fit, s": found.seconds,
-        "times in memory": found.seconds / plain.seconds,
-        _PEAK: found.peak / MEGABYTE,
+        "fit, s": this.seconds,
+        "times in memory": this.seconds / plain.seconds,
+        _PEAK: this.peak / MEGABYTE,
         _ESTIMATE: expected / MEGABYTE,
-        "measured / estimated": found.peak / expected,
+        "measured / estimated": this.peak / expected,
         "max_memory, MB": problem.allowed / MEGABYTE if in_files else "-",
         "files as estimated, MB": problem.estimate.on_disk / MEGABYTE if in_files else "-",
-        "same bits": "yes" if found.bits == plain.bits else "NO",
+        "same bits": "yes" if this.bits == plain.bits else "NO",
     }
 
 

@@ -250,9 +250,9 @@ def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp]
         return means.reshape(*values.shape, total.shape[-1])
 
     every = np.arange(games.ferns.n_maps)
-    nobody, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
+    neither, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
     together = dependence(fern[left], masks[left] | masks[right])
-    effects = together - alone[left] - alone[right] + nobody[fern[left]]
+    effects = together - alone[left] - alone[right] + neither[fern[left]]
     for first, second, effect in zip(place[left], place[right], effects, strict=True):
         total[first, second] += effect
 

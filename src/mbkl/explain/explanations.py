@@ -222,9 +222,9 @@ def strongest_pairs(explanation: GlobalExplanation, most: int) -> list[tuple[int
     features, strengths = explanation.pair_features.tolist(), explanation.pair_strengths
     first, second = np.triu_indices(len(features), 1)
     order = np.argsort(-strengths[first, second], kind="stable")[:most]
-    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    found = [(features[i], features[j], float(strengths[i, j])) for i, j in pairs]
-    return [pair for pair in found if pair[-1] > 0]
+    places = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    pairs = [(features[i], features[j], float(strengths[i, j])) for i, j in places]
+    return [pair for pair in pairs if pair[-1] > 0]
 
 
 def _scale(importances: Array, unit: str) -> Array:
@@ -257,7 +257,7 @@ def _affordable_share(predictor: TablePredictor, n_rows: int, n_background: int)
 
 
 def check_model(model) -> None:
-    """Complain unless the model is a fitted classifier or regressor of this package."""
+    """Raise an error unless the model is a fitted classifier or regressor of this package."""
     if not isinstance(model, KernelPredictor):
         raise TypeError(
             f"model must be an MBKLClassifier or MBKLRegressor, got {type(model).__name__}."

@@ -104,10 +104,10 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     calls = ""
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
-            own = f"{name}_{number}"
-            yield _arrays(own, **_in_units(tables), **plain_arrays(maps))
-            yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
-            calls += f"    {own}_add(x, scores);\n"
+            family = f"{name}_{number}"
+            yield _arrays(family, **_in_units(tables), **plain_arrays(maps))
+            yield from _family(maps, {**common, "family": family, "n_groups": maps.n_groups})
+            calls += f"    {family}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield _c("scores", common, calls=calls)
     if isinstance(model, KernelRegressor):
@@ -123,31 +123,31 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 @singledispatch
 def _family(maps: Any, names: dict[str, Any]) -> Iterator[str]:
     """Yield the functions of a family of maps, and arrays that only this family has."""
-    yield _c("stumps", names, value=f"x[{names['own']}_features[group]]", before="")
+    yield _c("stumps", names, value=f"x[{names['family']}_features[group]]", before="")
 
 
 @_family.register
 def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
-    own = names["own"]
-    answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    family = names["family"]
+    answer = f"x[{family}_features[stump]] > {family}_thresholds[stump]"
     if maps.sets is not None:
         yield _c("in_set", names)
-        answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
+        answer = f"{family}_sets[stump] ? {family}_in_set(x, stump) : {answer}"
     yield _c("ferns", names, answer=answer)
 
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, directions = names["own"], sparse.csc_array(maps.directions)
+    family, directions = names["family"], sparse.csc_array(maps.directions)
     yield _arrays(
-        own,
+        family,
         inputs=compact(directions.indices),
         starts=compact(directions.indptr),
         weights=directions.data,
     )
     yield _c("projections", names, n_features=maps.centre.size)
-    before = f"    double inputs[{directions.shape[0]}];\n    {own}_prepare(x, inputs);\n"
-    yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
+    before = f"    double inputs[{directions.shape[0]}];\n    {family}_prepare(x, inputs);\n"
+    yield _c("stumps", names, value=f"{family}_project(inputs, group)", before=before)
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
@@ -196,9 +196,9 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
         for number, (feature, column) in enumerate(chosen):
             value = f"{kind}[{number}]"
             if column.levels is not None:
-                own = f"{name}_{look_up['array']}_{number}"
-                yield _levels(own, column)
-                value = f"{name}_find_{kind}({value}, {own}, {len(column.levels)})"
+                levels = f"{name}_{look_up['array']}_{number}"
+                yield _levels(levels, column)
+                value = f"{name}_find_{kind}({value}, {levels}, {len(column.levels)})"
             lines += f"    x[{feature}] = {value};\n"
     yield _c("encode", name=name, lines=lines)
 
@@ -216,8 +216,8 @@ def _levels(name: str, column: Column) -> str:
 # ---------------------------------------------------------------- values
 
 
-def _arrays(own: str, **arrays: NDArray) -> str:
-    return "".join(_array(f"{own}_{name}", values) for name, values in arrays.items())
+def _arrays(prefix: str, **arrays: NDArray) -> str:
+    return "".join(_array(f"{prefix}_{name}", values) for name, values in arrays.items())
 
 
 def _array(name: str, values: NDArray) -> str:
@@ -253,7 +253,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _literals(values: NDArray) -> list[str]:
-    """Return the shortest C literals of values; those of int have no suffix."""
+    """Return the shortest C literals of values; literals of int have no suffix."""
     suffix = {"uint32": "u", "uint64": "ull", "float32": "f"}.get(values.dtype.name, "")
     texts = values.astype(str).tolist()
     return ["-INFINITY" if text == "-inf" else f"{text}{suffix}" for text in texts]

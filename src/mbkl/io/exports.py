@@ -97,7 +97,7 @@ def columns_of_model(
     if len(set(names)) < len(names) or not all(isinstance(each, str) and each for each in names):
         raise ValueError(f"columns must be different texts, none of them empty; got {names}.")
     pairs = zip(names, model.levels_, strict=True)
-    return [Column(name, None if own is None else tuple(own)) for name, own in pairs]
+    return [Column(name, None if levels is None else tuple(levels)) for name, levels in pairs]
 
 
 # ---------------------------------------------------------------- JSON for a page

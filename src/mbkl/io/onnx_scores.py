@@ -240,18 +240,18 @@ def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
     """Return the answers to stumps as uint64, of shape (n_stumps, n_rows)."""
     has_set = np.isnan(maps.thresholds[stumps])
     order = np.argsort(has_set, kind="stable")
-    compared, asked = np.split(stumps[order], [np.count_nonzero(~has_set)])
+    compared, in_sets = np.split(stumps[order], [np.count_nonzero(~has_set)])
     answers = []
     if compared.size:
         values = columns.apply("Gather", maps.features[compared].astype(np.int32), axis=0)
         yes = values > maps.thresholds[compared, None].astype(np.float32)
         answers.append(yes.cast(np.uint64))
-    if asked.size and maps.sets is not None:
-        features = maps.features[asked].astype(np.int32)
+    if in_sets.size and maps.sets is not None:
+        features = maps.features[in_sets].astype(np.int32)
         levels = _level_cells(columns, maps.sets).apply("Gather", features, axis=0)
-        cells = levels + maps.sets.starts[asked, None]
+        cells = levels + maps.sets.starts[in_sets, None]
         is_member = cells.looked_up(maps.sets.members.astype(np.uint8))
-        answers.append(is_member.cast(np.uint64).reshape(asked.size, -1))
+        answers.append(is_member.cast(np.uint64).reshape(in_sets.size, -1))
     if len(answers) == 1:
         return answers[0]
     together = columns.graph.add("Concat", *answers, axis=0)

@@ -78,12 +78,12 @@ class QualityDisplay(Display):
     @classmethod
     def from_predictions(cls, y, probabilities, labels, *, classes=None, ax=None):
         """Draw the curves of probabilities; `labels` are the classes of their columns."""
-        found = quality_curves(np.asarray(y), np.asarray(probabilities), np.asarray(labels))
+        curves = quality_curves(np.asarray(y), np.asarray(probabilities), np.asarray(labels))
         if classes is not None:
-            known = tuple(each.label for each in found)
-            found = [found[number_of(known, label)] for label in classes]
-        found = sorted(found, key=lambda each: -each.share)[: len(COLOURS)]
-        return cls(found).plot(ax=ax)
+            known = tuple(each.label for each in curves)
+            curves = [curves[number_of(known, label)] for label in classes]
+        curves = sorted(curves, key=lambda each: -each.share)[: len(COLOURS)]
+        return cls(curves).plot(ax=ax)
 
     def plot(self, *, ax=None):
         """Draw into three axes, or into a new figure; return the display."""
