@@ -32,6 +32,7 @@ from mbkl.cli import main as mbkl
 from mbkl.cli.models import Trained
 from mbkl.explain import explain_global
 
+COMMAND = "python -m benchmarks.tables"
 N_TABLES, N_ROWS, SEED = 200, 300, 0
 SMALL = ["--n-maps", "200", "--jobs", "1"]
 
@@ -175,14 +176,7 @@ def report(outcomes: Sequence[Outcome], n_tables: int, quick: bool) -> None:
         if one.kind != "well"
     ]
     title = f"{n_tables} tables of a public collection"
-    record(
-        "tables",
-        "python -m benchmarks.tables",
-        markdown_table(rows),
-        notes,
-        title=title,
-        quick=quick,
-    )
+    record("tables", COMMAND, markdown_table(rows), notes, title=title, quick=quick)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

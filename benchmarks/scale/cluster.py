@@ -47,7 +47,7 @@ def _warm_up() -> None:
     warmup()
 
 
-def on_the_workers(client, X: np.ndarray, y: np.ndarray, n_workers: int) -> tuple:
+def on_the_workers(X: np.ndarray, y: np.ndarray, n_workers: int) -> tuple:
     """Return arrays of Dask that lie on the workers, two partitions on each."""
     import dask.array as da
     from distributed import wait

@@ -153,7 +153,7 @@ def fit_line(client, n_workers: int, X, y, sizes: Sizes, local: MBKLClassifier, 
     """Return a line that compares a fit on the cluster with one in this process."""
     from mbkl.dask import MBKLClassifier as OnDask
 
-    parts = on_the_workers(client, X, y, n_workers)
+    parts = on_the_workers(X, y, n_workers)
     model = OnDask(client=client, **_settings(sizes)).fit(*parts)
     taken = median_seconds({"fit": lambda: model.fit(*parts)}, sizes.fits)["fit"]
     say(f"fit with {n_workers} workers: {taken:.2f} s, here {here:.2f} s")

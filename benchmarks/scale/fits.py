@@ -55,7 +55,7 @@ def ready(fit: Fit, client, X, y) -> Iterator:
     if fit.where == "Dask":
         from mbkl.dask import MBKLClassifier as OnDask
 
-        parts = on_the_workers(client, X, y, N_WORKERS)
+        parts = on_the_workers(X, y, N_WORKERS)
         yield lambda: OnDask(client=client, n_jobs=1, **settings).fit(*parts)
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import ensemble
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem
 from sklearn.model_selection import ParameterSampler
@@ -28,6 +30,7 @@ from mbkl import MBKLClassifier, MBKLClassifierCV
 
 Factory = Callable[[NDArray, int, int], BaseEstimator]
 
+REFERENCE = "LightGBM default"
 LINEAR_COSTS = (0.001, 0.01, 0.1, 1, 10, 100)
 RBF_COSTS = (1, 10, 100, 1000)
 # Widths of the RBF kernel, times the number of features.
@@ -131,33 +134,48 @@ def pipeline(X: NDArray, *steps: BaseEstimator) -> Pipeline:
 # ---------------------------------------------------------------- trees
 
 
-def _random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return RandomForestClassifier(random_state=seed, n_jobs=n_jobs)
+def trees(kind: Literal["Classifier", "Regressor"]) -> dict[str, Factory]:
+    """Return the methods of forests and boosting, for classes or for numbers."""
 
+    def random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        return getattr(ensemble, f"RandomForest{kind}")(random_state=seed, n_jobs=n_jobs)
 
-def _histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return HistGradientBoostingClassifier(random_state=seed)
+    def histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed)
 
+    def lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("lightgbm"), f"LGBM{kind}")
+        return make(random_state=seed, n_jobs=n_jobs, verbose=-1)
 
-def _lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMClassifier
+    def lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("lightgbm"), f"LGBM{kind}")
+        # Fits of the search use a core each, the last fit uses all.
+        return Tuned(
+            make(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1),
+            lightgbm_grid(),
+            max_rows=SEARCH_ROWS,
+            n_jobs=n_jobs,
+            random_state=seed,
+            last_fit={"n_jobs": n_jobs},
+        )
 
-    return LGBMClassifier(random_state=seed, n_jobs=n_jobs, verbose=-1)
+    def catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("catboost"), f"CatBoost{kind}")
+        return make(thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False)
 
+    def ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("interpret.glassbox"), f"ExplainableBoosting{kind}")
+        pairs = {} if X.shape[1] <= EBM_FEATURES_WITH_PAIRS else {"interactions": 0}
+        return make(outer_bags=EBM_BAGS, random_state=seed, n_jobs=n_jobs, **pairs)
 
-def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMClassifier
-
-    # Fits of the search have a core each, the last one has all.
-    model = LGBMClassifier(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1)
-    return Tuned(
-        model,
-        lightgbm_grid(),
-        max_rows=SEARCH_ROWS,
-        n_jobs=n_jobs,
-        random_state=seed,
-        last_fit={"n_jobs": n_jobs},
-    )
+    return {
+        "RandomForest": random_forest,
+        "HistGradientBoosting": histogram_boosting,
+        REFERENCE: lightgbm_default,
+        "LightGBM tuned": lightgbm_tuned,
+        "CatBoost": catboost,
+        "EBM": ebm,
+    }
 
 
 def lightgbm_grid() -> list[dict[str, list]]:
@@ -175,26 +193,8 @@ def lightgbm_grid() -> list[dict[str, list]]:
     return [{name: [value] for name, value in one.items()} for one in [defaults, *drawn]]
 
 
-def _catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from catboost import CatBoostClassifier
-
-    return CatBoostClassifier(
-        thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False
-    )
-
-
-def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from interpret.glassbox import ExplainableBoostingClassifier
-
-    pairs = {} if X.shape[1] <= EBM_FEATURES_WITH_PAIRS else {"interactions": 0}
-    return ExplainableBoostingClassifier(
-        outer_bags=EBM_BAGS, random_state=seed, n_jobs=n_jobs, **pairs
-    )
-
-
 # ---------------------------------------------------------------- registry
 
-REFERENCE = "LightGBM default"
 METHODS: dict[str, Factory] = {
     "MBKLClassifierCV": _mbkl_cv,
     "MBKLClassifier": _mbkl,
@@ -204,12 +204,7 @@ METHODS: dict[str, Factory] = {
     "SVC-RBF tuned": _rbf_tuned,
     "chi2 + LinearSVC": _chi2,
     "Nystroem + LinearSVC": _nystroem,
-    "RandomForest": _random_forest,
-    "HistGradientBoosting": _histogram_boosting,
-    REFERENCE: _lightgbm_default,
-    "LightGBM tuned": _lightgbm_tuned,
-    "CatBoost": _catboost,
-    "EBM": _ebm,
+    **trees("Classifier"),
 }
 TUNED = (
     "MBKLClassifierCV",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial, partialmethod, reduce
 from typing import Any
 
@@ -43,7 +43,7 @@ class RowSet:
     size: int  # number of rows
     # None leaves the rows on the workers. Else they are collected here store by store, then sorted
     # in this order.
-    order: NDArray[np.intp] | None = field(default=None)
+    order: NDArray[np.intp] | None = None
 
 
 class RemoteRows(NDArrayOperatorsMixin):

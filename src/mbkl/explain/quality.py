@@ -118,7 +118,7 @@ def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> d
     y : ndarray of shape (n_rows,)
     probabilities : ndarray of shape (n_rows, n_classes)
     classes : ndarray of shape (n_classes,)
-        Classes of the columns of `probabilities`, sorted.
+        Classes of the columns of `probabilities`.
 
     Returns
     -------
