@@ -117,7 +117,7 @@ def _show_row(
     if explanation.unit == "score":
         (best,) = best_class(explanation.scores).tolist()
         label = content["label"] = trained.model.classes_.tolist()[best]
-        # With two classes the only score is that of the second; minus it is that of the first.
+        # Two classes have one score, for the second class; its negative is for the first.
         sign, column = (2 * best - 1, 0) if scores.size == 1 else (1, best)
         predictions = {f"{targets[0]} is '{label}'": (column, sign)}
     else:

@@ -112,9 +112,7 @@ class Trained:
 
     model: MBKLClassifier | MBKLRegressor
     schema: Schema
-    rules: list[dict[str, Any]] | None = (
-        None  # of the file; None if the model was saved from Python
-    )
+    rules: list[dict[str, Any]] | None = None  # of the file; None if saved from Python
 
     @classmethod
     def load(cls, path: Path) -> Trained:

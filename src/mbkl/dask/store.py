@@ -39,9 +39,8 @@ class Store:
 
     def hold(self, pieces: Sequence[tuple[NDArray, NDArray, NDArray]]) -> None:
         """Load partitions; skip those without rows, whose labels may have another type."""
-        X, y, weights = zip(
-            *([piece for piece in pieces if len(piece[1])] or pieces[:1]), strict=True
-        )
+        filled = [piece for piece in pieces if len(piece[1])] or pieces[:1]
+        X, y, weights = zip(*filled, strict=True)
         loaded = Partitions(X, self._n_jobs), np.concatenate(y), np.concatenate(weights)
         self._objects.update(enumerate(loaded))
 
