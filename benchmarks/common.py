@@ -1,4 +1,4 @@
-"""What all benchmarks share: machine, tables, timing, memory and the page of results."""
+"""Shared by all benchmarks: machine, tables, timing, memory and the page of results."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from importlib import metadata
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
@@ -35,7 +36,7 @@ FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"
 PLOTS = FOLDER / "plots"
 MEGABYTE = 1e6
-# Single rows come this many in a turn, so that each contestant finds its own data in cache.
+# Single rows predicted per turn, so that the data of each contestant are in its cache.
 ROWS_IN_A_TURN = 25
 # The method of the paper, which most benchmarks of speed measure.
 PAPER_FORM = {"maps": "stumps", "theta": "learned", "theta_shrinkage": 0.0}
@@ -53,7 +54,7 @@ again. Times on a shared machine vary; ratios within one run mean more than seco
 
 
 def parse(description: str, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line of a benchmark; all of them know `--quick`."""
+    """Read the command line of a benchmark, which has the option `--quick`."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes, to see that it runs; nothing is recorded"
@@ -62,7 +63,7 @@ def parse(description: str, arguments: Sequence[str] | None) -> argparse.Namespa
 
 
 def start(main: Callable[[], None]) -> int:
-    """Run a benchmark; return the exit code. Missing data skip it, with a line that says so."""
+    """Run a benchmark and return the exit code; skip it with a message if data are missing."""
     try:
         main()
     except MissingData as missing:
@@ -79,7 +80,7 @@ def say(text: str) -> None:
 
 
 def machine() -> str:
-    """Describe processor, cores, memory and how busy they are."""
+    """Describe processor, cores, memory and load."""
     model = _first_match("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor()
     kilobytes = _first_match("/proc/meminfo", r"MemTotal:\s*(\d+)")
     memory = f"{int(kilobytes) / 2**20:.0f} GiB memory" if kilobytes else "memory unknown"
@@ -88,19 +89,19 @@ def machine() -> str:
 
 
 def n_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def versions() -> str:
-    """Name the versions of Python, of mbkl and of what it is compared with."""
+    """Return the versions of Python, mbkl and the libraries it is compared with."""
     import mbkl
 
     names = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "interpret-core", "onnxruntime")
-    found = [f"Python {platform.python_version()}", f"mbkl {mbkl.__version__}"]
-    return ", ".join(found + [f"{name} {_version(name)}" for name in names])
+    ours = [f"Python {platform.python_version()}", f"mbkl {mbkl.__version__}"]
+    return ", ".join(ours + [f"{name} {_version(name)}" for name in names])
 
 
 def _version(name: str) -> str:
@@ -122,7 +123,7 @@ def _first_match(path: str, pattern: str) -> str | None:
 
 
 def number(value) -> str:
-    """Write a number with three digits that matter, and thousands apart.
+    """Format a number with three significant digits and thousands separators.
 
     Examples
     --------
@@ -137,12 +138,12 @@ def number(value) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share as per cent with two decimals."""
+    """Format a share as per cent with two decimals."""
     return f"{100 * share:.2f}"
 
 
 def markdown_table(rows: Iterable[Mapping[str, object]]) -> str:
-    """Write rows as a Markdown table; the keys of the first are the headings.
+    """Format rows as a Markdown table; the keys of the first are the headings.
 
     Examples
     --------
@@ -171,14 +172,14 @@ def record(
     title: str | None = None,
     quick: bool = False,
 ) -> None:
-    """Print a result and put it in its section of RESULTS.md; the others stay.
+    """Print a result and write it to its section of RESULTS.md.
 
     Parameters
     ----------
     section : str
         Name of the section, of its markers and of its plot.
     command : str
-        What repeats the measurement.
+        Command that repeats the measurement.
     table : str
         Markdown.
     notes : sequence of str
@@ -186,7 +187,7 @@ def record(
     plot : Figure or None
         Saved as plots/<section>.png.
     title : str or None
-        Heading; None makes one from the name of the section.
+        Heading; None means the name of the section.
     quick : bool
         Print only, write nothing.
     """
@@ -233,11 +234,31 @@ def plain_log_ticks(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
+def memory_bars(
+    labels: Sequence[str], sizes: Mapping[str, Sequence[float]], caption: str
+) -> Figure:
+    """Draw two bars for each label, of sizes in megabytes."""
+    figure = Figure(figsize=(8.5, 1.2 + 0.62 * len(labels)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(labels))
+    for shift, (name, values) in zip((-0.2, 0.2), sizes.items()):
+        bars = axes.barh(places + shift, values, height=0.4, label=name)
+        axes.bar_label(bars, [f"{number(value)} MB" for value in values], fontsize=8, padding=2)
+    axes.set_yticks(places, labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis)
+    axes.set_xlabel(caption)
+    axes.margins(x=0.15)
+    figure.legend(loc="outside upper right", ncols=2, fontsize=8)
+    return figure
+
+
 # ---------------------------------------------------------------- time
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long one call takes."""
+    """Return the duration of one call."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
@@ -251,8 +272,8 @@ def median_seconds(
 ) -> dict[str, float]:
     """Return the median time of each contestant.
 
-    They take turns, so that noise of the machine hits all of them, and each one's threads
-    rest before the next begins: those of OpenBLAS wait busily for a tenth of a second.
+    Contestants take turns, so that noise of the machine affects all of them. The next one
+    starts only when all threads are idle: those of OpenBLAS spin for a tenth of a second.
 
     Parameters
     ----------
@@ -260,24 +281,24 @@ def median_seconds(
     repeats : int
         Calls of each.
     limit : float
-        A contestant that has used this many seconds gets no further turn.
+        A contestant that has used this many seconds is not called again.
     is_short : bool
-        Begin each turn with calls that do not count, for a tenth of a second: threads that
-        have just woken may share a core until the system notices.
+        Begin each turn with a tenth of a second of untimed calls: threads that have just
+        woken may share a core until the scheduler moves them.
     """
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, work in contestants.items():
-            if sum(taken[name]) < limit:
+            if sum(times[name]) < limit:
                 _let_threads_rest()
                 if is_short:
                     _wake_threads(work)
-                taken[name].append(seconds(work))
-    return {name: statistics.median(values) for name, values in taken.items()}
+                times[name].append(seconds(work))
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def one_row_at_a_time(predict: Callable, X) -> Callable[[], None]:
-    """Return a function that predicts the next few rows, each by itself."""
+    """Return a function that predicts the next `ROWS_IN_A_TURN` rows, one call for each."""
     position = 0
 
     def work() -> None:
@@ -290,7 +311,7 @@ def one_row_at_a_time(predict: Callable, X) -> Callable[[], None]:
 
 
 def _wake_threads(work: Callable[[], object], longest: float = 0.1) -> None:
-    """Call until the threads have had time to spread over the cores."""
+    """Call until the threads had time to spread over the cores."""
     began = time.perf_counter()
     while time.perf_counter() - began < longest:
         work()
@@ -310,14 +331,14 @@ def _let_threads_rest(pause: float = 0.01, longest: float = 1.0) -> None:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of one call, in bytes of resident set.
+    """Resident memory of a process during one call, in bytes.
 
     Parameters
     ----------
     before : int
         Just before the call.
     peak : int
-        The most during the call, of the whole process.
+        Maximum during the call.
     result : object
         What the call returned.
     """
@@ -334,8 +355,8 @@ class Memory:
 def peak_memory(prepare: Callable, work: Callable, *arguments) -> Memory:
     """Run `work(prepare(*arguments))` in a fresh process; report its peak memory.
 
-    Both functions live at the top level of a module. What `prepare` uses counts as
-    there before.
+    Both functions must be at the top level of a module. The memory of `prepare` counts as
+    used before the call.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
@@ -353,7 +374,7 @@ def _measure_memory(prepare: Callable, work: Callable, arguments: tuple) -> Memo
 
 
 def _return_free_memory() -> None:
-    """Hand freed memory back to the system, so that it does not hide a later rise."""
+    """Return freed memory to the system, so that it does not hide a later rise."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -366,7 +387,7 @@ def _reset_peak() -> None:
 
 
 def _status_bytes(field: str) -> int:
-    """Return VmRSS or VmHWM of this process; without /proc, its peak so far for both."""
+    """Return VmRSS or VmHWM of this process; without /proc, the peak so far for both."""
     kilobytes = _first_match("/proc/self/status", rf"{field}:\s*(\d+) kB")
     if kilobytes is None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

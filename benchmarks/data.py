@@ -1,4 +1,4 @@
-"""Data of the benchmarks: read from the folder MBKL_DATA, or made up where it is not set."""
+"""Data of the benchmarks: read from the folder MBKL_DATA, or synthetic if it is not set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class MissingData(Exception):
-    """A data set is not there; the message names it."""
+    """A data set is missing; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        Says "synthetic" where the data are made up.
+        Contains "synthetic" if the data are.
     X_train, X_test : ndarray of shape (n_rows, n_features)
     y_train, y_test : ndarray of shape (n_rows,)
     """
@@ -65,7 +65,7 @@ def has_data() -> bool:
 
 
 def find(*parts: str) -> Path:
-    """Return the path of a file below MBKL_DATA; raise MissingData where it is not."""
+    """Return the path of a file below MBKL_DATA; raise MissingData if it does not exist."""
     if not has_data():
         raise MissingData(f"{parts[-1]} is missing: MBKL_DATA does not name a folder of data.")
     path = Path(os.environ["MBKL_DATA"]).joinpath(*parts)
@@ -94,7 +94,7 @@ def uci(name: str) -> tuple[NDArray, NDArray]:
         return stored["X"].astype(np.float64), stored["y"]
 
 
-# ---------------------------------------------------------------- made-up sets
+# ---------------------------------------------------------------- synthetic sets
 
 
 def gaussian_classes(
@@ -139,8 +139,8 @@ def daimler_hog() -> Dataset:
     """Return the Daimler pedestrians as HOG descriptors of 558 numbers.
 
     Training rows are the sets 1 and 2 (19,600), test rows the sets T1 and T2.
-    Without MBKL_DATA, synthetic rows of the same shape take their place. The
-    descriptors are kept in the folder MBKL_CACHE, or in that for temporary files.
+    Without MBKL_DATA, the rows are synthetic, of the same shape. Descriptors are
+    cached in the folder MBKL_CACHE, or in the folder of temporary files.
     """
     if not has_data():
         return _like_daimler()
@@ -153,7 +153,7 @@ def daimler_hog() -> Dataset:
 
 
 def _like_daimler() -> Dataset:
-    """Return two classes of the shape of Daimler; no value is negative, as in a histogram."""
+    """Return two classes of the shape of Daimler, without negative values as in a histogram."""
     data = gaussian_dataset(19_600, 558)
     low = np.minimum(data.X_train.min(axis=0), data.X_test.min(axis=0))
     name = "synthetic, shaped like Daimler"

@@ -1,8 +1,8 @@
-"""Learning curves: planted rows from 2,000 to 2,000,000, beside LightGBM.
+"""Learning curves: planted rows from 2,000 to 2,000,000, compared with LightGBM.
 
-A label is the sign of x0 x1 + sin(3 x2) + x3 / 2 + noise, of twenty features. Both sides learn
-from the same rows in one process; several draws of each size show how far results spread. Then
-10,000,000 rows, in a process of their own that shows how much memory a fit takes beyond X.
+A label is the sign of x0 x1 + sin(3 x2) + x3 / 2 + noise, of twenty features. Both learn from the
+same rows in one process; several draws of each size show the spread of the results. A fit to
+10,000,000 rows in a separate process shows how much memory a fit takes beyond X.
 
     python -m benchmarks.large
 """
@@ -35,14 +35,14 @@ COMMAND = "python -m benchmarks.large"
 OURS, REFERENCE = "MBKLClassifier", "LightGBM"
 SIZES, QUICK_SIZES = (2_000, 20_000, 200_000, 2_000_000), (500, 2_000)
 N_FEATURES, NOISE, TEST_ROWS = 20, 0.8, 100_000
-# Draws of each size; of the largest fewer, for their time.
+# Draws of each size; fewer of the largest, which takes longest.
 DRAWS, DRAWS_OF_THE_LARGEST = 5, 3
 MEMORY_ROWS, QUICK_MEMORY_ROWS = 10_000_000, 5_000
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one fit came to."""
+    """Quality and time of one fit."""
 
     accuracy: float
     log_loss: float
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def planted(n_rows: int, seed: int) -> Dataset:
-    """Draw rows to learn from, and others to test on."""
+    """Draw training and test rows."""
     generator = np.random.default_rng(seed)
     X = generator.standard_normal((n_rows + TEST_ROWS, N_FEATURES), dtype=np.float32)
     score = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3] / 2
@@ -65,11 +65,11 @@ def compete(name: str, data: Dataset) -> Outcome:
     began = time.perf_counter()
     model.fit(data.X_train, data.y_train)
     fitted = time.perf_counter()
-    chances = model.predict_proba(data.X_test)
+    probabilities = model.predict_proba(data.X_test)
     ended = time.perf_counter()
-    right = model.classes_[chances.argmax(axis=1)] == data.y_test
-    loss = log_loss(data.y_test, chances, labels=model.classes_)
-    return Outcome(float(right.mean()), loss, fitted - began, ended - fitted)
+    is_right = model.classes_[probabilities.argmax(axis=1)] == data.y_test
+    loss = log_loss(data.y_test, probabilities, labels=model.classes_)
+    return Outcome(float(is_right.mean()), loss, fitted - began, ended - fitted)
 
 
 def _contestant(name: str):
@@ -85,16 +85,20 @@ def measure(sizes: Sequence[int], draws: int) -> list[dict]:
     lines = []
     for n_rows in sizes:
         n_draws = min(draws, DRAWS_OF_THE_LARGEST) if n_rows >= SIZES[-1] else draws
-        found: dict[str, list[Outcome]] = {OURS: [], REFERENCE: []}
+        outcomes: dict[str, list[Outcome]] = {OURS: [], REFERENCE: []}
         for seed in range(n_draws):
             data = planted(n_rows, seed)
             for name in (REFERENCE, OURS):
                 outcome = compete(name, data)
-                found[name].append(outcome)
+                outcomes[name].append(outcome)
                 say(f"{n_rows:,} rows, {name}: {percent(outcome.accuracy)} {outcome.seconds:.1f} s")
-        ours, theirs = found[OURS], found[REFERENCE]
+        ours, theirs = outcomes[OURS], outcomes[REFERENCE]
         accuracies = np.array([each.accuracy for each in ours])
-        ratios = [a.seconds / b.seconds for a, b in zip(ours, theirs, strict=True)]
+        ratios = [
+            (a.seconds / b.seconds, a.seconds_of_prediction / b.seconds_of_prediction)
+            for a, b in zip(ours, theirs, strict=True)
+        ]
+        fit_ratio, predict_ratio = np.median(ratios, axis=0).tolist()
         lines.append(
             {
                 "rows": n_rows,
@@ -105,15 +109,8 @@ def measure(sizes: Sequence[int], draws: int) -> list[dict]:
                 "of LightGBM": f"{np.mean([each.log_loss for each in theirs]):.4f}",
                 "fit, s": float(np.median([each.seconds for each in ours])),
                 "of LightGBM, s": float(np.median([each.seconds for each in theirs])),
-                "time ratio": float(np.median(ratios)),
-                "predict ratio": float(
-                    np.median(
-                        [
-                            a.seconds_of_prediction / b.seconds_of_prediction
-                            for a, b in zip(ours, theirs, strict=True)
-                        ]
-                    )
-                ),
+                "time ratio": fit_ratio,
+                "predict ratio": predict_ratio,
             }
         )
     return lines
@@ -124,7 +121,7 @@ def _fit_and_test(data: Dataset) -> Outcome:
 
 
 def memory_line(memory: Memory, n_rows: int) -> dict:
-    """Return what to print of the fit of very many rows."""
+    """Return the line of the fit to very many rows."""
     return {
         "rows": n_rows,
         "accuracy": percent(memory.result.accuracy),

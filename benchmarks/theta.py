@@ -1,7 +1,7 @@
-"""Kernel weights learned by Step 1 beside equal ones, on the sets of the suite.
+"""Learned kernel weights of Step 1 compared with equal weights, on the sets of the suite.
 
-Both sides learn from the same rows. A set is divided anew for every draw, more often where few rows
-are left to test on: one draw of a small set differs by points for no reason.
+Both learn from the same rows. A set is divided anew for every draw. Sets with few test rows have
+more draws, because the accuracy of a single draw varies by points.
 
     python -m benchmarks.theta --half development
     python -m benchmarks.theta --half confirmation --search
@@ -24,9 +24,9 @@ from benchmarks.suite.protocol import draw
 from mbkl import MBKLClassifier, MBKLClassifierCV
 
 TRAIN_ROWS, TEST_ROWS, TRAIN_SHARE = 800, 3_000, 0.7
-# Fewer rows of a class would be missing in some folds.
+# Smaller classes are left out: they would be missing in some folds.
 ROWS_OF_A_CLASS = 10
-# Draws of a set: as many as bring so many test rows together, within these limits.
+# Each set has enough draws for this many test rows in total, within these limits.
 ALL_TEST_ROWS, DRAWS = 15_000, (5, 20)
 
 
@@ -42,7 +42,7 @@ def divided(table: Table, seed: int) -> Dataset:
 
 
 def gains(table: Table, searches: bool, n_draws: int | None = None) -> tuple[NDArray, NDArray]:
-    """Return for each draw the accuracy of equal weights, and what learned ones have more."""
+    """Return, for each draw, the accuracy of equal weights, and the gain by learned weights."""
     kind = MBKLClassifierCV if searches else MBKLClassifier
     n_test = len(divided(table, 0).y_test)
     n_draws = n_draws or int(np.clip(ALL_TEST_ROWS // n_test, *DRAWS))
@@ -52,14 +52,14 @@ def gains(table: Table, searches: bool, n_draws: int | None = None) -> tuple[NDA
         for column, theta in enumerate(("ones", "learned")):
             model = kind(maps="stumps", theta=theta, random_state=seed)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # costs at the end of a grid
+                warnings.simplefilter("ignore")  # from costs at the end of a grid
                 model.fit(data.X_train, data.y_train)
             accuracy[seed, column] = 100 * model.score(data.X_test, data.y_test)
     return accuracy[:, 0], accuracy[:, 1] - accuracy[:, 0]
 
 
 def line_of(name: str, equal: NDArray, gain: NDArray) -> dict:
-    """Return what to print of a set."""
+    """Return the line of a set in the table."""
     error = gain.std(ddof=1) / gain.size**0.5 if gain.size > 1 else np.nan
     return {
         "set": name,

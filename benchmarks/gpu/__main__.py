@@ -1,14 +1,14 @@
-"""The default model on a GPU, beside all cores of its machine.
+"""The default model on a GPU, compared with all cores of its machine.
 
 One command, below eight minutes on an H200:
 
     python -m benchmarks.gpu [--imagenet] [--sets NAME ...] [--budget SECONDS] [--quick]
 
-Sets are read below MBKL_DATA where they are, and planted rows of their shapes stand in for them
-elsewhere; some have numbers to predict, whose accuracy is R2, or categories. Fits are medians of
-three after one that is not counted; scores of 100,000 and of 1,000,000 rows are those of the test
-rows, repeated. Numbers go to $OUT/gpu.json where OUT is set. `--quick` needs no GPU. `--imagenet`
-measures the paper's shape too, which takes two minutes more.
+Sets that are missing below MBKL_DATA are replaced by planted rows of their shapes. Some sets are
+regressions, whose accuracy is R2, or have categories. Times of fits are medians of three after a
+warm-up; scored rows are the test rows, repeated to 100,000 and 1,000,000. Numbers go to
+$OUT/gpu.json if OUT is set. `--quick` needs no GPU. `--imagenet` also measures the paper's shape,
+which takes two minutes more.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from mbkl.maps.grown_ferns import Growth
 COMMAND = "python -m benchmarks.gpu"
 PLANTED_ROWS, QUICK_ROWS = 2_000_000, 600
 SCORED_ROWS, QUICK_SCORED = (100_000, 1_000_000), (100, 200)
-# Rows of more bytes are not scored.
+# Matrices of more bytes are not scored.
 MOST_BYTES = 1_000_000_000
-# Parameters beside the defaults: none but in quick runs.
+# Parameters that differ from the defaults, in quick runs only.
 SETTINGS: dict = {}
 ROWS_OF_CLASSES = Shape(0, 0, 2)
 # Fits that take longer than this are not repeated.
 LONG = 6.0
 
-# What is timed of a grown fit: an owner, the name of a function of it, and what to call it.
+# Timed functions of a grown fit: owner, attribute, and name in the report.
 STAGES = (
     (DeviceRows, "__init__", "upload"),
     (grown_ferns, "fine_stumps", "thresholds and codes"),
@@ -69,7 +69,7 @@ STAGES = (
 
 
 def synchronise() -> None:
-    """Wait for the device."""
+    """Wait until the device has finished."""
     import torch
 
     if torch.cuda.is_available():
@@ -88,7 +88,7 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 
 def repeated(action: Callable[[], object]) -> float:
-    """Return the median of three times, or one that is long."""
+    """Return the median time of three calls, or the time of one long call."""
     times = [seconds_of(action)]
     while times[0] < LONG and len(times) < 3:
         times.append(seconds_of(action))
@@ -97,15 +97,15 @@ def repeated(action: Callable[[], object]) -> float:
 
 @contextmanager
 def timed_stages(times: dict[str, float]):
-    """Add up the times of the stages of fits; the device is waited for at the end of each."""
+    """Add up the times of the stages of fits, each until the device has finished."""
 
     def timed(function, name):
         def call(*arguments, **keywords):
             began = time.perf_counter()
-            found = function(*arguments, **keywords)
+            result = function(*arguments, **keywords)
             synchronise()
             times[name] = times.get(name, 0.0) + time.perf_counter() - began
-            return found
+            return result
 
         return call
 
@@ -117,7 +117,7 @@ def timed_stages(times: dict[str, float]):
 
 
 def checked_loops(device: str) -> str:
-    """Say which loops agree with the plain ones: recorded, or fused, or else the plain ones."""
+    """Return which loops work here, recorded, fused or plain, and how far their scores differ."""
     if device == "torch":
         return "plain"
     generator = np.random.default_rng(0)
@@ -140,8 +140,8 @@ def checked_loops(device: str) -> str:
         with mock.patch.object(limits, "GROWN_CODES_ON_A_DEVICE", 0):
             models = [model.fit(*rows) for model, *rows in fits]
         with mock.patch("mbkl.predictor.CODES_TO_PREDICT_ON_A_DEVICE", 0):
-            found = [scored(model)(rows) for model, (_, rows, _) in zip(models, fits, strict=True)]
-        return np.concatenate([each.ravel() for each in found])
+            pairs = zip(models, fits, strict=True)
+            return np.concatenate([scored(model)(rows).ravel() for model, (_, rows, _) in pairs])
 
     plain = mock.patch.object(Device, "loops", torch_loops)
     one_by_one = mock.patch.object(Device, "can_record", False)
@@ -169,7 +169,7 @@ def model_on(device: str, shape: Shape = ROWS_OF_CLASSES) -> MBKLClassifier | MB
 
 
 def scored(model) -> Callable:
-    """Return what scores rows."""
+    """Return the method of a model that scores rows."""
     return getattr(model, "decision_function", model.predict)
 
 
@@ -182,7 +182,7 @@ def measure_set(data: Dataset, shape: Shape, device: str, sizes: Sequence[int]) 
         model = models[name] = model_on(place, shape)
         fit = partial(model.fit, data.X_train, data.y_train)
         if place != "cpu":
-            seconds_of(fit)  # kernels are compiled
+            seconds_of(fit)  # compiles the kernels
         line[f"fit {name}, s"] = repeated(fit)
         line[f"accuracy {name}"] = percent(model.score(data.X_test, data.y_test))
         line[f"maps {name}"] = model.n_maps_
@@ -223,7 +223,7 @@ def stages_of(fit: Callable[[], object]) -> dict[str, float]:
 
 
 def measure_xgboost(data: Dataset, shape: Shape, device: str) -> float | None:
-    """Return the time of a fit of XGBoost on the same device, where it is there."""
+    """Return the time of a fit of XGBoost on the same device, or None without XGBoost."""
     if device == "torch" or not shape.n_classes or importlib.util.find_spec("xgboost") is None:
         return None
     from xgboost import XGBClassifier
@@ -235,7 +235,7 @@ def measure_xgboost(data: Dataset, shape: Shape, device: str) -> float | None:
 
 
 def short(line: dict, sizes: Sequence[int]) -> dict:
-    """Return what the last table says of a set."""
+    """Return the line of a set in the last table."""
     shown = {"set": line["set"]}
     for key in ("fit cores, s", "fit GPU, s", "fit ratio", "accuracy cores", "accuracy GPU"):
         shown[key] = line.get(key, "-")
@@ -245,7 +245,7 @@ def short(line: dict, sizes: Sequence[int]) -> dict:
 
 
 def device_here(quick: bool) -> str:
-    """Return the device to measure, or say that there is none."""
+    """Return the device to measure, or raise an error if there is none."""
     try:
         import torch
     except ImportError:
@@ -284,11 +284,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         limits.GROWN_CODES_ON_A_DEVICE = limits.CODES_ON_A_DEVICE = 0
     loops = checked_loops(device)
     say(f"loops over ferns: {loops}")
-    found: dict = {"machine": machine(), "loops": loops, "lines": []}
+    results: dict = {"machine": machine(), "loops": loops, "lines": []}
     line, stages = measure_planted(QUICK_ROWS if chosen.quick else PLANTED_ROWS, device)
-    found |= {"planted": line, "stages": stages}
+    results |= {"planted": line, "stages": stages}
     say(f"{line}\n" + "\n".join(f"    {name}: {value:.3f} s" for name, value in stages.items()))
-    if not chosen.quick:  # loops are compiled
+    if not chosen.quick:  # compile the loops
         for shape in (Shape(12_000, 20, 2, 2), Shape(12_000, 20, 3), Shape(21_000, 20, 0)):
             warm = planted("warm", shape)
             model_on("cpu", shape).fit(warm.X_train, warm.y_train).predict(warm.X_test)
@@ -298,19 +298,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             continue
         data = load(name, shape)
         try:
-            own = measure_set(data, shape, device, sizes)
-        except Exception:  # the other sets are measured all the same
+            set_line = measure_set(data, shape, device, sizes)
+        except Exception:  # continue with the other sets
             traceback.print_exc()
             continue
         rival = measure_xgboost(data, shape, device)
         if rival is not None:
-            own["XGBoost GPU, s"] = rival
-        found["lines"].append(own)
-        say(str(own))
-        write(found)
-    write(found)
-    table = [short(own, sizes) for own in (line, *found["lines"])]
-    ratios = [own["fit ratio"] for own in found["lines"]]
+            set_line["XGBoost GPU, s"] = rival
+        results["lines"].append(set_line)
+        say(str(set_line))
+        write(results)
+    write(results)
+    table = [short(each, sizes) for each in (line, *results["lines"])]
+    ratios = [each["fit ratio"] for each in results["lines"]]
     notes = [f"Loops over ferns: {loops}."]
     if ratios:
         notes.append(f"Geometric mean of the fit ratios: {np.exp(np.mean(np.log(ratios))):.2f}.")
@@ -320,10 +320,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         imagenet.main(["--quick"] if chosen.quick else [])
 
 
-def write(found: dict) -> None:
-    """Write all numbers below $OUT, where that is set."""
+def write(results: dict) -> None:
+    """Write all numbers below $OUT, if that is set."""
     if folder := os.environ.get("OUT"):
-        Path(folder, "gpu.json").write_text(json.dumps(found, indent=1))
+        Path(folder, "gpu.json").write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The paper's ImageNet shape on a GPU, beside the ceilings of the device.
+"""The paper's ImageNet shape on a GPU, compared with the peak rates of the device.
 
 About two minutes on an H200 with 128 GiB of host memory:
 
     python -m benchmarks.gpu.imagenet
 
-A million rows of 21,504 bytes are made with planted classes: in a third of its rows each class
-raises one per cent of the features, and brings another to the middle of their range, which no
-linear function sees. Nothing but their shape is that of ImageNet.
+A million rows of 21,504 bytes have planted classes: in a third of its rows each class raises one
+per cent of the features, and moves another per cent to the middle of their range, which no linear
+function can use. Only the shape is that of ImageNet.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Shape:
 
 IMAGENET = Shape(1_015_687, 21_504, 909, 200_000)
 SMALL = Shape(20_000, 500, 40, 5_000, 2_000)
-# The first that were tried at full size.
+# The first costs that were tried at full size.
 COSTS = {"C": 10.0, "C_kernel": 0.3}
 LINEAR_COSTS = (0.01, 0.1)
 WARM_ROWS = 20_000
 
 
 def ceilings() -> tuple[float, float]:
-    """Return bytes and bfloat16 operations a second of the device."""
+    """Return the peak bytes and bfloat16 operations per second of the device."""
     import torch
 
     source = torch.empty(4 * 10**9, dtype=torch.uint8, device="cuda")
@@ -115,7 +115,7 @@ def measure_shape(shape: Shape) -> list[dict]:
             theta="ones", n_maps=n_equal, C=COSTS["C"], **settings
         ),
     }.items():
-        _fit(model, X[:WARM_ROWS], y[:WARM_ROWS])  # loops are compiled
+        _fit(model, X[:WARM_ROWS], y[:WARM_ROWS])  # compiles the loops
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         seconds = _fit(model, X, y)
@@ -157,7 +157,7 @@ def measure_shape(shape: Shape) -> list[dict]:
 
 
 def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
-    """Time the two hot operations at the size of Step 2, against the ceilings."""
+    """Time the two hot operations at the size of Step 2, compared with the peak rates."""
     import torch
 
     from mbkl.engine.device import Device, DeviceCodes
@@ -179,7 +179,7 @@ def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
     }.items():
         seconds = _seconds(action, repeats=3)
         work = 2.0 * shape.n_rows * n_maps * width
-        moved = 5.0 * shape.n_rows * n_maps  # a code read, an indicator written and read
+        moved = 5.0 * shape.n_rows * n_maps  # reads a code, writes and reads an indicator
         lines.append(
             {
                 "operation": f"{name}, {n_maps:,} maps, {shape.n_classes} classes",
@@ -194,7 +194,7 @@ def measure_passes(shape: Shape, bandwidth: float, rate: float) -> list[dict]:
 
 
 def measure_against_cpu() -> list[dict]:
-    """Fit real data on both."""
+    """Fit real data on the GPU and on the CPU."""
     lines = []
     for name, load, settings in (
         ("Daimler (HOG)", daimler_hog, {"n_maps": 10_000, "theta": "learned", "C": 0.1}),

@@ -1,4 +1,4 @@
-"""A linear SVM on the device, for comparison: the same solver on the features themselves."""
+"""A linear SVM on the device, for comparison: the same solver on the original features."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WIDTH = 128
 
 @dataclass(frozen=True)
 class Features:
-    """A matrix of bytes on the device, in the place of the maps.
+    """The operator of the solver for a matrix of bytes in place of the maps.
 
-    Bytes are exact in bfloat16. Columns are brought to the same spread by a scale.
+    Bytes are exact in bfloat16. A scale gives all columns the same standard deviation.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def linear_svm(X: NDArray[np.uint8], y: NDArray[np.intp], n_classes: int, C: flo
     solution = minimise(Problem(operator, margins, penalty), None, tol, 30)
 
     def scores(new: NDArray[np.uint8]) -> NDArray:
-        found = Features(torch.from_numpy(new).cuda(), operator.scale).forward(solution.weights)
-        return to_host(found + solution.intercept)
+        features = Features(torch.from_numpy(new).cuda(), operator.scale)
+        return to_host(features.forward(solution.weights) + solution.intercept)
 
     return scores, solution.n_iter

@@ -1,4 +1,4 @@
-"""The sets that the GPU is measured on, and planted rows of the same shapes where they are not."""
+"""The sets that the GPU is measured on, or planted rows of the same shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.suite.protocol import ALL_ROWS
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a set; no classes are numbers to predict, and the first columns are categories."""
+    """Size of a set; 0 classes mean a regression, and the first columns are categories."""
 
     n_rows: int
     n_features: int
@@ -42,7 +42,7 @@ QUICK = {
     "numbers": Shape(300, 5, 0),
     "categories": Shape(300, 5, 2, n_categories=2),
 }
-# Levels of the first categories; the others have few.
+# Numbers of levels of the first categories; the others have few.
 LEVELS = (1_000, 200)
 
 
@@ -59,8 +59,8 @@ def load(name: str, shape: Shape) -> Dataset:
 def planted(name: str, shape: Shape, seed: int = 0) -> Dataset:
     """Draw rows whose classes depend on features, and on products of them.
 
-    A third of the features are whole numbers and a third are mostly zero. Levels of categories
-    stand for normal numbers.
+    A third of the features are whole numbers and a third are mostly zero. Each level of a category
+    stands for a normal random number.
     """
     generator = np.random.default_rng(seed)
     n_test = max(shape.n_rows // 5, min(shape.n_rows, 20_000))
@@ -84,11 +84,11 @@ def planted(name: str, shape: Shape, seed: int = 0) -> Dataset:
 
 
 def _levels(X: np.ndarray, n_categories: int, generator) -> np.ndarray:
-    """Return levels for the first columns, which become the numbers that the levels stand for."""
+    """Return levels for the first columns, and set these columns to the numbers of the levels."""
     levels = np.empty((len(X), n_categories), dtype=np.float32)
     for column in range(n_categories):
         n_levels = [*LEVELS, 12][min(column, len(LEVELS))]
-        own = generator.integers(n_levels, size=len(X))
-        levels[:, column] = own
-        X[:, column] = generator.standard_normal(n_levels, dtype=np.float32)[own]
+        level = generator.integers(n_levels, size=len(X))
+        levels[:, column] = level
+        X[:, column] = generator.standard_normal(n_levels, dtype=np.float32)[level]
     return levels

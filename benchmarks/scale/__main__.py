@@ -1,4 +1,4 @@
-"""Run the benchmarks of scale, one after the other, each in a process of its own.
+"""Run the benchmarks of scale, one after the other, each in a separate process.
 
 python -m benchmarks.scale                  all of them
 python -m benchmarks.scale out_of_core      one, or several
@@ -15,7 +15,7 @@ NAMES = ("out_of_core", "dask_overhead", "cost_model")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks that the command line names; return how many failed."""
+    """Run the benchmarks that the command line names; return the number of failures."""
     return run_package("benchmarks.scale", NAMES, __doc__, arguments)
 
 

@@ -1,4 +1,4 @@
-"""What the model says of a billion rows on a hundred machines."""
+"""Predictions of the cost model for a billion rows on a hundred machines."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from benchmarks.scale.model import OF_FEW_ROWS, pass_names, seconds_of
 from benchmarks.scale.problems import Shape
 from mbkl import MBKLClassifier, estimate_memory
 
-# A cluster that nobody here has.
+# A hypothetical cluster.
 ROWS, FEATURES = 10**9, 100
 MACHINES, CORES = 100, 16
 NETWORK = 1.25e9  # bytes a second: ten gigabits
-# What a worker tells others of each of its rows, to find equal ones.
+# Bytes that a worker sends to others for each of its rows, to find equal rows.
 EXCHANGED_BYTES = 40
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fit whose passes are counted on few rows, to say what it would take on many.
+    """A fit whose passes are counted on few rows, to predict its time on many.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def worker_bytes(self) -> int:
-        """Memory of a worker: what a local fit of its rows takes, and X while it is coded."""
+        """Memory of a worker: that of a local fit of its rows, and X until it is encoded."""
         n_rows = ROWS // MACHINES
         model = MBKLClassifier(**self.fit.settings)
         estimate = estimate_memory(model, n_rows, FEATURES, self.fit.shape.n_classes)
@@ -54,7 +54,7 @@ class Case:
 
 
 def cases(n_rows: int, n_features: int) -> tuple[Case, ...]:
-    """Return what to say of a billion rows."""
+    """Return the fits to predict for a billion rows."""
     return (
         Case("stumps", Fit("Dask", Shape(n_rows, n_features), {"maps": "stumps"})),
         Case("default", Fit("Dask", Shape(n_rows, n_features)), few_ferns=True),
@@ -63,7 +63,7 @@ def cases(n_rows: int, n_features: int) -> tuple[Case, ...]:
 
 
 def counts_of(case: Case, tally: Tally) -> dict[str, float]:
-    """Return what was counted, a row or a worker."""
+    """Return what was counted, per row or per worker."""
     n_rows, work = case.fit.shape.n_rows, tally.on_workers
     exchanges = tally.here["exchanges"]
     own_tasks = tally.here["tasks"] - exchanges * _exchange_tasks(N_WORKERS)
@@ -83,11 +83,11 @@ def counts_of(case: Case, tally: Tally) -> dict[str, float]:
 
 
 def _exchange_tasks(n_workers: int) -> int:
-    """Return the tasks of one exchange: everyone has a part for everyone, and an answer."""
+    """Return the tasks of one exchange: each worker sends each worker a part and an answer."""
     return 2 * n_workers**2 + 3 * n_workers
 
 
-def predict_cluster(case: Case, tally: Tally, found: Constants) -> dict[str, float]:
+def predict_cluster(case: Case, tally: Tally, costs: Constants) -> dict[str, float]:
     """Return the seconds of each part of a fit of a billion rows on the cluster."""
     counts, work = counts_of(case, tally), tally.on_workers
     rows = ROWS / case.fit.shape.n_rows / MACHINES
@@ -95,16 +95,16 @@ def predict_cluster(case: Case, tally: Tally, found: Constants) -> dict[str, flo
     tasks = counts["exchanges"] * _exchange_tasks(MACHINES)
     tasks += counts["other tasks, a worker"] * MACHINES
     return {
-        "gather and histogram": seconds_of(work, found, *pass_names()) * rows / CORES,
-        "row state": work["row state"] * found.large_row_state * rows,
-        "binning, copies": seconds_of(work, found, "bin", "bin ferns", "take") * rows / CORES,
-        "order of the rows": seconds_of(work, found, "order") * rows,
+        "gather and histogram": seconds_of(work, costs, *pass_names()) * rows / CORES,
+        "row state": work["row state"] * costs.large_row_state * rows,
+        "binning, copies": seconds_of(work, costs, "bin", "bin ferns", "take") * rows / CORES,
+        "order of the rows": seconds_of(work, costs, "order") * rows,
         "exchange of hashes": EXCHANGED_BYTES * ROWS / MACHINES / NETWORK,
-        "calls": counts["calls to all workers"] * found.round_trip(MACHINES),
+        "calls": counts["calls to all workers"] * costs.round_trip(MACHINES),
         "tables and histograms": moved * MEGABYTE / NETWORK,
-        "tasks": tasks * found.unit["tasks"],
+        "tasks": tasks * costs.unit["tasks"],
         "few rows, here": sum(
-            seconds_of(tally.here, found, name)
+            seconds_of(tally.here, costs, name)
             for name in (*OF_FEW_ROWS, *pass_names(), "row state")
         ),
     }
@@ -126,8 +126,8 @@ _FORMULAS = {
 }
 
 
-def cluster_tables(found: Constants, counted_cases: dict[str, tuple[Case, Tally]]) -> str:
-    """Return what was counted, and what it comes to."""
+def cluster_tables(costs: Constants, counted_cases: dict[str, tuple[Case, Tally]]) -> str:
+    """Return tables of what was counted, and of the predicted times."""
     formula = {
         "rows": ROWS,
         "machines": MACHINES,
@@ -137,11 +137,11 @@ def cluster_tables(found: Constants, counted_cases: dict[str, tuple[Case, Tally]
         "network": NETWORK / 1e9,
     }
     counts = {name: counts_of(*pair) for name, pair in counted_cases.items()}
-    times = {name: predict_cluster(*pair, found) for name, pair in counted_cases.items()}
+    times = {name: predict_cluster(*pair, costs) for name, pair in counted_cases.items()}
     for name, (_, tally) in counted_cases.items():
         work = tally.on_workers
         look_ups = sum(work[each] for each in pass_names())
-        mean = seconds_of(work, found, *pass_names()) / look_ups
+        mean = seconds_of(work, costs, *pass_names()) / look_ups
         counts[name]["nanoseconds of a look-up, mean"] = 1e9 * mean
     first = [
         {"counted": key, **{name: counts[name][key] for name in counts}}

@@ -20,16 +20,16 @@ def local_cluster(n_workers: int, direct: bool = False) -> Iterator:
     ----------
     n_workers : int
     direct : bool
-        Whether the client speaks to the workers itself, not by way of the scheduler.
+        Whether the client talks directly to the workers, not through the scheduler.
     """
     try:
         from distributed import Client
     except ImportError:
         raise MissingData("Dask is not installed: pip install 'mbkl[dask]'") from None
-    # Workers that are slow to leave a busy machine are no matter.
+    # Workers that are slow to stop on a busy machine do no harm.
     logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # nor are ports and memory that others use
+        warnings.simplefilter("ignore")  # ports and memory that others use do no harm either
         with Client(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -47,7 +47,7 @@ def _warm_up() -> None:
     warmup()
 
 
-def on_the_workers(client, X: np.ndarray, y: np.ndarray, n_workers: int) -> tuple:
+def on_the_workers(X: np.ndarray, y: np.ndarray, n_workers: int) -> tuple:
     """Return arrays of Dask that lie on the workers, two partitions on each."""
     import dask.array as da
     from distributed import wait

@@ -1,4 +1,4 @@
-"""The constants of the cost model: what one unit of each operation costs on this machine."""
+"""The constants of the cost model: the time of one unit of each operation on this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,15 +60,15 @@ class Constants:
     unit : dict
         Seconds for each operation that `counting` counts.
     on_all_cores : dict
-        The same with all cores, where the operation is shared by threads.
+        The same with all cores, for operations that use threads.
     bandwidth : float
         Bytes that one core copies in a second, read and written.
     cold_read : float
         Seconds to read a byte that is not in the page cache.
     large_row_state : float
-        Seconds for a number of arrays of rows that no cache holds.
+        Seconds for a number of row arrays that exceed the caches.
     message : float
-        Seconds by which a call to all workers takes longer for each one more.
+        Additional seconds of a call to all workers for each further worker.
     """
 
     unit: dict[str, float] = field(default_factory=dict)
@@ -84,14 +85,14 @@ class Constants:
 
 def measure(sizes: Sizes) -> Constants:
     """Measure all constants."""
-    found = Constants()
-    _measure_passes(found, sizes)
-    _measure_binning(found, sizes)
-    _measure_rows(found, sizes)
-    _measure_few_rows(found, sizes)
-    _measure_files(found, sizes)
-    _measure_dask(found, sizes)
-    return found
+    costs = Constants()
+    _measure_passes(costs, sizes)
+    _measure_binning(costs, sizes)
+    _measure_rows(costs, sizes)
+    _measure_few_rows(costs, sizes)
+    _measure_files(costs, sizes)
+    _measure_dask(costs, sizes)
+    return costs
 
 
 def _median(work: Callable[[], object], sizes: Sizes) -> float:
@@ -105,38 +106,37 @@ def _codes(n_cells: int, sizes: Sizes) -> DenseCodes:
     return DenseCodes(values, n_cells * np.arange(sizes.n_groups + 1), Compiled(1))
 
 
-def _measure_passes(found: Constants, sizes: Sizes) -> None:
+def _measure_passes(costs: Constants, sizes: Sizes) -> None:
     generator = np.random.default_rng(0)
     few = replace(sizes, n_groups=max(sizes.n_groups // COLUMNS, 1))
-    for kind, n_cells, n_columns, own in (
+    for kind, n_cells, n_columns, sizes_of_kind in (
         ("one column", FERN_CELLS, 1, sizes),
         ("many columns", STUMP_CELLS, COLUMNS, few),
     ):
-        plain = _codes(n_cells, own)
+        plain = _codes(n_cells, sizes_of_kind)
         tables = generator.normal(size=(plain.n_cells, n_columns))
-        residuals = generator.integers(-1000, 1000, size=(own.n_rows, n_columns))
-        for n_threads, target in ((1, found.unit), (n_cores(), found.on_all_cores)):
+        residuals = generator.integers(-1000, 1000, size=(sizes_of_kind.n_rows, n_columns))
+        for n_threads, target in ((1, costs.unit), (n_cores(), costs.on_all_cores)):
             threaded = replace(plain, loops=Compiled(n_threads))
             work = n_stored(threaded) * n_columns
-            gather = _median(lambda: threaded.gather(tables), own)  # noqa: B023
-            histogram = _median(lambda: threaded.histogram(residuals), own)  # noqa: B023
-            target[f"gather, {kind}"] = gather / work
-            target[f"histogram, {kind}"] = histogram / work
+            for name, argument in (("gather", tables), ("histogram", residuals)):
+                taken = _median(partial(getattr(threaded, name), argument), sizes_of_kind)
+                target[f"{name}, {kind}"] = taken / work
 
 
-def _measure_binning(found: Constants, sizes: Sizes) -> None:
+def _measure_binning(costs: Constants, sizes: Sizes) -> None:
     X, _ = rows_of(Shape(sizes.n_rows // 2, 100))
     rows, weights, seed = ArrayRows(X, Compiled(1)), np.ones(len(X)), 0
     stumps, _ = Stumps().fit_codes(rows, weights, 6_400, seed)
     work = _median(lambda: rows.bin(stumps.features, stumps.edges), sizes)
-    found.unit["bin"] = work / (stumps.n_groups * len(X))
+    costs.unit["bin"] = work / (stumps.n_groups * len(X))
     ferns, _ = Ferns().fit_codes(rows, weights, sizes.n_ferns, seed)
     work = _median(lambda: rows.bin_ferns(ferns), sizes)
-    found.unit["bin ferns"] = work / (ferns.features.size * len(X))
+    costs.unit["bin ferns"] = work / (ferns.features.size * len(X))
 
 
 def _row_state(n_rows: int, sizes: Sizes) -> float:
-    """Return the seconds that a number of each row takes: its loss, rounded and summed."""
+    """Return the seconds for a number of each row: its loss, rounding and sum."""
     generator = np.random.default_rng(0)
     labels = np.where(generator.random((n_rows, 1)) < 0.5, 1, -1).astype(np.int8)
     margins = Margins(labels, np.ones((n_rows, 1)), LOSSES["squared_hinge"])
@@ -144,10 +144,10 @@ def _row_state(n_rows: int, sizes: Sizes) -> float:
     return _median(lambda: margins.value(scores), sizes) / n_rows
 
 
-def _measure_rows(found: Constants, sizes: Sizes) -> None:
+def _measure_rows(costs: Constants, sizes: Sizes) -> None:
     generator, n_rows = np.random.default_rng(0), sizes.n_rows
-    found.unit["row state"] = _row_state(n_rows, sizes)
-    found.large_row_state = _row_state(sizes.many_rows, replace(sizes, repeats=3))
+    costs.unit["row state"] = _row_state(n_rows, sizes)
+    costs.large_row_state = _row_state(sizes.many_rows, replace(sizes, repeats=3))
     hashes = generator.integers(2**63, size=(n_rows, 2)).astype(np.uint64)
     y, integers = generator.integers(2, size=n_rows), np.ones(n_rows, dtype=np.int64)
 
@@ -155,36 +155,36 @@ def _measure_rows(found: Constants, sizes: Sizes) -> None:
         np.unique(y, return_inverse=True)
         merge_equal_rows(hashes, y, integers)
 
-    found.unit["order"] = _median(order, sizes) / n_rows
+    costs.unit["order"] = _median(order, sizes) / n_rows
     codes, rows = _codes(STUMP_CELLS, sizes), generator.permutation(n_rows)
-    found.unit["take"] = _median(lambda: codes.take(rows), sizes) / n_stored(codes)
+    costs.unit["take"] = _median(lambda: codes.take(rows), sizes) / n_stored(codes)
     source = np.ones(sizes.file_bytes // 8)
     target = np.empty_like(source)
-    found.bandwidth = 2 * source.nbytes / _median(lambda: np.copyto(target, source), sizes)
+    costs.bandwidth = 2 * source.nbytes / _median(lambda: np.copyto(target, source), sizes)
 
 
-def _measure_few_rows(found: Constants, sizes: Sizes) -> None:
+def _measure_few_rows(costs: Constants, sizes: Sizes) -> None:
     few = replace(sizes, n_rows=sizes.few_rows)
     values, loops = _codes(FERN_CELLS, few).values, Compiled(1)
     weights, pairs = np.ones(len(values)), 0.5 * values.size * few.n_rows
     work = _median(lambda: loops.agreement(values, values, weights), few)
-    found.unit["agreement"] = work / pairs
+    costs.unit["agreement"] = work / pairs
     positions = values.astype(np.float64)
     work = _median(lambda: loops.city_block(positions, positions), few)
-    found.unit["city block"] = work / pairs
+    costs.unit["city block"] = work / pairs
     gram, curvature = np.eye(sizes.matrix), np.ones(sizes.matrix)
     rows, mean = np.arange(sizes.matrix), np.zeros(sizes.matrix)
 
     def centre() -> None:
         _ = gram[np.ix_(rows, rows)] - mean - mean[:, None] + 0.0
 
-    found.unit["centre"] = _median(centre, sizes) / gram.size
+    costs.unit["centre"] = _median(centre, sizes) / gram.size
     with one_blas_thread():
         work = _median(lambda: factor_of(gram.copy(), curvature), sizes)
-    found.unit["factor"] = work / (sizes.matrix**3 / 3)
+    costs.unit["factor"] = work / (sizes.matrix**3 / 3)
 
 
-def _measure_files(found: Constants, sizes: Sizes) -> None:
+def _measure_files(costs: Constants, sizes: Sizes) -> None:
     n_rows = sizes.file_bytes // 100
     block = np.zeros((100, 40_000), dtype=np.uint8)
     with tempfile.TemporaryDirectory() as folder:
@@ -198,16 +198,16 @@ def _measure_files(found: Constants, sizes: Sizes) -> None:
             for _ in array.blocks():
                 pass
 
-        found.unit["write"] = seconds(write) / sizes.file_bytes
-        found.unit["read"] = _median(read, sizes) / sizes.file_bytes
+        costs.unit["write"] = seconds(write) / sizes.file_bytes
+        costs.unit["read"] = _median(read, sizes) / sizes.file_bytes
         if hasattr(os, "posix_fadvise"):
             file = array._file.fileno()
             os.fsync(file)
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            found.cold_read = seconds(read) / sizes.file_bytes
+            costs.cold_read = seconds(read) / sizes.file_bytes
 
 
-def _measure_dask(found: Constants, sizes: Sizes) -> None:
+def _measure_dask(costs: Constants, sizes: Sizes) -> None:
     """Time calls to one worker and to four."""
     calls = {}
     for n_workers in (1, 4):
@@ -215,19 +215,19 @@ def _measure_dask(found: Constants, sizes: Sizes) -> None:
             crew = crew_of(client, n_workers)
             calls[n_workers] = _call(crew, sizes)
             if n_workers == 1:
-                found.unit["byte sent"] = _byte_sent(crew, sizes)
-                found.unit["tasks"] = _task(client, sizes)
+                costs.unit["byte sent"] = _byte_sent(crew, sizes)
+                costs.unit["tasks"] = _task(client, sizes)
             crew.close()
-    found.unit["round trips"] = calls[1]
-    found.message = max(calls[4] - calls[1], 0.0) / 3
+    costs.unit["round trips"] = calls[1]
+    costs.message = max(calls[4] - calls[1], 0.0) / 3
 
 
 def _call(crew, sizes: Sizes) -> float:
-    """Return the seconds of a call that lets the workers compute something for few rows."""
+    """Return the seconds of a call in which the workers compute something for few rows."""
     few = curvature_on(crew)
     margins = Margins(few, few, LOSSES["squared_hinge"])
     often = replace(sizes, repeats=5 * sizes.repeats)
-    # The loss of all rows takes two: the largest one, to round them, and their sum.
+    # The loss of all rows takes two calls: the maximum, for rounding, and the sum.
     return _median(lambda: margins.value(few), often) / 2
 
 
@@ -235,7 +235,7 @@ def _byte_sent(crew, sizes: Sizes) -> float:
     from mbkl.dask.store import nothing
 
     small, large = np.zeros(1), np.zeros(sizes.transfer // 8)
-    times = [_median(lambda: crew.call(nothing, each), sizes) for each in (small, large)]  # noqa: B023
+    times = [_median(partial(crew.call, nothing, each), sizes) for each in (small, large)]
     return max(times[1] - times[0], 0.0) / large.nbytes
 
 
@@ -243,7 +243,7 @@ def _task(client, sizes: Sizes) -> float:
     rounds = itertools.count()
 
     def work() -> None:
-        # Numbers that are new each time: what is known already is not computed again.
+        # New numbers each time: Dask does not repeat a computation that it knows.
         first = next(rounds) * sizes.tasks
         client.gather(client.map(abs, range(first, first + sizes.tasks)))
 

@@ -1,7 +1,7 @@
-"""A model of the time of a fit: its constants, its check, and what it says of a billion rows.
+"""A model of the time of a fit: its constants, its check, and predictions for a billion rows.
 
-Counts what fits do, predicts their time from the cost of each operation, and compares. One
-command:
+Counts the operations of fits, predicts their time from the cost of each operation, and compares
+it with the measured time. One command:
 
     python -m benchmarks.scale.cost_model
 """
@@ -67,28 +67,28 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A fit, what it does, and how long it takes."""
+    """A fit, the operations it does, and its measured seconds."""
 
     fit: Fit
     tally: Tally
     taken: float
 
-    def parts(self, found: Constants) -> dict[str, float]:
+    def parts(self, costs: Constants) -> dict[str, float]:
         """Return the predicted seconds of each part."""
-        return predict(self.tally, found, N_WORKERS if self.fit.where == "Dask" else 1)
+        return predict(self.tally, costs, N_WORKERS if self.fit.where == "Dask" else 1)
 
     @property
     def passes(self) -> float:
-        """Passes over all rows and problems; those of fewer rows count as their share."""
+        """Passes over all rows and problems; passes over fewer rows count as fractions."""
         shape = self.fit.shape
         n_problems = 1 if shape.n_classes == 2 else shape.n_classes
         both = (self.tally.here, self.tally.on_workers)
         rows = sum(work[f"rows of {name}"] for work in both for name in PASSES)
         return rows / (2 * self.fit.n_families * n_problems * shape.n_rows)
 
-    def line(self, found: Constants) -> dict:
+    def line(self, costs: Constants) -> dict:
         """Return a line: predicted against measured."""
-        expected = sum(self.parts(found).values())
+        expected = sum(self.parts(costs).values())
         return {
             "where": self.fit.where,
             "fit": str(self.fit),
@@ -99,19 +99,19 @@ class Checked:
         }
 
 
-def check(fit: Fit, client, found: Constants, repeats: int) -> Checked:
+def check(fit: Fit, client, costs: Constants, repeats: int) -> Checked:
     """Count and time a fit."""
     checked = Checked(fit, *count_and_time(fit, client, repeats))
-    line = checked.line(found)
+    line = checked.line(costs)
     say(f"{fit.where}, {fit}: {line['predicted, s']:.2f} s predicted, {checked.taken:.2f} s")
     return checked
 
 
-def check_tables(all_checked: list[Checked], found: Constants) -> str:
-    """Return predicted against measured, and what the predictions are made of."""
-    first = [checked.line(found) for checked in all_checked]
+def check_tables(all_checked: list[Checked], costs: Constants) -> str:
+    """Return tables of predicted and measured times, and of the parts of the predictions."""
+    first = [checked.line(costs) for checked in all_checked]
     second = [
-        {"seconds predicted for": f"{checked.fit.where}: {checked.fit}", **checked.parts(found)}
+        {"seconds predicted for": f"{checked.fit.where}: {checked.fit}", **checked.parts(costs)}
         for checked in all_checked
     ]
     return "\n\n".join([markdown_table(first), markdown_table(second)])
@@ -121,7 +121,7 @@ def check_tables(all_checked: list[Checked], found: Constants) -> str:
 
 
 def duration(value: float) -> str:
-    """Write seconds in a unit that suits them.
+    """Format seconds in a suitable unit.
 
     Examples
     --------
@@ -134,22 +134,22 @@ def duration(value: float) -> str:
     return f"{number(value * 1e9)} ns"
 
 
-def constants_table(found: Constants) -> str:
-    """Return all constants; passes also with all threads, and with the bytes they read."""
+def constants_table(costs: Constants) -> str:
+    """Return a table of all constants; for passes also with all threads, and bytes read."""
     threads = f"a second, {n_cores()} threads"
     lines = []
     for name in pass_names():
-        # The columns of many share one byte.
+        # Each code is read once for all columns.
         n_bytes = 1.0 if name.endswith("one column") else 0.1
-        line = _constant(f"{name}: code looked up", found.unit[name])
-        line[threads] = f"{1 / found.on_all_cores[name]:.2e}"
-        line["codes read, GB/s"] = n_bytes / found.unit[name] / 1e9
+        line = _constant(f"{name}: code looked up", costs.unit[name])
+        line[threads] = f"{1 / costs.on_all_cores[name]:.2e}"
+        line["codes read, GB/s"] = n_bytes / costs.unit[name] / 1e9
         lines.append(line)
-    others = {f"{name}: {text}": found.unit[name] for name, text in UNITS.items()}
+    others = {f"{name}: {text}": costs.unit[name] for name, text in UNITS.items()}
     others |= {
-        "row state: number of an array that no cache holds": found.large_row_state,
-        "read: byte of a file that is not in the page cache": found.cold_read,
-        "round trips: each further worker": found.message,
+        "row state: number of an array that no cache holds": costs.large_row_state,
+        "read: byte of a file that is not in the page cache": costs.cold_read,
+        "round trips: each further worker": costs.message,
     }
     lines += [
         {**_constant(name, value), threads: "-", "codes read, GB/s": "-"}
@@ -163,14 +163,14 @@ def _constant(name: str, value: float) -> dict:
     return {"operation": name, "time": duration(value), "a second": rate}
 
 
-def _plot(all_checked: list[Checked], found: Constants) -> Figure:
+def _plot(all_checked: list[Checked], costs: Constants) -> Figure:
     figure = Figure(figsize=(9, 1.4 + 0.5 * len(all_checked)), layout="constrained")
     axes = figure.subplots()
     places, left = np.arange(len(all_checked)), np.zeros(len(all_checked))
-    parts = [checked.parts(found) for checked in all_checked]
+    parts = [checked.parts(costs) for checked in all_checked]
     for name in parts[0]:
         pairs = zip(parts, all_checked, strict=True)
-        share = np.array([own[name] / checked.taken for own, checked in pairs])
+        share = np.array([part[name] / checked.taken for part, checked in pairs])
         axes.barh(places, share, left=left, height=0.6, label=name)
         left += share
     axes.axvline(1.0, color="k", ls=":", lw=1)
@@ -188,22 +188,22 @@ def _plot(all_checked: list[Checked], found: Constants) -> Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, predict, compare and record."""
     quick = parse(__doc__ or "", arguments).quick
-    found = constants.measure(constants.QUICK if quick else constants.Sizes())
+    costs = constants.measure(constants.QUICK if quick else constants.Sizes())
     say("constants measured")
     checks, repeats = (QUICK_CHECKS, 1) if quick else (CHECKS, 3)
     size = (5_000, 10) if quick else (100_000, billion.FEATURES)
     with local_cluster(N_WORKERS) as client:
-        all_checked = [check(fit, client, found, repeats) for fit in checks]
+        all_checked = [check(fit, client, costs, repeats) for fit in checks]
         counted_cases = {case.name: (case, case.count(client)) for case in billion.cases(*size)}
     record(
         "cost_constants",
         COMMAND,
-        constants_table(found),
+        constants_table(costs),
         [
             "Medians, one core. 'One column' are codes of ferns with "
             f"{constants.FERN_CELLS} cells, 'many columns' are {constants.COLUMNS} of stumps with "
             f"{constants.STUMP_CELLS} cells, each counted as a look-up.",
-            f"One core copies memory at {found.bandwidth / 1e9:.1f} GB/s, read and written.",
+            f"One core copies memory at {costs.bandwidth / 1e9:.1f} GB/s, read and written.",
             "Calls go by way of the scheduler; all workers are on this machine.",
         ],
         title="Cost model: constants",
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     record(
         "cost_check",
         COMMAND,
-        check_tables(all_checked, found),
+        check_tables(all_checked, costs),
         [
             "A pass is a gather and a histogram of all rows and problems; those of fewer rows "
             "count as their share. Counted by wrapping the engines while a fit runs.",
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "Not in the model: the choice of maps, drawing them, and what the solvers do with "
             "tables.",
         ],
-        _plot(all_checked, found),
+        _plot(all_checked, costs),
         title="Cost model: predicted and measured",
         quick=quick,
     )
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     record(
         "cost_cluster",
         COMMAND,
-        billion.cluster_tables(found, counted_cases),
+        billion.cluster_tables(costs, counted_cases),
         [
             f"Not measured: {billion.ROWS:.0e} rows of {billion.FEATURES} features on "
             f"{billion.MACHINES} machines with {billion.CORES} of the cores of this one each, a "

@@ -1,7 +1,7 @@
-"""Counts what a fit does: codes read, rows summed, bytes streamed, calls and bytes sent.
+"""Counts the operations of a fit: codes read, rows summed, bytes streamed, calls, bytes sent.
 
-The counted functions are wrapped while a fit runs; what one of them calls in turn is not
-counted again.
+The counted functions are wrapped while a fit runs. A counted function that another one calls
+is not counted again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mbkl.solvers import gram_newton
 
 @dataclass
 class Tally:
-    """What was done, by operation.
+    """Amounts of work by operation.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Tally:
 
 
 def n_stored(codes) -> int:
-    """Return how many codes a pass looks up.
+    """Return the number of codes that a pass looks up.
 
     Examples
     --------
@@ -131,10 +131,10 @@ def _round_trip(tally: Tally, crew, calls) -> None:
 
 
 def _answers(tally: Tally, calls, results) -> None:
-    # Histograms are as many as there are workers; samples are bounded all together.
-    asked = [each for each in calls[0][1] if isinstance(each, str)]
-    whole = asked in (["histogram"], ["counts"])
-    tally.add("bytes back" if whole else "bytes of samples", array_bytes(results))
+    # Each worker returns a whole histogram; the total size of samples is bounded.
+    methods = [each for each in calls[0][1] if isinstance(each, str)]
+    is_histogram = methods in (["histogram"], ["counts"])
+    tally.add("bytes back" if is_histogram else "bytes of samples", array_bytes(results))
 
 
 def _exchange(tally: Tally, crew, *arguments) -> None:
@@ -146,7 +146,7 @@ def _task(tally: Tally, crew, *arguments, **options) -> None:
 
 
 def array_bytes(value) -> int:
-    """Return the bytes of all arrays in nested tuples, lists and instructions.
+    """Return the bytes of all arrays in nested tuples, lists and expressions.
 
     Examples
     --------
@@ -182,7 +182,7 @@ _PLACES: list[tuple[object, str, Callable]] = [
     (labelled_rows, "merge_equal_rows", _order),
     (gram_newton, "factor_of", _factor),
 ]
-# Read ahead by a thread of its own, within a pass: never hidden by it.
+# A thread reads ahead during a pass, so these are counted within passes, too.
 _ALWAYS: list[tuple[object, str, Callable]] = [
     (DiskArray, "read", _read),
     (DiskArray, "write", _write),
@@ -191,7 +191,7 @@ _ALWAYS: list[tuple[object, str, Callable]] = [
 
 @contextlib.contextmanager
 def counted(with_dask: bool = False) -> Iterator[Tally]:
-    """Count what is done inside the context."""
+    """Count the operations inside the context."""
     tally, inside = Tally(), threading.local()
     places, always = list(_PLACES), list(_ALWAYS)
     if with_dask:
@@ -204,7 +204,7 @@ def counted(with_dask: bool = False) -> Iterator[Tally]:
             (crew, "_run_all", _round_trip),
             (crew, "_submit", _task),
             (crew, "exchange", _exchange),
-            (vars(rows)["merged"], "func", _order_on_workers),  # of a cached property
+            (vars(rows)["merged"], "func", _order_on_workers),  # the function of a cached property
         ]
     with contextlib.ExitStack() as stack:
         for owner, name, count in always:
@@ -217,7 +217,7 @@ def counted(with_dask: bool = False) -> Iterator[Tally]:
 
 
 def _counting(function: Callable, count: Callable, tally: Tally, inside=None) -> Callable:
-    """Return a function that also counts, unless it is called by another counted one."""
+    """Return a function that also counts, unless another counted function calls it."""
 
     def wrapper(*arguments, **options):
         outermost = inside is None or not getattr(inside, "busy", False)

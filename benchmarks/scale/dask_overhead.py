@@ -1,4 +1,4 @@
-"""What a pass over rows on a Dask cluster costs beside the computation, and a whole fit.
+"""The overhead of Dask in a pass over rows on a cluster, and the time of a whole fit.
 
 Shows that a pass takes less than 50 ms more than its computation and the transfer of tables
 and histograms, and that a fit on a cluster gives the bits of a local one. One command:
@@ -62,7 +62,7 @@ QUICK = Sizes((1, 2), (0.001, 0.1), 5, Shape(6_000, 5), 100, 1)
 
 
 def operator_on(crew, megabytes: float) -> Operator:
-    """Return the maps of few rows on every worker, with tables of so many bytes."""
+    """Return the maps of few rows on every worker, with tables of this size."""
     from mbkl.dask.rows import RemoteCodes
 
     here = operator_here(megabytes).codes
@@ -72,7 +72,7 @@ def operator_on(crew, megabytes: float) -> Operator:
 
 
 def operator_here(megabytes: float) -> Operator:
-    """Return the same maps on the rows of one worker, here."""
+    """Return the same maps on the rows of one worker, in this process."""
     n_cells = max(round(megabytes * MEGABYTE / 8 / _GROUPS), 2)
     offsets = n_cells * np.arange(_GROUPS + 1)
     values = np.random.default_rng(0).integers(n_cells, size=(_GROUPS, _FEW_ROWS))
@@ -89,13 +89,13 @@ def curvature_on(crew):
 
 
 def one_pass(operator: Operator, curvature) -> Callable[[], object]:
-    """Return what the solver does once for every direction: forward, and back."""
+    """Return a function that does the pass of a solver for a direction: forward, and adjoint."""
     direction = np.ones((operator.n_columns, 1))
     return lambda: operator.adjoint_and_total(curvature * operator.forward(direction))
 
 
 def crew_of(client, n_workers: int):
-    """Return stores with no rows of their own to speak of, one on each worker."""
+    """Return stores with a single row, one on each worker."""
     from mbkl.dask.crew import Crew
 
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
@@ -109,25 +109,25 @@ def measure_passes(client, n_workers: int, sizes: Sizes) -> dict[float, float]:
     """Return the milliseconds of a pass for each size of the tables."""
     crew = crew_of(client, n_workers)
     curvature = curvature_on(crew)
-    found = {}
+    times = {}
     for megabytes in sizes.megabytes:
         work = one_pass(operator_on(crew, megabytes), curvature)
         work()
-        found[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
+        times[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
     crew.close()
-    return found
+    return times
 
 
 def measure_here(sizes: Sizes) -> dict[float, float]:
-    """Return the milliseconds of the same passes here."""
-    found = {}
+    """Return the milliseconds of the same passes in this process."""
+    times = {}
     for megabytes in sizes.megabytes:
         work = one_pass(operator_here(megabytes), np.ones((_FEW_ROWS, 1)))
-        found[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
-    return found
+        times[megabytes] = 1e3 * statistics.median(seconds(work) for _ in range(sizes.passes))
+    return times
 
 
-def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes) -> list[dict]:
+def pass_lines(n_workers: int, times: dict[bool, dict], here: dict, sizes: Sizes) -> list[dict]:
     """Return a line for each size of the tables."""
     smallest = min(sizes.megabytes)
     lines = []
@@ -135,11 +135,11 @@ def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes
         moved = 2 * n_workers * (megabytes - smallest)
         line: dict = {"workers": n_workers, "table, MB": megabytes}
         line["the same pass here, ms"] = here[megabytes]
-        for direct, times in found.items():
-            overhead = times[megabytes] - here[megabytes]
-            transfer = overhead - (times[smallest] - here[smallest])
-            line[f"{_ROUTES[direct]}, ms"] = times[megabytes]
-            # Of small tables the transfer is lost in the noise.
+        for direct, of_route in times.items():
+            overhead = of_route[megabytes] - here[megabytes]
+            transfer = overhead - (of_route[smallest] - here[smallest])
+            line[f"{_ROUTES[direct]}, ms"] = of_route[megabytes]
+            # The transfer of small tables is lost in the noise.
             per_megabyte = transfer / moved if megabytes >= 1 else "-"
             line[f"{_ROUTES[direct]}, ms per MB moved"] = per_megabyte
         lines.append(line)
@@ -150,10 +150,10 @@ def pass_lines(n_workers: int, found: dict[bool, dict], here: dict, sizes: Sizes
 
 
 def fit_line(client, n_workers: int, X, y, sizes: Sizes, local: MBKLClassifier, here: float):
-    """Return a line: a fit on the cluster beside one here."""
+    """Return a line that compares a fit on the cluster with one in this process."""
     from mbkl.dask import MBKLClassifier as OnDask
 
-    parts = on_the_workers(client, X, y, n_workers)
+    parts = on_the_workers(X, y, n_workers)
     model = OnDask(client=client, **_settings(sizes)).fit(*parts)
     taken = median_seconds({"fit": lambda: model.fit(*parts)}, sizes.fits)["fit"]
     say(f"fit with {n_workers} workers: {taken:.2f} s, here {here:.2f} s")
@@ -177,10 +177,10 @@ def _plot(passes: list[dict], fits: list[dict]) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for direct, style in ((False, "o-"), (True, "s--")):
         for colour, n_workers in enumerate(dict.fromkeys(line["workers"] for line in passes)):
-            own = [line for line in passes if line["workers"] == n_workers]
+            shown = [line for line in passes if line["workers"] == n_workers]
             left.loglog(
-                [line["table, MB"] for line in own],
-                [line[f"{_ROUTES[direct]}, ms"] for line in own],
+                [line["table, MB"] for line in shown],
+                [line[f"{_ROUTES[direct]}, ms"] for line in shown],
                 style,
                 color=f"C{colour}",
                 label=f"{n_workers}, {_ROUTES[direct]}",
@@ -213,15 +213,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     taken_here = median_seconds({"fit": lambda: local.fit(X, y)}, sizes.fits)["fit"]
     passes_here, passes, fits = measure_here(sizes), [], []
     for n_workers in sizes.n_workers:
-        found = {}
+        times = {}
         for direct in _ROUTES:
             with local_cluster(n_workers, direct) as client:
-                found[direct] = measure_passes(client, n_workers, sizes)
+                times[direct] = measure_passes(client, n_workers, sizes)
                 if not direct:
                     fits.append(fit_line(client, n_workers, X, y, sizes, local, taken_here))
-        passes += pass_lines(n_workers, found, passes_here, sizes)
-        times = ", ".join(f"{way[min(way)]:.1f} ms" for way in found.values())
-        say(f"a pass with {n_workers} workers, and straight to them: {times}")
+        passes += pass_lines(n_workers, times, passes_here, sizes)
+        shown = ", ".join(f"{way[min(way)]:.1f} ms" for way in times.values())
+        say(f"a pass with {n_workers} workers, and straight to them: {shown}")
     worst = max(
         line[f"{_ROUTES[False]}, ms"] - line["the same pass here, ms"]
         for line in passes

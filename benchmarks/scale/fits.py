@@ -36,7 +36,7 @@ class Fit:
 
     @property
     def n_families(self) -> int:
-        """How many families of maps there are; the default has stumps and ferns."""
+        """Number of families of maps; the default has stumps and ferns."""
         maps = self.settings.get("maps", "auto")
         if maps == "auto":
             return 2
@@ -50,12 +50,12 @@ class Fit:
 
 @contextlib.contextmanager
 def ready(fit: Fit, client, X, y) -> Iterator:
-    """Yield a function that makes the fit."""
+    """Yield a function that does the fit."""
     settings = {"random_state": 0, **fit.settings}
     if fit.where == "Dask":
         from mbkl.dask import MBKLClassifier as OnDask
 
-        parts = on_the_workers(client, X, y, N_WORKERS)
+        parts = on_the_workers(X, y, N_WORKERS)
         yield lambda: OnDask(client=client, n_jobs=1, **settings).fit(*parts)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def ready(fit: Fit, client, X, y) -> Iterator:
 
 
 def count_and_time(fit: Fit, client, repeats: int) -> tuple[Tally, float]:
-    """Return what a fit does, and its median time."""
+    """Return the operations of a fit, and its median time."""
     X, y = rows_of(fit.shape)
     with ready(fit, client, X, y) as make:
         with counted(with_dask=fit.where == "Dask") as tally:

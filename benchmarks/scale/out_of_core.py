@@ -1,7 +1,7 @@
-"""A fit whose codes are in files, against the same fit in memory.
+"""A fit whose codes are in files, compared with the same fit in memory.
 
-Shows that 100 million codes are learned from in less than 80 MB of memory, to the same bits,
-and how near `estimate_memory` comes. One command:
+Shows that a fit to 100 million codes takes less than 80 MB of memory and gives the same bits,
+and how exact `estimate_memory` is. One command:
 
     python -m benchmarks.scale.out_of_core
 """
@@ -27,9 +27,8 @@ from benchmarks.common import (
     MEGABYTE,
     _return_free_memory,
     markdown_table,
-    number,
+    memory_bars,
     parse,
-    plain_log_ticks,
     record,
     say,
     seconds,
@@ -42,7 +41,7 @@ from mbkl.memory import MemoryEstimate, parse_bytes
 
 COMMAND = "python -m benchmarks.scale.out_of_core"
 _WARM = Shape(6_000, 4)
-# Seconds between two looks at the memory: short beside any stage, long beside a look.
+# Seconds between two readings of the memory: shorter than any stage, longer than a reading.
 _INTERVAL = 0.001
 _PEAK, _ESTIMATE = "peak beyond X, MB", "estimate_memory, MB"
 
@@ -55,9 +54,9 @@ class Problem:
     ----------
     shape : Shape
     settings : dict
-        Of the classifier.
+        Parameters of the classifier.
     limit : str or None
-        max_memory; None means as much as the estimate asks for.
+        max_memory; None means the estimate for codes in files.
     """
 
     shape: Shape
@@ -87,7 +86,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to fit: bytes beyond mapped files at the worst moment, seconds, and the bits."""
+    """A fit: peak bytes without mapped files, seconds, and a digest of the model."""
 
     peak: int
     seconds: float
@@ -118,7 +117,7 @@ def measure(problem: Problem, folder: Path, repeats: int, in_files: bool) -> Mea
 
 def _measure(folder: str, settings: dict, repeats: int) -> Measured:
     X, y = rows_of(_WARM)
-    # What is loaded once does not count.
+    # Libraries and loops are loaded before the measurement.
     for theta in ("ones", "learned"):
         small = {"maps": ["stumps", "ferns"], "n_maps": 60, "theta": theta, "random_state": 0}
         MBKLClassifier(**small).fit(X, y)
@@ -130,7 +129,7 @@ def _measure(folder: str, settings: dict, repeats: int) -> Measured:
 
 
 def _peak(work) -> int:
-    """Return by how many bytes the memory of this process rises, without files it maps."""
+    """Return the rise of the memory of this process in bytes, without mapped files."""
     gc.collect()
     _return_free_memory()
     before, most, running = _used(), 0, True
@@ -174,42 +173,27 @@ def compare(problem: Problem, repeats: int) -> list[dict]:
     return lines
 
 
-def _line(problem: Problem, way: str, found: Measured, plain: Measured, expected: int) -> dict:
+def _line(problem: Problem, way: str, this: Measured, plain: Measured, expected: int) -> dict:
     in_files = way == "in files"
     return {
         "data and maps": str(problem),
         "codes": way,
-        "fit, s": found.seconds,
-        "times in memory": found.seconds / plain.seconds,
-        _PEAK: found.peak / MEGABYTE,
+        "fit, s": this.seconds,
+        "times in memory": this.seconds / plain.seconds,
+        _PEAK: this.peak / MEGABYTE,
         _ESTIMATE: expected / MEGABYTE,
-        "measured / estimated": found.peak / expected,
+        "measured / estimated": this.peak / expected,
         "max_memory, MB": problem.allowed / MEGABYTE if in_files else "-",
         "files as estimated, MB": problem.estimate.on_disk / MEGABYTE if in_files else "-",
-        "same bits": "yes" if found.bits == plain.bits else "NO",
+        "same bits": "yes" if this.bits == plain.bits else "NO",
     }
 
 
 def _plot(lines: list[dict]) -> Figure:
-    figure = Figure(figsize=(8.5, 1.2 + 0.62 * len(lines)), layout="constrained")
-    axes = figure.subplots()
-    places = np.arange(len(lines))
-    for shift, key, label in (
-        (-0.2, _PEAK, "measured peak"),
-        (0.2, _ESTIMATE, "estimate_memory"),
-    ):
-        sizes = [line[key] for line in lines]
-        bars = axes.barh(places + shift, sizes, height=0.4, label=label)
-        axes.bar_label(bars, [f"{number(size)} MB" for size in sizes], fontsize=8, padding=2)
     labels = [f"{line['data and maps']}\n{line['codes']}" for line in lines]
-    axes.set_yticks(places, labels, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    plain_log_ticks(axes.xaxis)
-    axes.set_xlabel("memory beyond X (megabytes, logarithmic)")
-    axes.margins(x=0.15)
-    figure.legend(loc="outside upper right", ncols=2, fontsize=8)
-    return figure
+    pairs = {"measured peak": _PEAK, "estimate_memory": _ESTIMATE}
+    sizes = {label: [line[key] for line in lines] for label, key in pairs.items()}
+    return memory_bars(labels, sizes, "memory beyond X (megabytes, logarithmic)")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

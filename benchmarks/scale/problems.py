@@ -1,4 +1,4 @@
-"""Rows that are made up, in memory or in a file, and what makes two models the same."""
+"""Synthetic rows, in memory or in a file, and a digest by which to compare models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROWS_AT_ONCE = 10_000
-# Maps as the default draws them; a cost that is given keeps it from growing ferns on many rows.
+# The default maps; a given cost prevents that ferns are grown on many rows.
 DRAWN = {"maps": "auto", "C": 1.0}
 
 
@@ -39,7 +39,7 @@ def rows_of(shape: Shape) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 
 def write_rows(folder: Path, shape: Shape) -> None:
-    """Write the same rows to the files X.npy and y.npy, a few at a time."""
+    """Write the same rows to the files X.npy and y.npy, block by block."""
     size = (shape.n_rows, shape.n_features)
     X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=np.float32, shape=size)
     np.save(folder / "y.npy", _fill(X, shape))
@@ -60,7 +60,7 @@ def _fill(X: NDArray[np.float32], shape: Shape) -> NDArray[np.int64]:
 
 
 def digest(model) -> str:
-    """Return a name for all bits of a fitted model: weights, intercepts and kernel weights."""
+    """Return a hash of all learned arrays of a fitted model."""
     bits = hashlib.sha256()
     for array in (model.coef_, model.intercept_, model.theta_, model.objective_, model.gap_):
         bits.update(np.ascontiguousarray(array).tobytes())

@@ -1,4 +1,4 @@
-"""Run the speed benchmarks, one after the other, each in a process of its own.
+"""Run the speed benchmarks, one after the other, each in a separate process.
 
 python -m benchmarks.speed                  all of them
 python -m benchmarks.speed against_paper    one, or several
@@ -24,7 +24,7 @@ NAMES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks that the command line names; return how many failed."""
+    """Run the benchmarks that the command line names; return the number of failures."""
     return run_package("benchmarks.speed", NAMES, __doc__, arguments)
 
 

@@ -1,4 +1,4 @@
-"""Fit against the paper's way: the same maps, materialised, and liblinear for both steps.
+"""Fits compared with the way of the paper: the matrix of the same maps, and liblinear.
 
 Shows how many times faster `MBKLClassifier.fit` is at equal objective, for the shape
 of Daimler and for 5,000 rows of 200 features. One command:
@@ -45,12 +45,12 @@ TOLERANCES = (1e-2, 1e-3, 1e-4)
 SCIKIT_LEARN_TOLERANCE = 1e-4
 EQUAL = 1e-3
 SEED = 0
-# Losses of mbkl are averaged and multiplied by this; those of liblinear are added up.
+# mbkl multiplies the mean loss by this; liblinear minimises the sum of the losses.
 REFERENCE_ROWS = 1000
 # liblinear penalises the intercept: 1 is scikit-learn's default; larger values make
 # the penalty negligible, and liblinear slower.
 INTERCEPT_SCALINGS = (1.0,)
-# Beyond this many iterations liblinear gives up.
+# Limit of the iterations of liblinear.
 MAX_ITERATIONS = 5_000
 _BLOCK = 1_000
 
@@ -97,7 +97,7 @@ class Problem:
 
 @dataclass
 class Outcome:
-    """One fit: seconds by stage, objectives, and how good the model is.
+    """One fit: seconds by stage, objectives, and quality of the model.
 
     Parameters
     ----------
@@ -109,12 +109,12 @@ class Outcome:
     step_1 : float
         Objective of Step 1, with theta >= 0.
     step_2 : float
-        Objective of Step 2 with the kernel that mbkl learned, the same for all.
+        Objective of Step 2 with the kernel that mbkl learned, for all ways.
     n_kept : int
     accuracy : float
         On the test rows.
     details : dict
-        What only one of the ways has.
+        Values that only one of the ways has.
     """
 
     way: str
@@ -192,7 +192,7 @@ def _median_stage(timings: list[dict[str, float]], *names: str) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """How liblinear is called."""
+    """Parameters of liblinear."""
 
     tolerance: float
     intercept_scaling: float
@@ -228,7 +228,7 @@ class Materialised:
 
 
 def materialise(problem: Problem) -> Materialised:
-    """Form the matrix of the maps, +1 and -1, times the sign that Step 0 finds for each."""
+    """Form the matrix of the maps, +1 and -1, times the sign of each map from Step 0."""
     began = time.perf_counter()
     X, labels = problem.data.X_train, problem.labels
     maps = np.empty((len(X), problem.features.size))
@@ -296,7 +296,7 @@ def _step_2_with_our_kernel(
 
 
 def _positions(problem: Problem, model: MBKLClassifier) -> NDArray[np.intp]:
-    """Return where the kept maps of a model are among the drawn ones."""
+    """Return the indices of the kept maps of a model among the drawn ones."""
     drawn = {key: k for k, key in enumerate(zip(problem.features, problem.thresholds))}
     kept = zip(model.stump_features_, model.stump_thresholds_)
     return np.array([drawn[key] for key in kept], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Time of a prediction with exported models: ONNX and C beside mbkl itself.
+"""Time of a prediction with exported models: ONNX and C compared with mbkl.
 
 Shows batches and single rows with one thread, for stumps and for the default with its
 ferns, and the sizes of the files. One command:
@@ -130,10 +130,10 @@ def measure(name: str, model: MBKLClassifier, data: Dataset, sizes: Sizes) -> li
     model.fit(data.X_train, data.y_train)
     X = np.ascontiguousarray(data.X_test[: sizes.batch], dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
-        found = labellers(model, Path(folder))
+        ways = labellers(model, Path(folder))
         say(f"{name}: fitted on {data.shape} and exported")
-        batches = {what: lambda p=predict: p(X) for what, (predict, _) in found.items()}
-        singles = {what: one_row_at_a_time(predict, X) for what, (predict, _) in found.items()}
+        batches = {what: lambda p=predict: p(X) for what, (predict, _) in ways.items()}
+        singles = {what: one_row_at_a_time(predict, X) for what, (predict, _) in ways.items()}
         for work in (*batches.values(), *singles.values()):
             work()
         batch = median_seconds(batches, sizes.batch_repeats, sizes.seconds_each, is_short=True)
@@ -150,7 +150,7 @@ def measure(name: str, model: MBKLClassifier, data: Dataset, sizes: Sizes) -> li
                 "file, MB": path.stat().st_size / MEGABYTE if path else "-",
                 "same labels, %": percent((predict(X) == expected).mean()) if path else "-",
             }
-            for what, (predict, path) in found.items()
+            for what, (predict, path) in ways.items()
         ]
 
 

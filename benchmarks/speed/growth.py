@@ -1,6 +1,6 @@
-"""How the time of a fit grows with rows, features, maps, classes and threads.
+"""Growth of the time of a fit with rows, features, maps, classes and threads.
 
-Shows that sixteen times the maps cost less than twice the time, and that the time is
+Shows that sixteen times the maps take less than twice the time, and that the time is
 about linear in rows and classes. One command:
 
     python -m benchmarks.speed.growth
@@ -41,7 +41,7 @@ class Series:
     what : str
         The size that grows.
     setting : str
-        All that stays the same.
+        All other sizes, which stay the same.
     times : dict
         Seconds for each size.
     """
@@ -60,7 +60,7 @@ class Series:
         return self.times[largest] / self.times[smallest]
 
     def ratio_per_doubling(self, size: int) -> float | None:
-        """Return the growth of the time since the size before, had it doubled."""
+        """Return the growth of the time from the previous size, scaled to a doubling."""
         before = max((other for other in self.times if other < size), default=None)
         if before is None:
             return None
@@ -98,7 +98,7 @@ QUICK = Sizes(
 
 
 def _measure(what: str, setting: str, fits: dict[int, Callable], repeats: int) -> Series:
-    """Time the fits in turns, after one of the smallest to warm up."""
+    """Time the fits in turns, after a warm-up by the smallest."""
     fits[min(fits)]()
     named = {str(size): fit for size, fit in fits.items()}
     times = median_seconds(named, repeats)
@@ -151,7 +151,7 @@ def growth_in_classes(sizes: Sizes) -> Series:
 
 
 def growth_in_threads(sizes: Sizes, data: Dataset) -> tuple[Series, bool]:
-    """Return the times, and whether all models are the same to the bit."""
+    """Return the times, and whether all models have the same bits."""
     n_maps = min(sizes.maps)
     threads = [count for count in sizes.threads if count <= n_cores()]
     fits = {count: _fit(data.X_train, data.y_train, n_maps, n_jobs=count) for count in threads}

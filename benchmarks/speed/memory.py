@@ -18,10 +18,9 @@ from benchmarks.common import (
     PAPER_FORM,
     Memory,
     markdown_table,
-    number,
+    memory_bars,
     parse,
     peak_memory,
-    plain_log_ticks,
     record,
     say,
     start,
@@ -61,49 +60,30 @@ def prepare_flights(n_rows: int | None, n_maps: int) -> tuple:
     return np.ascontiguousarray(X[:n_rows]), y[:n_rows], n_maps, "flights-1m"
 
 
-def _daimler_row(memory: Memory) -> dict:
+def _row(memory: Memory, of_process: bool) -> dict:
+    """Return the line of a fit, with the rise of the memory or that of the whole process."""
     rows, features, n_maps, name = memory.result
-    budget = BYTES_PER_VALUE * rows * features + BYTES_PER_MAP * n_maps
+    what, peak = "rise during the fit, beyond X", memory.rise
+    limit: float = BYTES_PER_VALUE * rows * features + BYTES_PER_MAP * n_maps
+    if of_process:
+        what, peak = "whole process: Python, libraries, data and fit", memory.peak
+        limit = LIMIT_FOR_FLIGHTS
     return {
         "data": f"{name}, {rows:,} x {features:,}",
         "maps": n_maps,
-        "what": "rise during the fit, beyond X",
-        "peak, MB": memory.rise / MEGABYTE,
-        "limit, MB": budget / MEGABYTE,
-        "share of the limit": memory.rise / budget,
-        "matrix of the maps would take, MB": 8 * rows * n_maps / MEGABYTE,
-    }
-
-
-def _flights_row(memory: Memory) -> dict:
-    rows, features, n_maps, name = memory.result
-    return {
-        "data": f"{name}, {rows:,} x {features:,}",
-        "maps": n_maps,
-        "what": "whole process: Python, libraries, data and fit",
-        "peak, MB": memory.peak / MEGABYTE,
-        "limit, MB": LIMIT_FOR_FLIGHTS / MEGABYTE,
-        "share of the limit": memory.peak / LIMIT_FOR_FLIGHTS,
+        "what": what,
+        "peak, MB": peak / MEGABYTE,
+        "limit, MB": limit / MEGABYTE,
+        "share of the limit": peak / limit,
         "matrix of the maps would take, MB": 8 * rows * n_maps / MEGABYTE,
     }
 
 
 def _plot(rows: list[dict]) -> Figure:
-    figure = Figure(figsize=(8, 1.2 + 0.9 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    places = np.arange(len(rows))
-    for shift, key, label in ((-0.2, "peak, MB", "measured peak"), (0.2, "limit, MB", "limit")):
-        sizes = [row[key] for row in rows]
-        bars = axes.barh(places + shift, sizes, height=0.4, label=label)
-        axes.bar_label(bars, [f"{number(size)} MB" for size in sizes], fontsize=8, padding=2)
-    axes.set_yticks(places, [f"{row['data']}\nK = {row['maps']:,}" for row in rows], fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    plain_log_ticks(axes.xaxis)
-    axes.set_xlabel("memory (megabytes, logarithmic)")
-    axes.margins(x=0.15)
-    axes.legend(fontsize=8)
-    return figure
+    labels = [f"{row['data']}\nK = {row['maps']:,}" for row in rows]
+    pairs = {"measured peak": "peak, MB", "limit": "limit, MB"}
+    sizes = {label: [row[key] for row in rows] for label, key in pairs.items()}
+    return memory_bars(labels, sizes, "memory (megabytes, logarithmic)")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -112,11 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     part, all_maps = ((6_000, 60), (500,)) if quick else ((None, None), (10_000, 160_000))
     rows = []
     for n_maps in all_maps:
-        rows.append(_daimler_row(peak_memory(prepare_daimler, fit, *part, n_maps)))
+        rows.append(_row(peak_memory(prepare_daimler, fit, *part, n_maps), of_process=False))
         say(f"{rows[-1]['data']}, {n_maps:,} maps: {rows[-1]['peak, MB']:.1f} MB")
     sizes = (20_000, 200) if quick else (None, 2_000)
     try:
-        rows.append(_flights_row(peak_memory(prepare_flights, fit, *sizes)))
+        rows.append(_row(peak_memory(prepare_flights, fit, *sizes), of_process=True))
         say(f"{rows[-1]['data']}: {rows[-1]['peak, MB']:.0f} MB")
     except MissingData as missing:
         say(f"skipped: {missing}")

@@ -1,4 +1,4 @@
-"""Time of a prediction, per row, against other classifiers on the same rows.
+"""Time of a prediction per row, compared with other classifiers on the same rows.
 
 Shows batches of 10,000 rows and single rows of 558 features, for a model of about
 3,800 maps. One command:
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -142,8 +143,10 @@ def _input_of(name: str, X: np.ndarray) -> np.ndarray:
 
 def time_batches(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, float]:
     """Return microseconds per row of `predict` on a batch, with all cores."""
-    contestants = {name: _call(model.predict, _input_of(name, X)) for name, model in models.items()}
-    contestants[FAST_PATH] = _call(models[OURS].predictor_.scores, X)
+    contestants = {
+        name: partial(model.predict, _input_of(name, X)) for name, model in models.items()
+    }
+    contestants[FAST_PATH] = partial(models[OURS].predictor_.scores, X)
     for work in contestants.values():
         work()
     taken = median_seconds(contestants, sizes.batch_repeats, sizes.seconds_each, is_short=True)
@@ -172,7 +175,7 @@ def time_single_rows(models: dict, X: np.ndarray, sizes: Sizes) -> dict[str, flo
 
 
 def _time_in_fresh_process(predictor, X: np.ndarray, sizes: Sizes) -> float:
-    """Return the seconds of a turn where nothing has loaded the compiled loops."""
+    """Return the seconds of a turn in a process that has not loaded the compiled loops."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
         return pool.submit(_time_turns, predictor, X[:1_000], sizes.turns).result()
@@ -184,12 +187,8 @@ def _time_turns(predictor, X: np.ndarray, turns: int) -> float:
     return median_seconds({FRESH: work}, turns)[FRESH]
 
 
-def _call(predict: Callable, X: np.ndarray) -> Callable[[], object]:
-    return lambda: predict(X)
-
-
 def _use_one_thread(models: dict) -> None:
-    """Threads only cost time on a single row."""
+    """Give the rivals one thread: more only cost time on a single row."""
     for model in models.values():
         if "n_jobs" in model.get_params() and not isinstance(model, MBKLClassifier):
             model.set_params(n_jobs=1)

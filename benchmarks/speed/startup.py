@@ -1,4 +1,4 @@
-"""How long a user waits before anything is learned: import, first fit, compilation.
+"""Time until a first model is learned: import, first fit, compilation.
 
 Shows that `import mbkl` takes well under a second and that a first fit on Iris does
 not wait for a compiler. One command:
@@ -48,9 +48,9 @@ def run_fresh(code: str, cache: str | None = None) -> tuple[float, bool]:
     Parameters
     ----------
     code : str
-        May set `began` itself, to leave out what comes before.
+        May set `began`, to leave out the time before.
     cache : str or None
-        Folder for compiled loops, where not the usual one.
+        Folder for compiled loops; None means the usual one.
     """
     environment = dict(os.environ)
     if cache is not None:
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and record."""
     quick = parse(__doc__, arguments).quick
     repeats = 1 if quick else 5
-    run_fresh("from mbkl import MBKLClassifier")  # byte code and file cache
+    run_fresh("from mbkl import MBKLClassifier")  # fills byte code and file cache
     imports = {
         "import mbkl": "import mbkl",
         "from mbkl import MBKLClassifier": "from mbkl import MBKLClassifier",

@@ -1,7 +1,7 @@
-"""Accuracy on Sonar and Liver, beside the figures of the paper.
+"""Accuracy on Sonar and Liver, compared with the figures of the paper.
 
-Shows 5 times stratified 5-fold cross-validation; attributes go through a logistic
-function, and every choice is made inside the training folds. One command:
+Shows 5 times stratified 5-fold cross-validation; a logistic function transforms the
+attributes, and every choice is made inside the training folds. One command:
 
     python -m benchmarks.speed.uci
 """
@@ -67,10 +67,10 @@ def cross_validate(X, y, make: Callable, n_repeats: int, n_folds: int) -> dict[s
         for fold, (train, test) in enumerate(folds.split(X, y)):
             X_train, X_test = squash(X, train, test)
             began = time.perf_counter()
-            guess = make(X_train).fit(X_train, y[train]).predict(X_test)
+            predictions = make(X_train).fit(X_train, y[train]).predict(X_test)
             results[repeat, fold] = (
-                100 * accuracy_score(y[test], guess),
-                100 * balanced_accuracy_score(y[test], guess),
+                100 * accuracy_score(y[test], predictions),
+                100 * balanced_accuracy_score(y[test], predictions),
                 time.perf_counter() - began,
             )
     means = results.mean(axis=1)
@@ -100,7 +100,7 @@ def _plot(results: dict[tuple[str, str], dict]) -> Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and record."""
     quick = parse(__doc__, arguments).quick
-    # Costs at the ends of the grid may fit nothing or not converge; that is no news here.
+    # Costs at the ends of the grid may fit nothing or not converge, which is expected.
     warnings.simplefilter("ignore")
     n_repeats, n_folds = (2, 2) if quick else (5, 5)
     results, rows = {}, []

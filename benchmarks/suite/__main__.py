@@ -2,15 +2,15 @@
 
 python -m benchmarks.suite                         all methods and sets, then the report
 python -m benchmarks.suite --sets pima glass       some sets only; printed, not recorded
-python -m benchmarks.suite --report-only           the report of what is measured so far
+python -m benchmarks.suite --report-only           the report of the results so far
 python -m benchmarks.suite --quick                 small sets and few methods, nothing recorded
 python -m benchmarks.suite --rows 1000 --folds 2   fewer rows and folds, where time is short
 python -m benchmarks.suite --all-rows              sets of more than 10,000 rows, nothing tuned
 python -m benchmarks.suite --task regression       numbers as targets, or their --task quantiles
 
-Every result is kept as soon as it is there: a run that was stopped goes on where it was.
-Results of mbkl are measured again when its source has changed, those of the rivals when
-their parameters have.
+Every result is stored at once, so a run that was stopped continues where it was. Results
+of mbkl are measured again when its source has changed, those of the rivals when their
+parameters have changed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _known_sets(task: Task, quick: bool) -> list[str]:
-    """Return the names of data sets; a quick run can do without the stored ones."""
+    """Return the names of the data sets; a quick run needs no stored ones."""
     stored = [] if quick and not has_data() else task.sets.names()
     return [*(task.sets.bundled if quick else ()), *stored]
 
@@ -91,7 +91,7 @@ def _protocol(chosen: argparse.Namespace) -> Protocol:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is missing, and report."""
+    """Measure the missing results, and report."""
     chosen = parse(arguments)
     task, protocol = TASKS[chosen.task], _protocol(chosen)
     names = chosen.sets or _all_sets(task, chosen)

@@ -1,4 +1,4 @@
-"""The results that a report is about, by data set and method."""
+"""The results for a report, by data set and method."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Collection:
     methods : list of str
         Methods with results on at least half as many data sets as any.
     others : list of str
-        The other methods: hardly measured yet, or failed everywhere.
+        The other methods: measured on few sets yet, or failed on all.
     results : dict from (data set, method) to list of Result
-        One a fold; only where all folds are measured.
+        A result for each fold; only if all folds are measured.
     failures : dict from (data set, method) to str
         The message of the first fold that failed.
     """
@@ -69,7 +69,7 @@ class Collection:
     def median_ratio(
         self, names: Sequence[str], method: str, reference: str, measure: Measure
     ) -> float:
-        """Return the like of `median` for the ratio to another method on the same fold."""
+        """Return `median` of the ratio of a measure to that of another method on the same fold."""
         return statistics.median(
             statistics.median(
                 measure(result) / measure(other)
@@ -115,7 +115,7 @@ def collect(units: Iterable[Unit], store: Store) -> Collection:
 
 
 def measure_of(name: str) -> Measure:
-    """Return what finds a measure of the task in a result."""
+    """Return a function that returns this measure of a result."""
     return lambda result: result.measures[name]
 
 

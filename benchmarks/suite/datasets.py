@@ -1,4 +1,4 @@
-"""The data sets of the suite: stored ones below MBKL_DATA, and some that come with scikit-learn."""
+"""The data sets of the suite: stored ones below MBKL_DATA, and some of scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_
 from benchmarks.data import find
 
 FEWEST_ROWS_OF_LARGE = 10_000
-# The sets used to choose the defaults of mbkl: every second one of the alphabet. The others
-# confirm the choice. The names are spelled out, so that a new set does not move the old ones.
+# The sets on which the defaults of mbkl were chosen: every second name in alphabetical order. The
+# others confirm the choice. The names are listed, so that new sets do not change the halves.
 DEVELOPMENT = (
     "adult",
     "census-kdd",
@@ -33,7 +33,7 @@ DEVELOPMENT = (
     "wine-quality-white",
 )
 
-# The same of the sets with numbers for targets, and three of the others that rules were found on.
+# The same for the regression sets, and three more sets that were used to find rules.
 DEVELOPMENT_OF_NUMBERS = (
     "ailerons",
     "airfoil",
@@ -63,9 +63,9 @@ class Table:
         NaN where a value is missing.
     y : ndarray of shape (n_rows,)
     split : tuple of ndarray or None
-        Positions of the official training and test rows, where there are some.
+        Positions of the official training and test rows, if the set has them.
     has_classes : bool
-        Whether y are classes, which every part of the rows shall have in proportion.
+        Whether y are classes; if so, samples of rows are stratified.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Table:
 
     @property
     def strata(self) -> NDArray:
-        """What is to be in proportion wherever rows are drawn: the classes, or nothing."""
+        """The strata for sampling: the classes, or a single stratum for numbers."""
         return self.y if self.has_classes else np.zeros(len(self.y), np.int8)
 
 
@@ -87,11 +87,11 @@ class Sets:
     Parameters
     ----------
     folder : str
-        Of the stored ones, below MBKL_DATA.
+        Folder of the stored sets, below MBKL_DATA.
     development : tuple of str
-        Those that defaults were chosen on.
+        Sets on which the defaults were chosen.
     bundled : mapping from name to callable
-        Those that are there without a folder, for quick runs.
+        Sets that need no folder, for quick runs.
     has_classes : bool
     """
 
@@ -101,11 +101,11 @@ class Sets:
     has_classes: bool = True
 
     def names(self) -> list[str]:
-        """Return the names of all stored data sets in the order of the alphabet."""
+        """Return the names of all stored data sets in alphabetical order."""
         return sorted(path.stem for path in find(self.folder).glob("*.npz"))
 
     def large(self) -> list[str]:
-        """Return the names of those of more than `FEWEST_ROWS_OF_LARGE` rows; reads targets."""
+        """Return the names of the sets with more than `FEWEST_ROWS_OF_LARGE` rows."""
         return [name for name in self.names() if self._n_rows(name) > FEWEST_ROWS_OF_LARGE]
 
     def _n_rows(self, name: str) -> int:
@@ -113,11 +113,11 @@ class Sets:
             return len(stored["y"])
 
     def half(self, name: str) -> str:
-        """Say whether a set was for choosing defaults or confirms them."""
+        """Say whether the defaults were chosen on a set ("development") or not ("confirmation")."""
         return "development" if name in self.development else "confirmation"
 
     def has_official_split(self, name: str) -> bool:
-        """Say whether a set comes divided into training and test rows; reads no rows."""
+        """Say whether a set has official training and test rows, without reading the rows."""
         if name in self.bundled:
             return False
         with np.load(find(self.folder, f"{name}.npz")) as stored:

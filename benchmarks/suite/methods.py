@@ -1,21 +1,22 @@
-"""The classifiers that are compared, each set up as those who like it would.
+"""The classifiers that are compared, each with parameters that experts would use.
 
-A factory takes the rows of a data set (for their number and for whether values are
-missing), a seed and the number of cores, and returns a classifier that has not
-learned yet.
+A factory takes the rows of a data set (for their number and for missing values), a seed
+and the number of cores, and returns an unfitted classifier.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import ensemble
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem
 from sklearn.model_selection import ParameterSampler
@@ -29,16 +30,17 @@ from mbkl import MBKLClassifier, MBKLClassifierCV
 
 Factory = Callable[[NDArray, int, int], BaseEstimator]
 
+REFERENCE = "LightGBM default"
 LINEAR_COSTS = (0.001, 0.01, 0.1, 1, 10, 100)
 RBF_COSTS = (1, 10, 100, 1000)
 # Widths of the RBF kernel, times the number of features.
 RBF_WIDTHS = (0.1, 0.3, 1, 3, 10)
-# That of liblinear itself for this problem; the one of scikit-learn takes many times as long.
+# The default of liblinear for this problem; that of scikit-learn takes many times as long.
 LIBLINEAR_TOLERANCE = 0.01
 NYSTROEM_COMPONENTS = 400
 NYSTROEM_COSTS = (0.1, 1, 10, 100)
 NYSTROEM_WIDTHS = (0.1, 0.3, 1, 3)
-# Parts of mbkl that no classifier computes with: work on them voids no result.
+# Parts of mbkl that classifiers do not use: changes there do not invalidate results.
 NO_CLASSIFIERS = {
     "cli",
     "explain",
@@ -48,11 +50,11 @@ NO_CLASSIFIERS = {
     "report",
     "tabular",
 }
-# Bags of EBM, which has 14 by default and then takes two minutes for the 379 rows of wdbc.
+# Bags of EBM: the default of 14 takes two minutes for the 379 rows of wdbc.
 EBM_BAGS = 4
-# EBM learns pairs of features up to this many of them. Beyond, on usps, the loss of one of its
-# bags becomes NaN while it learns pairs, and early stopping then cannot end it before its 50,000
-# rounds, which would take hours (interpret 0.7.8).
+# EBM learns pairs of features only up to this many features. With more (usps) the loss of a bag
+# becomes NaN, and early stopping cannot end it before 50,000 rounds, which take hours (interpret
+# 0.7.8).
 EBM_FEATURES_WITH_PAIRS = 200
 # Large grids are searched on this many rows at most.
 SEARCH_ROWS = 5_000
@@ -132,37 +134,52 @@ def pipeline(X: NDArray, *steps: BaseEstimator) -> Pipeline:
 # ---------------------------------------------------------------- trees
 
 
-def _random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return RandomForestClassifier(random_state=seed, n_jobs=n_jobs)
+def trees(kind: Literal["Classifier", "Regressor"]) -> dict[str, Factory]:
+    """Return the methods of forests and boosting, for classes or for numbers."""
 
+    def random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        return getattr(ensemble, f"RandomForest{kind}")(random_state=seed, n_jobs=n_jobs)
 
-def _histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return HistGradientBoostingClassifier(random_state=seed)
+    def histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed)
 
+    def lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("lightgbm"), f"LGBM{kind}")
+        return make(random_state=seed, n_jobs=n_jobs, verbose=-1)
 
-def _lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMClassifier
+    def lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("lightgbm"), f"LGBM{kind}")
+        # Fits of the search use a core each, the last fit uses all.
+        return Tuned(
+            make(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1),
+            lightgbm_grid(),
+            max_rows=SEARCH_ROWS,
+            n_jobs=n_jobs,
+            random_state=seed,
+            last_fit={"n_jobs": n_jobs},
+        )
 
-    return LGBMClassifier(random_state=seed, n_jobs=n_jobs, verbose=-1)
+    def catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("catboost"), f"CatBoost{kind}")
+        return make(thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False)
 
+    def ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
+        make = getattr(import_module("interpret.glassbox"), f"ExplainableBoosting{kind}")
+        pairs = {} if X.shape[1] <= EBM_FEATURES_WITH_PAIRS else {"interactions": 0}
+        return make(outer_bags=EBM_BAGS, random_state=seed, n_jobs=n_jobs, **pairs)
 
-def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMClassifier
-
-    # Fits of the search have a core each, the last one has all.
-    model = LGBMClassifier(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1)
-    return Tuned(
-        model,
-        lightgbm_grid(),
-        max_rows=SEARCH_ROWS,
-        n_jobs=n_jobs,
-        random_state=seed,
-        last_fit={"n_jobs": n_jobs},
-    )
+    return {
+        "RandomForest": random_forest,
+        "HistGradientBoosting": histogram_boosting,
+        REFERENCE: lightgbm_default,
+        "LightGBM tuned": lightgbm_tuned,
+        "CatBoost": catboost,
+        "EBM": ebm,
+    }
 
 
 def lightgbm_grid() -> list[dict[str, list]]:
-    """Return the defaults of LightGBM and random configurations, always the same ones."""
+    """Return the defaults of LightGBM and random configurations from a fixed seed."""
     drawn = ParameterSampler(LIGHTGBM_SPACE, LIGHTGBM_CONFIGURATIONS - 1, random_state=0)
     defaults = {
         "n_estimators": 100,
@@ -176,26 +193,8 @@ def lightgbm_grid() -> list[dict[str, list]]:
     return [{name: [value] for name, value in one.items()} for one in [defaults, *drawn]]
 
 
-def _catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from catboost import CatBoostClassifier
-
-    return CatBoostClassifier(
-        thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False
-    )
-
-
-def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from interpret.glassbox import ExplainableBoostingClassifier
-
-    pairs = {} if X.shape[1] <= EBM_FEATURES_WITH_PAIRS else {"interactions": 0}
-    return ExplainableBoostingClassifier(
-        outer_bags=EBM_BAGS, random_state=seed, n_jobs=n_jobs, **pairs
-    )
-
-
 # ---------------------------------------------------------------- registry
 
-REFERENCE = "LightGBM default"
 METHODS: dict[str, Factory] = {
     "MBKLClassifierCV": _mbkl_cv,
     "MBKLClassifier": _mbkl,
@@ -205,12 +204,7 @@ METHODS: dict[str, Factory] = {
     "SVC-RBF tuned": _rbf_tuned,
     "chi2 + LinearSVC": _chi2,
     "Nystroem + LinearSVC": _nystroem,
-    "RandomForest": _random_forest,
-    "HistGradientBoosting": _histogram_boosting,
-    REFERENCE: _lightgbm_default,
-    "LightGBM tuned": _lightgbm_tuned,
-    "CatBoost": _catboost,
-    "EBM": _ebm,
+    **trees("Classifier"),
 }
 TUNED = (
     "MBKLClassifierCV",
@@ -221,7 +215,7 @@ TUNED = (
     "Nystroem + LinearSVC",
     "LightGBM tuned",
 )
-# What learns from a million rows in minutes, nothing tuned.
+# Methods that learn from a million rows in minutes, without tuning.
 LARGE_METHODS = ("MBKLClassifier", "RandomForest", "HistGradientBoosting", REFERENCE, "CatBoost")
 QUICK_METHODS = ("MBKLClassifier", "LinearSVC", "SVC-RBF default", "RandomForest")
 NOTES = (
@@ -252,7 +246,7 @@ NOTES = (
 def setup_fingerprint(factory: Factory) -> str:
     """Return a short text that changes with the parameters of a method.
 
-    A method whose library is not installed has one too: it changes once it is there.
+    If the library of a method is missing, the fingerprint changes once it is installed.
     """
     rows = np.zeros((2, 2), dtype=np.float32)
     rows[0, 0] = np.nan

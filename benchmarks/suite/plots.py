@@ -1,4 +1,4 @@
-"""Pictures of the suite: critical differences, and what is measured against time."""
+"""Pictures of the suite: critical differences, and the first measure against time."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def score_against_time(
 
 
 def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """Write a name beside each point, where it covers no other name and no point."""
+    """Write a name beside each point, at a place where it covers no other name or point."""
     pixels = {name: axes.transData.transform(point) for name, point in points.items()}
     taken = [_box(x, y, 10, 10) for x, y in pixels.values()]
     frame = axes.get_window_extent()
@@ -174,7 +174,7 @@ def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None
 def _free_place(
     point: NDArray, width: float, height: float, taken: Sequence[Bbox], frame: Bbox
 ) -> tuple[float, float]:
-    """Return how far from a point, in pixels, the nearest free place for its name is."""
+    """Return the offset in pixels from a point to the nearest free place for its name."""
     for distance in range(8, 160, 4):
         beside = width / 2 + 8
         for right, up in (
@@ -201,6 +201,6 @@ def _box(x: float, y: float, width: float, height: float) -> Bbox:
 
 
 def _draw_leader(axes: Axes, point: tuple[float, float], offset: tuple[float, float]) -> None:
-    """Join a point with its name, where that is not right beside it."""
+    """Draw a line from a point to its name."""
     line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.7, "shrinkA": 7, "shrinkB": 5}
     axes.annotate("", point, xytext=offset, textcoords="offset points", arrowprops=line, zorder=1)

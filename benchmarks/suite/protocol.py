@@ -1,4 +1,4 @@
-"""Who learns from what: folds and the number of rows, the same for every method."""
+"""The division of data sets into training and test rows, the same for every method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from benchmarks.data import Dataset
 from benchmarks.suite.datasets import CLASSES, Sets, Table
 
-# To be raised when the code below changes what a fold contains.
+# Must be increased when a change of the code below changes the rows of a fold.
 VERSION = 1
 
 
@@ -24,12 +24,12 @@ class Protocol:
     Parameters
     ----------
     train_rows, test_rows : int or None
-        The most rows of each part; None means all.
+        Largest number of rows of each part; None means all.
     n_folds : int
         Folds of a set without an official split; 1 tests on a quarter of the rows.
     rows_per_class : int
-        A draw of training rows keeps so many of each class, where there are as many:
-        then every fold of a cross-validation inside has all classes.
+        A sample of training rows keeps at least this many of each class, if there are
+        as many, so that every fold of an inner cross-validation has all classes.
     seed : int
     """
 
@@ -41,19 +41,19 @@ class Protocol:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that differs between protocols."""
+        """A hash of the settings of the protocol."""
         settings = json.dumps({"version": VERSION, **asdict(self)}, sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
     def folds_of(self, name: str, sets: Sets = CLASSES) -> range:
-        """Return the numbers of the folds of a data set; reads no rows."""
+        """Return the numbers of the folds of a data set, without reading its rows."""
         return range(1 if sets.has_official_split(name) else self.n_folds)
 
     def fold(self, table: Table, number: int) -> Dataset:
         """Return training and test rows of a fold.
 
-        Training rows come in random order, so that a cross-validation inside, which
-        may cut them as they stand, draws its folds like the one outside.
+        Training rows are in random order, so that an inner cross-validation that cuts
+        them without shuffling has random folds, too.
 
         Parameters
         ----------
@@ -87,16 +87,16 @@ QUICK = Protocol(train_rows=300, test_rows=300, n_folds=2)
 
 
 def draw(y: NDArray, limit: int | None, seed, rows_per_class: int = 0) -> NDArray[np.intp]:
-    """Draw rows without replacement, classes in proportion.
+    """Draw rows without replacement, stratified by class.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
     limit : int or None
-        The most rows to draw; None means all.
+        Largest number of rows to draw; None means all.
     seed : int or sequence of int
     rows_per_class : int
-        The fewest rows of each class that has as many; the largest class gives way.
+        Fewest rows of each class that has as many; the largest class gets fewer instead.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 
 def ranks(accuracy: NDArray) -> NDArray[np.float64]:
-    """Rank the methods on each data set; 1 is the best, equal ones share their mean rank.
+    """Rank the methods on each data set; 1 is the best, ties get their mean rank.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def ranks(accuracy: NDArray) -> NDArray[np.float64]:
 
 
 def wins(accuracy: NDArray) -> NDArray[np.intp]:
-    """Count the data sets on which each method is best; equal ones all win.
+    """Count the data sets on which each method is best; ties count for all.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> flo
 
 
 def cliques(mean_ranks: NDArray, difference: float) -> list[tuple[int, int]]:
-    """Return the largest groups of methods that the test cannot tell apart.
+    """Return the maximal groups of methods without significant differences.
 
     Parameters
     ----------

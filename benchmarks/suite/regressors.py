@@ -1,4 +1,4 @@
-"""The regressors that are compared, each set up as those who like it would.
+"""The regressors that are compared, each with parameters that experts would use.
 
 Factories are as in `methods`.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
@@ -17,13 +17,12 @@ from sklearn.svm import SVR
 
 from benchmarks.suite.methods import (
     EBM_BAGS,
-    EBM_FEATURES_WITH_PAIRS,
     LIGHTGBM_CONFIGURATIONS,
     REFERENCE,
     SEARCH_ROWS,
     Factory,
-    lightgbm_grid,
     pipeline,
+    trees,
     widths,
 )
 from benchmarks.suite.tuning import Tuned
@@ -35,9 +34,9 @@ SVR_TUBES = (0.01, 0.1)
 SVR_WIDTHS = (0.1, 0.3, 1, 3)
 KERNEL_RIDGE_PENALTIES = (0.001, 0.01, 0.1, 1)
 KERNEL_RIDGE_WIDTHS = (0.03, 0.1, 0.3, 1, 3)
-# Kernel methods learn from so many rows at most: their time and memory grow with the square.
+# Largest number of rows for kernel methods, whose time and memory grow with its square.
 KERNEL_ROWS = 10_000
-# Quantiles that the pinball loss is measured at.
+# Levels of the predicted quantiles, at which the pinball loss is measured.
 LEVELS = (0.1, 0.5, 0.9)
 
 
@@ -67,7 +66,7 @@ def _kernel_ridge(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
 
 
 def _tuned_kernel(X: NDArray, model: BaseEstimator, grid: dict, seed: int, n_jobs: int) -> Tuned:
-    """Return a search over parameters of a kernel method; features and target standardised."""
+    """Return a search over parameters of a kernel method with standardised features and target."""
     steps = pipeline(X, StandardScaler(), model)
     place = f"regressor__{steps.steps[-1][0]}__"
     return Tuned(
@@ -77,51 +76,6 @@ def _tuned_kernel(X: NDArray, model: BaseEstimator, grid: dict, seed: int, n_job
         max_fit_rows=KERNEL_ROWS,
         n_jobs=n_jobs,
         random_state=seed,
-    )
-
-
-def _random_forest(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return RandomForestRegressor(random_state=seed, n_jobs=n_jobs)
-
-
-def _histogram_boosting(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    return HistGradientBoostingRegressor(random_state=seed)
-
-
-def _lightgbm_default(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMRegressor
-
-    return LGBMRegressor(random_state=seed, n_jobs=n_jobs, verbose=-1)
-
-
-def _lightgbm_tuned(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from lightgbm import LGBMRegressor
-
-    # Fits of the search have a core each, the last one has all.
-    return Tuned(
-        LGBMRegressor(subsample_freq=1, random_state=seed, n_jobs=1, verbose=-1),
-        lightgbm_grid(),
-        max_rows=SEARCH_ROWS,
-        n_jobs=n_jobs,
-        random_state=seed,
-        last_fit={"n_jobs": n_jobs},
-    )
-
-
-def _catboost(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from catboost import CatBoostRegressor
-
-    return CatBoostRegressor(
-        thread_count=n_jobs, random_seed=seed, verbose=False, allow_writing_files=False
-    )
-
-
-def _ebm(X: NDArray, seed: int, n_jobs: int) -> BaseEstimator:
-    from interpret.glassbox import ExplainableBoostingRegressor
-
-    pairs = {} if X.shape[1] <= EBM_FEATURES_WITH_PAIRS else {"interactions": 0}
-    return ExplainableBoostingRegressor(
-        outer_bags=EBM_BAGS, random_state=seed, n_jobs=n_jobs, **pairs
     )
 
 
@@ -135,7 +89,7 @@ class Quantiles(BaseEstimator):
     ----------
     estimator : regressor
     parameter : str
-        That of its level.
+        Name of the parameter for the level.
 
     Examples
     --------
@@ -187,12 +141,7 @@ METHODS: dict[str, Factory] = {
     "ridge": _ridge,
     "SVR tuned": _svr,
     "kernel ridge tuned": _kernel_ridge,
-    "RandomForest": _random_forest,
-    "HistGradientBoosting": _histogram_boosting,
-    REFERENCE: _lightgbm_default,
-    "LightGBM tuned": _lightgbm_tuned,
-    "CatBoost": _catboost,
-    "EBM": _ebm,
+    **trees("Regressor"),
 }
 LARGE_METHODS = ("MBKLRegressor", "RandomForest", "HistGradientBoosting", REFERENCE, "CatBoost")
 QUANTILE_METHODS: dict[str, Factory] = {

@@ -28,7 +28,7 @@ _HALVES = ("development", "confirmation")
 def write(
     task: Task, collection: Collection, protocol: Protocol, command: str, print_only: bool = False
 ) -> None:
-    """Print the report, and put it in RESULTS.md.
+    """Print the report, and write it to RESULTS.md.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def write(
     collection : Collection
     protocol : Protocol
     command : str
-        What repeats the measurement.
+        Command that repeats the measurement.
     print_only : bool
-        Leave RESULTS.md as it is.
+        Do not change RESULTS.md.
     """
     if not collection.names:
         say("nothing is measured yet, so there is no report")
@@ -85,7 +85,7 @@ def write(
 
 
 def summary(task: Task, collection: Collection, names: Sequence[str]) -> str:
-    """Return tables: over all data sets, over each half of them, and that without searches."""
+    """Return tables of all data sets, of each half, and of methods without a search."""
     halves = {half: [name for name in names if task.sets.half(name) == half] for half in _HALVES}
     sizes = " and ".join(f"{len(members)} {half} sets" for half, members in halves.items())
     untuned = [method for method in collection.methods if method not in task.tuned]
@@ -177,7 +177,7 @@ def _summary_notes(task: Task, collection: Collection, names: Sequence[str]) -> 
 
 
 def _notes_on_all_sets(task: Task, collection: Collection) -> list[str]:
-    """Return ranks and measures over all data sets, of the methods that have them all."""
+    """Return a note on the methods with results on all data sets: ranks and measures."""
     everywhere = [
         method
         for method in collection.methods
@@ -198,7 +198,7 @@ def _notes_on_all_sets(task: Task, collection: Collection) -> list[str]:
 
 
 def _failure_notes(collection: Collection) -> list[str]:
-    """Return a sentence for each method and message."""
+    """Return a note for each method that failed, with its message."""
     names: dict[tuple[str, str], list[str]] = {}
     for (name, method), message in collection.failures.items():
         names.setdefault((method, message), []).append(name)
@@ -209,11 +209,11 @@ def _failure_notes(collection: Collection) -> list[str]:
 
 
 def _version_notes(collection: Collection) -> list[str]:
-    """Return a warning where the results come from several versions of the libraries."""
-    found = {result.versions for folds in collection.results.values() for result in folds}
-    if len(found) < 2:
+    """Return a note if the results come from several versions of the libraries."""
+    versions = {result.versions for folds in collection.results.values() for result in folds}
+    if len(versions) < 2:
         return []
-    return [f"Results come from several versions: {'; '.join(sorted(found))}."]
+    return [f"Results come from several versions: {'; '.join(sorted(versions))}."]
 
 
 def _unit(task: Task) -> str:

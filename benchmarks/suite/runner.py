@@ -1,4 +1,4 @@
-"""Measure what is missing, unit by unit."""
+"""Measurement of missing results, unit by unit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.suite.protocol import Protocol
 from benchmarks.suite.store import Result, Store, Unit
 from benchmarks.suite.tasks import Task, is_ours
 
-# Fast predictions are repeated so often or so long, slow ones made once.
+# Predictions are repeated at most this often, and until they have taken this many seconds.
 _PREDICTIONS = 5
 _PREDICTION_SECONDS = 0.5
 _LONGEST_MESSAGE = 300
@@ -30,7 +30,7 @@ _LONGEST_MESSAGE = 300
 def plan(
     task: Task, names: Iterable[str], methods: Iterable[str], protocol: Protocol
 ) -> list[Unit]:
-    """Return all units, those of a data set together."""
+    """Return all units, grouped by data set."""
     source = source_fingerprint()
     setups = {method: setup_fingerprint(task.methods[method]) for method in methods}
     return [
@@ -52,10 +52,10 @@ def run(
     units : sequence of Unit
         As `plan` returns them.
     store : Store
-        Where results are looked up and kept.
+        Store of the results.
     protocol : Protocol
     retry : bool
-        Measure those that failed again.
+        Whether to measure failed units again.
     """
     pending = [unit for unit in units if _is_pending(store.get(unit), retry)]
     say(f"{len(units) - len(pending)} of {len(units)} results are there already")
@@ -81,7 +81,7 @@ def _is_pending(result: Result | None, retry: bool) -> bool:
 
 
 def measure(task: Task, method: str, table: Table, fold: Dataset, seed: int) -> Result:
-    """Fit a method and test it. One that raises gives a result that says so."""
+    """Fit and test a method; an exception gives a result with its message."""
     sizes = {
         "train_rows": len(fold.y_train),
         "predict_rows": len(fold.y_test),
@@ -90,15 +90,15 @@ def measure(task: Task, method: str, table: Table, fold: Dataset, seed: int) -> 
         "versions": versions(),
     }
     with warnings.catch_warnings():
-        # Costs at the ends of a grid may fit nothing or not converge; that is no news here.
+        # Costs at the ends of a grid may fit nothing or not converge, which is expected.
         warnings.simplefilter("ignore")
         try:
             _warm_up(task, method)
             model = task.methods[method](table.X, seed, n_cores())
             fit_seconds = seconds(lambda: model.fit(fold.X_train, fold.y_train))
-            guess, predict_seconds = _predict(model, fold.X_test)
+            predictions, predict_seconds = _predict(model, fold.X_test)
             model_bytes = _size(model)
-            measures = task.measured(model, fold, guess)
+            measures = task.measured(model, fold, predictions)
         except Exception as error:
             message = f"{type(error).__name__}: {error}".splitlines()[0][:_LONGEST_MESSAGE]
             return Result(error=message, **sizes)
@@ -112,7 +112,7 @@ def measure(task: Task, method: str, table: Table, fold: Dataset, seed: int) -> 
 
 
 def _warm_up(task: Task, method: str) -> None:
-    """Fit a few rows, so that imports and the start of processes are in no measured time."""
+    """Fit a few rows, so that imports and the start of processes are not timed."""
     X, y = task.few_rows()
     task.methods[method](X, 0, n_cores()).fit(X, y).predict(X)
 
@@ -122,13 +122,13 @@ def _predict(model: BaseEstimator, X: NDArray) -> tuple[NDArray, float]:
     taken: list[float] = []
     while not taken or (len(taken) < _PREDICTIONS and sum(taken) < _PREDICTION_SECONDS):
         began = time.perf_counter()
-        guess = model.predict(X)
+        predictions = model.predict(X)
         taken.append(time.perf_counter() - began)
-    return guess, statistics.median(taken)
+    return predictions, statistics.median(taken)
 
 
 def _size(model: BaseEstimator) -> int:
-    """Return the length of the pickled model; of a search only the best counts."""
+    """Return the length of the pickled model, of a search that of its best estimator."""
     return len(pickle.dumps(getattr(model, "best_estimator_", model)))
 
 
@@ -158,8 +158,8 @@ def _seconds_left(units: Sequence[Unit], store: Store, retry: bool) -> float:
 def estimate_left(pending: Iterable[Unit], known: Mapping[Unit, float]) -> float:
     """Estimate the seconds that units will take from those that are measured.
 
-    Another fold of the same data set and method tells most, then the method on other
-    data sets, then everything.
+    The estimate is the mean over other folds of the same data set and method, else over the
+    method on other data sets, else over all units.
     """
     by_set_and_method: dict[tuple[str, str], list[float]] = {}
     by_method: dict[str, list[float]] = {}
@@ -178,7 +178,7 @@ def estimate_left(pending: Iterable[Unit], known: Mapping[Unit, float]) -> float
 
 
 def _duration(value: float) -> str:
-    """Write seconds as hours and minutes, or as seconds where there are few."""
+    """Format a duration in hours and minutes, in minutes, or in seconds if it is short."""
     if value < 100:
         return f"about {value:.0f} s"
     hours, minutes = divmod(round(value / 60), 60)

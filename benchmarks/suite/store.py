@@ -1,4 +1,4 @@
-"""The file of results: a line of JSON for each unit, written as soon as it is measured."""
+"""The file of results: a line of JSON for each unit, written when it is measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.common import say
 
 @dataclass(frozen=True)
 class Unit:
-    """One method on one fold of one data set, and what its result depends on.
+    """One method on one fold of one data set, with fingerprints of all that determines its result.
 
     Parameters
     ----------
@@ -36,24 +36,24 @@ class Unit:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured, or why it was not.
+    """The measurements of a unit, or the error that prevented them.
 
     Parameters
     ----------
     measures : dict from str to float
-        What the task measures; NaN where a method has no such thing.
+        Measures of the task; NaN for those that a method does not have.
     fit_seconds : float
-        With the choice of parameters.
+        Seconds of the fit, including the choice of parameters.
     predict_seconds : float
-        Of all test rows.
+        Seconds of the prediction of all test rows.
     train_rows, predict_rows, n_features, n_classes : int
-        Of numbers, n_classes is that of the different ones.
+        For a regression, n_classes is the number of distinct targets.
     model_bytes : int
         Length of the pickled model, without the record of a search.
     versions : str
-        Of the libraries.
+        Versions of the libraries.
     error : str or None
-        Message of a method that failed; then there are no measures.
+        Message of a method that failed; it has no measures.
     """
 
     measures: dict[str, float] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Store:
         return self._results.get(unit)
 
     def add(self, unit: Unit, result: Result) -> None:
-        """Keep a result, and write it at once."""
+        """Store a result, and write it to the file at once."""
         self._results[unit] = result
         if self._path is None:
             return
@@ -114,7 +114,7 @@ class Store:
 
 
 def _ends_within_line(file) -> bool:
-    """Say whether the last line lacks its end, because writing it was interrupted."""
+    """Say whether the last line is incomplete, because writing it was interrupted."""
     if file.seek(0, os.SEEK_END) == 0:
         return False
     file.seek(-1, os.SEEK_END)

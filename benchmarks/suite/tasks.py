@@ -1,4 +1,4 @@
-"""What is compared: the sets, the methods and the measures of each kind of target."""
+"""The tasks of the suite: sets, methods and measures for each kind of target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.suite.datasets import CLASSES, NUMBERS, Sets
 from benchmarks.suite.methods import Factory
 
 COVERAGE, LOG_LOSS, AUC = 0.9, "log loss", "area under ROC"
-# From the model, the rows and what it predicted for those of the test.
+# A function of the model, the fold, and the predictions for the test rows.
 Measurement = Callable[[BaseEstimator, Dataset, NDArray], float]
 
 
@@ -41,12 +41,12 @@ class Task:
     measures : mapping from name to measurement
         The first one ranks the methods; more is better.
     quick_methods, large_methods : tuple of str
-        Those of runs on few rows and on all rows.
+        Methods of quick runs, and of runs on all rows.
     tuned : tuple of str
         Methods that search parameters.
     notes : tuple of str
     in_per_cent : bool
-        Whether measures are written so.
+        Whether measures are written in per cent.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Task:
 
     @property
     def section(self) -> str:
-        """What names of files and sections begin with."""
+        """Prefix of the names of files and sections."""
         return "suite" if self.is_default else f"suite_{self.name}"
 
     @property
@@ -83,18 +83,18 @@ class Task:
         return "results.jsonl" if self.is_default else f"results_{self.name}.jsonl"
 
     def written(self, value: float, measure: str = "") -> str:
-        """Write a measure."""
+        """Format a measure."""
         if np.isnan(value):
             return "-"
         in_per_cent = self.in_per_cent and measure not in (LOG_LOSS, AUC)
         return percent(value) if in_per_cent else f"{value:.4f}"
 
-    def measured(self, model: BaseEstimator, fold: Dataset, guess: NDArray) -> dict[str, float]:
+    def measured(self, model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> dict[str, float]:
         """Return all measures of a fitted model."""
-        return {name: float(find(model, fold, guess)) for name, find in self.measures.items()}
+        return {name: float(find(model, fold, y_pred)) for name, find in self.measures.items()}
 
     def few_rows(self) -> tuple[NDArray, NDArray]:
-        """Return rows to begin with, so that imports are in no measured time."""
+        """Return rows for a warm-up, so that imports are not timed."""
         X, y = gaussian_classes(60, 2)
         return X, y if self.sets.has_classes else X.sum(axis=1, dtype=np.float64)
 
@@ -108,33 +108,33 @@ def is_ours(method: str) -> bool:
 
 
 def _of_prediction(score: Callable[[NDArray, NDArray], float]) -> Measurement:
-    return lambda model, fold, guess: score(fold.y_test, guess)
+    return lambda model, fold, y_pred: score(fold.y_test, y_pred)
 
 
-def _of_chances(score: Callable[[NDArray, NDArray, NDArray], float]) -> Measurement:
-    """Return what measures probabilities; NaN where a method has none."""
+def _of_probabilities(score: Callable[[NDArray, NDArray, NDArray], float]) -> Measurement:
+    """Return a measurement of probabilities, which is NaN for methods without them."""
 
-    def measure(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
+    def measure(model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> float:
         if not hasattr(model, "predict_proba"):
             return np.nan
         classes = np.unique(np.concatenate([model.classes_, fold.y_test]))
-        chances = np.zeros((len(fold.y_test), classes.size))
-        chances[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
-        return score(fold.y_test, chances, classes)
+        y_prob = np.zeros((len(fold.y_test), classes.size))
+        y_prob[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(fold.X_test)
+        return score(fold.y_test, y_prob, classes)
 
     return measure
 
 
-def _log_loss(y: NDArray, chances: NDArray, classes: NDArray) -> float:
-    return log_loss(y, chances, labels=classes)
+def _log_loss(y: NDArray, y_prob: NDArray, classes: NDArray) -> float:
+    return log_loss(y, y_prob, labels=classes)
 
 
-def _auc(y: NDArray, chances: NDArray, classes: NDArray) -> float:
-    """Return the area under the curve; of several classes the mean of one against the rest."""
+def _auc(y: NDArray, y_prob: NDArray, classes: NDArray) -> float:
+    """Return the area under the ROC curve, with several classes the mean one against the rest."""
     return float(
         np.mean(
             [
-                roc_auc_score(y == label, chances[:, position])
+                roc_auc_score(y == label, y_prob[:, position])
                 for position, label in enumerate(classes)
                 if classes.size > 2 or position == 1
                 if 0 < (y == label).sum() < len(y)
@@ -143,7 +143,7 @@ def _auc(y: NDArray, chances: NDArray, classes: NDArray) -> float:
     )
 
 
-def _coverage(model: BaseEstimator, fold: Dataset, guess: NDArray) -> float:
+def _coverage(model: BaseEstimator, fold: Dataset, y_pred: NDArray) -> float:
     """Return the share of rows within their intervals; NaN for models without any."""
     if not hasattr(model, "predict_interval"):
         return np.nan
@@ -169,8 +169,8 @@ CLASSIFICATION = Task(
     {
         "accuracy": _of_prediction(accuracy_score),
         "balanced accuracy": _of_prediction(balanced_accuracy_score),
-        LOG_LOSS: _of_chances(_log_loss),
-        AUC: _of_chances(_auc),
+        LOG_LOSS: _of_probabilities(_log_loss),
+        AUC: _of_probabilities(_auc),
     },
     methods.QUICK_METHODS,
     methods.LARGE_METHODS,

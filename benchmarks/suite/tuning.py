@@ -1,4 +1,4 @@
-"""A grid search that chooses on a part of the rows and fits all of them."""
+"""A grid search on a sample of the rows, with a last fit on all rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Tuned(BaseEstimator):
     grid : dict or list of dict
         As for scikit-learn's GridSearchCV.
     max_rows : int or None
-        With more training rows the grid is searched on a part of this size, classes in proportion.
+        Largest number of rows for the search; of more rows a stratified sample is used.
     max_fit_rows : int or None
         The same for the last fit.
     cv : int
@@ -29,7 +29,7 @@ class Tuned(BaseEstimator):
         Fits at the same time.
     random_state : int
     last_fit : dict or None
-        Parameters of the fit to all rows alone, such as its number of threads.
+        Parameters of the last fit only, such as its number of threads.
 
     Attributes
     ----------
@@ -70,8 +70,8 @@ class Tuned(BaseEstimator):
             refit=False,
             error_score="raise",
         )
-        # The searched libraries compute outside Python's lock, and threads need no start-up.
-        # Fits side by side have the cores; threads of BLAS on top would wait for each other.
+        # Threads suffice, because the libraries release the GIL, and start faster than processes.
+        # BLAS gets one thread, because the fits already use all cores.
         with parallel_config(backend="threading"), threadpool_limits(1, "blas"):
             search.fit(X[part], y[part])
             chosen = {**search.best_params_, **(self.last_fit or {})}

@@ -254,6 +254,12 @@ def test_columns_are_found_by_name_and_others_do_not_matter(mbkl, model_file, pe
     )
 
 
+def test_a_column_to_keep_must_not_have_the_name_of_the_predictions(mbkl, model_file, people):
+    people.assign(label=0).to_csv("new.csv", index=False)
+    message = mbkl.error("predict", model_file, "new.csv", "--keep", "label")
+    assert "'label' is the name of a column of predictions" in message
+
+
 def test_text_that_looks_like_numbers_in_new_rows(mbkl, tmp_path):
     rows = [f"{'1' if n % 2 else 'x'},{n % 7},{'u' if n % 2 else 'v'}" for n in range(40)]
     (tmp_path / "a.csv").write_text("code,n,y\n" + "\n".join(rows))

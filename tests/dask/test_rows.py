@@ -130,7 +130,7 @@ def test_a_chain_is_computed_once(spread):
     twice = rows * 2.0
     assert isinstance(twice, RemoteRows)
     exact_total(twice)
-    assert twice.node.order().function is None
+    assert twice.node.expression().function is None
 
 
 # --- Labelled rows, and models ---

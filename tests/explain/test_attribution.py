@@ -6,7 +6,7 @@ from mbkl import MBKLClassifier
 from mbkl.explain import attribution, column_importances, fern_games
 from mbkl.explain.attribution import (
     _add_changes,
-    _added,
+    _over_families,
     contributions,
     joined_features,
     pair_strengths,
@@ -114,7 +114,7 @@ def test_changes_are_those_of_the_scores(fitted, name):
     model, X = fitted(name)
     predictor = model.predictor_
     rows = rows_between_thresholds(predictor.maps, X.shape[1], 20)
-    for feature, change in enumerate(_added(_add_changes, predictor, rows)):
+    for feature, change in enumerate(_over_families(_add_changes, predictor, rows)):
         mixed = rows.copy()
         mixed[:, feature] = np.roll(rows[:, feature], 1)
         expected = predictor.scores(rows) - predictor.scores(mixed)

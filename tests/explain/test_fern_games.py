@@ -44,9 +44,10 @@ def test_answers_stand_for_all_rows(family):
     for games in games_of(ferns, tables, X):
         answers = games.answers(X)
         assert (np.diff(answers.fern) >= 0).all()
-        np.testing.assert_array_equal(answers.numbers[answers.place], games.numbers(X))
-        np.testing.assert_allclose(answers.shares, np.bincount(answers.place.ravel()) / len(X))
-        for place in answers.place:
+        np.testing.assert_array_equal(answers.numbers[answers.of_rows], games.numbers(X))
+        counts = np.bincount(answers.of_rows.ravel())
+        np.testing.assert_allclose(answers.frequencies, counts / len(X))
+        for place in answers.of_rows:
             assert np.unique(place).size == np.unique(answers.numbers[place]).size
 
 

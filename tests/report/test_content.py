@@ -114,6 +114,7 @@ def test_rows_to_try_changes_on(fitted):
     assert found["labels"] == [str(y[number - 1]) for number in found["numbers"]]
     assert [feature["name"] for feature in found["features"]] == ["x2", "x0"]
     assert content.what_if(model, X, y, columns_of(X), [2], 7, 10.0) is None
+    assert len(content.what_if(model, X, y, columns_of(X), [2], 2, 1e6)["numbers"]) == 2
 
 
 def test_a_search_is_told(make_data):

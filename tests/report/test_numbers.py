@@ -51,7 +51,7 @@ def test_the_headline_is_that_of_rows_not_seen(model, rows):
     made, how = content.cross_validated(model, *rows)
     assert how == "folds"
     assert made.predictions.shape == (80,)
-    assert made.more.shape == (80, 2)
+    assert made.uncertainty.shape == (80, 2)
     (target,) = content.numbers(made, how, ["rent"])["targets"]
     assert 0.5 < target["figures"]["r2"] < model.score(*rows)
     assert content.cross_validated(model, rows[0][:3], rows[1][:3]) is None

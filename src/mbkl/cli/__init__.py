@@ -12,11 +12,11 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     code : int
-        0: fine, 1: something is wrong with a file or its contents, 2: with the options,
+        0: success, 1: an error in a file or its contents, 2: an error in the options,
         130: interrupted.
     """
-    # Before libraries with threads of OpenMP are loaded: those that wait for others must not keep
-    # a core busy, or all of them crawl where another program has one.
+    # Set before libraries with OpenMP are loaded: threads that wait actively slow each other down
+    # where another program uses a core.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         from mbkl.cli.app import run

@@ -1,4 +1,4 @@
-"""The program `mbkl`: its commands, with options in groups or from a file, and its exit codes."""
+"""The program `mbkl`: its commands, their options as groups of fields, and its exit codes."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from mbkl.cli.console import Console
 from mbkl.cli.explain import explain
 from mbkl.cli.measure import evaluate
 
-# What can be wrong with the files, or with what is installed; anything else is our mistake.
+# Errors of files or of the installation; any other exception is a bug of this program.
 _EXPECTED = (ValueError, OSError, ImportError, MemoryError)
 _COMMANDS = (demo, fit, predict, evaluate, compare, explain, report, export, info, warmup)
 
 
 def _parameters(owner: Callable) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a function or a data class, fields in the place of data classes."""
+    """Yield the parameters of a function or a data class; data classes are expanded into fields."""
     hints = get_type_hints(owner, include_extras=True)
-    for one in inspect.signature(owner).parameters.values():
-        hint = hints[one.name]
+    for parameter in inspect.signature(owner).parameters.values():
+        hint = hints[parameter.name]
         if is_dataclass(hint):
             yield from _parameters(hint)  # type: ignore[arg-type]
         else:
-            yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
+            yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint)
 
 
 def _command(function: Callable) -> Callable:
-    """Make a function a command, which has all options as parameters, as typer wants them.
+    """Turn a function into a command with all options as parameters, as typer needs them.
 
-    Each parameter is an argument or an option, or a data class whose fields are options;
-    `console` must be among them.
+    Each parameter is an argument, an option, or a data class whose fields are options. One of
+    them must be `console`.
     """
     groups: dict[str, Any] = {
         name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)
@@ -50,7 +50,7 @@ def _command(function: Callable) -> Callable:
 
     def run_command(**values: Any) -> None:
         for name, kind in groups.items():
-            values[name] = kind(**{own.name: values.pop(own.name) for own in _parameters(kind)})
+            values[name] = kind(**{each.name: values.pop(each.name) for each in _parameters(kind)})
         with _errors_in_one_line(values["console"]):
             function(**values)
             sys.stdout.flush()
@@ -58,14 +58,14 @@ def _command(function: Callable) -> Callable:
     parameters = list(_parameters(function))
     run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run_command.__annotations__ = {one.name: one.annotation for one in parameters}
+    run_command.__annotations__ = {each.name: each.annotation for each in parameters}
     return run_command
 
 
 @contextlib.contextmanager
 def _errors_in_one_line(console: Console) -> Iterator[None]:
-    """Run a command: its warnings become notes, its errors a line and an exit code."""
-    # Whoever writes to stderr.
+    """Run a command; print its warnings as notes, and an error as a line with an exit code."""
+    # --quiet also silences libraries that write to stderr.
     silence = contextlib.redirect_stderr(io.StringIO())
     try:
         with silence if console.quiet else contextlib.nullcontext(), _warnings_as_notes(console):
@@ -73,17 +73,17 @@ def _errors_in_one_line(console: Console) -> Iterator[None]:
                 yield
             finally:
                 console.end_steps()
-    except BrokenPipeError:  # whoever reads the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        _complain("interrupted.")
+        _print_error("interrupted.")
         raise typer.Exit(130) from None
     except (typer.Exit, typer.BadParameter):
         raise
     except Exception as error:
         if console.debug:
             traceback.print_exc()
-        _complain(_in_one_line(error))
+        _print_error(_in_one_line(error))
         raise typer.Exit(1) from None
 
 
@@ -101,8 +101,8 @@ def _warnings_as_notes(console: Console) -> Iterator[None]:
 
 def _in_one_line(error: Exception) -> str:
     words = " ".join(str(error).split()) or type(error).__name__
-    # What was found in a file must not get at the terminal.
-    words = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
+    # Control characters from a file must not reach the terminal.
+    words = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
     if isinstance(error, MemoryError):
         return "not enough memory for this; use fewer rows, or fewer maps (--n-maps)."
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -112,7 +112,7 @@ def _in_one_line(error: Exception) -> str:
     return f"unexpected, please report this: {type(error).__name__}: {words} (--debug shows where)"
 
 
-def _complain(line: str) -> None:
+def _print_error(line: str) -> None:
     print(f"mbkl: {line}", file=sys.stderr)
 
 
@@ -150,7 +150,7 @@ def run(arguments: list[str] | None) -> int:
     try:
         return int(app(arguments, prog_name="mbkl", standalone_mode=False) or 0)
     except Exception as error:
-        # typer raises what click raised before it, under other names.
+        # Versions of typer raise errors of click or copies of them: recognise both by a method.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
@@ -159,5 +159,5 @@ def run(arguments: list[str] | None) -> int:
         if "\n" in message:  # the help itself
             print(message, file=sys.stderr)
         else:
-            _complain(f"{message}. See '{where} --help'.")
+            _print_error(f"{message}. See '{where} --help'.")
         return getattr(error, "exit_code", 2)

@@ -1,4 +1,4 @@
-"""Commands from a file to a model, and from a model to predictions, pages and programs."""
+"""The commands but `evaluate`, `compare` and `explain`."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def fit(
     console.step("encoding", 0.1)
     schema, X, notes = learned_schema(frame, reading)
     console.note(*notes)
-    new = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
-    # Numbers know what they are called.
+    estimator = learning.estimator(frame.task, max_time=max_time, checkpoint=checkpoint)
+    # A frame or series gives the regressor the names of the targets.
     numbers = pd.DataFrame(frame.y, columns=list(frame.targets)).squeeze(axis=1)
     y = numbers if frame.task == "regression" else frame.y
-    model = console.watched(new, "learning", 0.95).fit(X, y)
+    model = console.watched(estimator, "learning", 0.95).fit(X, y)
     model = getattr(model, "best_estimator_", model)
     console.step(f"writing {path.name}")
     Trained(model, schema).save(path)
@@ -135,7 +135,10 @@ def predict(
     frame = trained.schema.read(data, console, keep or ())
     console.step("predicting")
     kept = {name: pd.Series(frame.column(name).to_pylist(), dtype=object) for name in keep or ()}
-    predictions = pd.DataFrame({**kept, **_predictions(trained, frame, proba, interval)})
+    columns = _predictions(trained, frame, proba, interval)
+    for name in kept.keys() & columns.keys():
+        raise ValueError(f"{data}: '{name}' is the name of a column of predictions; rename it.")
+    predictions = pd.DataFrame({**kept, **columns})
     if output is None:
         console.end_steps()
         if console.as_json:
@@ -154,25 +157,25 @@ def predict(
 def _predictions(
     trained: Trained, frame: Frame, proba: bool, interval: float | None
 ) -> dict[str, Any]:
-    """Return columns: the labels with probabilities, or the numbers with bounds."""
+    """Return columns: labels with their probabilities, or numbers with the bounds of intervals."""
     import numpy as np
 
     X, model = trained.schema.encoded(frame), trained.model
     if not trained.predicts_numbers:
         columns = {"label": model.predict(X)}
         if proba:
-            chances = zip(model.classes_, model.predict_proba(X).T, strict=True)
-            columns |= {f"probability {label}": own for label, own in chances}
+            by_class = zip(model.classes_, model.predict_proba(X).T, strict=True)
+            columns |= {f"probability {label}": values for label, values in by_class}
         return columns
-    found = {"prediction": model.predict(X)}
+    columns = {"prediction": model.predict(X)}
     if interval is not None:
-        found["lower"], found["upper"] = np.moveaxis(model.predict_interval(X, interval), -1, 0)
+        columns["lower"], columns["upper"] = np.moveaxis(model.predict_interval(X, interval), -1, 0)
     if not model.is_multi_output_:
-        return found
+        return columns
     return {
         f"{kind} {target}": values[:, number]
         for number, target in enumerate(model.target_names_)
-        for kind, values in found.items()
+        for kind, values in columns.items()
     }
 
 
@@ -336,7 +339,7 @@ def write_demo_files(folder: Path) -> None:
 
 
 def _demo_lines(folder: Path) -> list[str]:
-    """Return the commands, those for which a library is missing left out."""
+    """Return the commands of the demo, without those that need a missing library."""
     from importlib.util import find_spec
 
     def file(name: str) -> str:
@@ -358,11 +361,11 @@ def _demo_lines(folder: Path) -> list[str]:
 
 
 def _run_line(line: str, console: Console) -> None:
-    """Run one command as the user would; where it fails, the demo ends."""
+    """Run one command like a user; if it fails, end the demo."""
     from mbkl.cli import main
 
     quiet = ["--quiet"] if console.quiet else []
-    # The result of the demo itself is to be all of stdout.
+    # With --json, stdout holds only the result of the demo itself.
     with contextlib.redirect_stdout(sys.stderr if console.as_json else sys.stdout):
         code = main([*shlex.split(line), *quiet])
     if code:

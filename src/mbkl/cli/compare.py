@@ -1,4 +1,4 @@
-"""`mbkl compare`: how good predictions are beside those of other methods."""
+"""`mbkl compare`: the quality of predictions compared with other methods."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _OURS = "MBKL"
 _COSTS_AND_WIDTHS = {"C": [1.0, 10.0, 100.0], "gamma": ["scale", 0.01, 0.1]}
-# With more rows an RBF kernel takes minutes, and it is tried if asked for only.
+# With more rows an RBF SVM takes minutes, and runs only if the user names it.
 _MANY_ROWS = 2_000
-# Different texts of a column for which rivals have a column of zeros and ones each.
+# Largest number of columns of zeros and ones by which rivals encode a column of text.
 _TEXTS = 30
 
 
@@ -68,39 +68,39 @@ def compare(
             known = ", ".join(rivals)
             raise typer.BadParameter(f"no rival '{name}' for {frame.task}; there are: {known}.")
         contestants[name] = rivals[name]
-    # The limit is for those without an option for it.
+    # Limits the threads of methods that have no option for them.
     with threadpool_limits(n_jobs):
-        tried = _try_all(contestants, splits, console)
+        by_method = _scores_of_all(contestants, splits, console)
     score, scores = ("r2", "r2s") if frame.task == "regression" else ("accuracy", "accuracies")
     result: dict[str, dict[str, Any]] = {
         name: {
-            score: fmean(found for found, _ in own),
-            f"fold_{scores}": [found for found, _ in own],
-            "seconds": fmean(seconds for _, seconds in own),
+            score: fmean(value for value, _ in folds),
+            f"fold_{scores}": [value for value, _ in folds],
+            "seconds": fmean(seconds for _, seconds in folds),
         }
-        for name, own in tried.items()
+        for name, folds in by_method.items()
     }
     ranking = sorted(result, key=lambda name: -result[name][score])
     rows = [[name, result[name][score], f"{result[name]['seconds']:.2f}"] for name in ranking]
     header = ["", "R2" if score == "r2" else score, "seconds a fit"]
     if plot is not None:
-        console.picture(_drawn({name: tried[name] for name in ranking}, header[1:]), plot)
+        console.picture(_drawn({name: by_method[name] for name in ranking}, header[1:]), plot)
     console.result({"ranking": ranking, "results": result}, Grid(rows, header))
 
 
-def _try_all(
+def _scores_of_all(
     contestants: dict[str, Any], splits: Splits, console: Console
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return the score of each method on each split, and the seconds of its fit.
+    """Return the score and the seconds of the fit of each method on each split.
 
-    A rival that cannot learn from some rows drops out.
+    A rival that raises an error on a split is left out.
     """
     from sklearn.base import clone
 
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    by_method: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     n_left = len(contestants) * len(splits)
     for number, (X, y, X_test, y_test) in enumerate(splits, 1):
-        for name in list(found):
+        for name in list(by_method):
             console.step(f"{name}, {number} of {len(splits)}", 1 / n_left)
             n_left -= 1
             model, began = clone(contestants[name]), time.perf_counter()
@@ -110,39 +110,39 @@ def _try_all(
                 try:
                     model.fit(X, y)
                     seconds = time.perf_counter() - began
-                    found[name].append((float(model.score(X_test, y_test)), seconds))
+                    by_method[name].append((float(model.score(X_test, y_test)), seconds))
                 except (TypeError, ValueError) as error:
                     if name == _OURS:
                         raise
                     console.note(f"{name} drops out: {' '.join(str(error).split())[:200]}")
-                    del found[name]
-    return found
+                    del by_method[name]
+    return by_method
 
 
-def _drawn(tried: dict[str, list[tuple[float, float]]], captions: list[str]) -> Any:
+def _drawn(by_method: dict[str, list[tuple[float, float]]], captions: list[str]) -> Any:
     """Draw scores and times: a large dot for the mean, a small one for each fold."""
     from matplotlib.figure import Figure
 
     from mbkl.plot.style import COLOURS, QUIET, quieten
 
-    figure = Figure(figsize=(9, 0.4 * len(tried) + 1.2), layout="constrained")
+    figure = Figure(figsize=(9, 0.4 * len(by_method) + 1.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    for place, (name, own) in enumerate(tried.items()):
+    for place, (name, columns) in enumerate(by_method.items()):
         colour = COLOURS[0] if name == _OURS else QUIET
-        for axis, folds in zip(axes, zip(*own, strict=True), strict=True):
+        for axis, folds in zip(axes, zip(*columns, strict=True), strict=True):
             axis.plot(folds, [place] * len(folds), ".", color=colour, alpha=0.5)
             axis.plot(fmean(folds), place, "o", color=colour)
     for axis, caption in zip(axes, captions, strict=True):
         axis.set_xlabel(f"{caption} (small dots: folds)")
         quieten(axis, grid="x")
-    axes[0].set_yticks(range(len(tried)), list(tried))
+    axes[0].set_yticks(range(len(by_method)), list(by_method))
     axes[0].invert_yaxis()
     axes[1].set_xscale("log")
     return figure
 
 
 def _quick(rivals: dict[str, Any], n_rows: int, console: Console) -> list[str]:
-    """Return the rivals that do not take minutes."""
+    """Return the names of the rivals that do not take minutes."""
     if n_rows <= _MANY_ROWS:
         return list(rivals)
     console.note(
@@ -152,7 +152,7 @@ def _quick(rivals: dict[str, Any], n_rows: int, console: Console) -> list[str]:
 
 
 def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
-    """Return classifiers or regressors by name, which take text as columns of zeros and ones."""
+    """Return classifiers or regressors by name; they encode text as columns of zeros and ones."""
     from sklearn import dummy, ensemble, linear_model, svm
     from sklearn.compose import (
         TransformedTargetRegressor,
@@ -166,7 +166,7 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     def scaled(model: Any) -> Any:
-        # Sparse rows that are centred are no longer sparse.
+        # Centring would make a sparse matrix dense.
         scaler = StandardScaler(with_mean=frame.matrix is None)
         return make_pipeline(SimpleImputer(keep_empty_features=True), scaler, model)
 
@@ -176,7 +176,7 @@ def _rivals(frame: Frame, seed: int, n_jobs: int) -> dict[str, Any]:
         rivals = {
             "mean": dummy.DummyRegressor(),
             "ridge": scaled(linear_model.RidgeCV([0.01, 0.1, 1.0, 10.0, 100.0])),
-            # The width of its band is in the unit of the target.
+            # The width of the epsilon tube is in the unit of the target, so the target is scaled.
             "rbf-svm": scaled(TransformedTargetRegressor(search, transformer=StandardScaler())),
         }
     else:

@@ -1,4 +1,4 @@
-"""What the user sees: results on stdout, all else on stderr, and files, whole or not at all."""
+"""Output: results on stdout, messages and progress on stderr, and pictures as files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mbkl.cli.options import Config
 from mbkl.extras import require
 
 _PICTURES = (".png", ".svg", ".pdf")
-# Nobody knows how many stages a fit has, and iterations a stage: the part that each is taken to do
-# of what is left.
+# How many stages a fit and iterations a stage will have is unknown; each is assumed to do this
+# share of the remaining work.
 _PART_OF_A_STAGE, _PART_OF_AN_ITERATION = 0.2, 0.002
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows to print, of which the first columns are aligned to the left."""
+    """Rows to print; the first `n_left` columns are aligned to the left."""
 
     rows: Sequence[Sequence[Any]]
     header: Sequence[str] = ("", "")
@@ -40,13 +40,13 @@ class Grid:
             grid.add_column(name, justify="left" if position < self.n_left else "right")
         for row in self.rows:
             grid.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row))
-        # A file or a pipe has no width: nothing is to be cut there.
+        # A file or a pipe has no width, so lines must not be cut there.
         Screen(markup=False, width=None if sys.stdout.isatty() else 1_000).print(grid)
 
 
 @dataclass
 class Console:
-    """Where results, messages and progress go."""
+    """Prints results, messages and progress."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages, only results.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False
@@ -54,7 +54,7 @@ class Console:
     config: Config = None
     _bar: Any = field(default=None, init=False)
     _notes: set[str] = field(default_factory=set, init=False)
-    # Shares of all the work: what is done, and what will be after this step.
+    # Shares of all work that are done now, and that will be done after the current step.
     _done: float = field(default=0.0, init=False)
     _end: float = field(default=0.0, init=False)
 
@@ -63,14 +63,14 @@ class Console:
             print(message, file=sys.stderr)
 
     def note(self, *messages: str) -> None:
-        """Print what the user may not expect, and once only: not for each file, or each fold."""
+        """Print notes for the user, each only once, not again for each file or fold."""
         for message in messages:
             if message not in self._notes:
                 self._notes.add(message)
                 self.say(f"note: {message}")
 
     def result(self, content: Mapping[str, Any], *grids: Grid) -> None:
-        """Print a result: all of it as JSON if asked for, else what people want to see of it."""
+        """Print a result: with --json all of its content, else its grids."""
         self.end_steps()
         if self.as_json:
             from mbkl.explain.shapes import plain
@@ -83,7 +83,7 @@ class Console:
             grid.print()
 
     def picture(self, figure: Any, path: Path) -> None:
-        """Write a figure of matplotlib, in the format that the name ends with, and close it."""
+        """Write a matplotlib figure in the format of the file name, and close it."""
         from matplotlib import pyplot
 
         from mbkl.engine.files import write_atomically
@@ -95,26 +95,26 @@ class Console:
         self.say(f"picture: {path}")
 
     def step(self, words: str, part: float = 1 / 3) -> None:
-        """Show what is being done from now on: about this part of all that is left to do."""
+        """Begin a step, which is expected to take this part of the remaining work."""
         self._done = self._end
         self._end += part * (1 - self._end)
         self.show(words)
 
     def advance(self, part: float) -> None:
-        """Take a part of what is left of this step to be done."""
+        """Count a part of the rest of the current step as done."""
         self._done += part * (self._end - self._done)
         self.show()
 
     def show(self, words: str | None = None) -> None:
-        """Show on a terminal what is done, the time since the beginning and about that left."""
+        """Show the current work, the time since the start and the time left, on a terminal."""
         if self.quiet or not sys.stderr.isatty():
             return
         if self._bar is None:
             from rich.console import Console as Screen
             from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-            taken, left = TimeElapsedColumn(), "{task.fields[left]}"
-            columns = SpinnerColumn(), "{task.description}", taken, left
+            elapsed, left = TimeElapsedColumn(), "{task.fields[left]}"
+            columns = SpinnerColumn(), "{task.description}", elapsed, left
             screen = Screen(stderr=True)
             self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False)
             self._bar.add_task("", left="")
@@ -127,15 +127,15 @@ class Console:
         self._bar.update(task.id, description=words, left=words_left)
 
     def end_steps(self) -> None:
-        """Show no more what is being done."""
+        """Remove the display of progress."""
         if self._bar is not None:
             self._bar.stop()
             self._bar, self._end = None, 0.0
 
     def watched(self, estimator: Any, step: str, part: float) -> Any:
-        """Return an estimator whose stages are shown as parts of a step."""
+        """Begin a step, and make an estimator show its stages as parts of the step."""
         self.step(step, part)
-        # Before scikit-learn 1.9 there are no callbacks.
+        # Callbacks need scikit-learn 1.9.
         if hasattr(estimator, "set_callbacks"):
             estimator.set_callbacks(_Stages(self, step))
         return estimator
@@ -157,13 +157,13 @@ class _Stages:
         self.console.advance(_PART_OF_AN_ITERATION if is_iteration else _PART_OF_A_STAGE)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Do nothing, as in the other one: scikit-learn asks for all four."""
+        """Do nothing; scikit-learn requires all four methods."""
 
     teardown = setup
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:
-    """Find out before any work whether a file can be written; never over one that is read."""
+    """Raise an error, before any work, if a file cannot be written or is one of the inputs."""
     folder = path.parent
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file in it.")
@@ -171,12 +171,12 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise ValueError(f"{path}: there is no folder {folder}; make it first.")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{path}: nothing can be written to the folder {folder}; choose another.")
-    if path.exists() and any(one and one.exists() and path.samefile(one) for one in inputs):
+    if path.exists() and any(file and file.exists() and path.samefile(file) for file in inputs):
         raise ValueError(f"{path} is read by this command; choose another name for what it writes.")
 
 
 def check_picture(path: Path | None, *inputs: Path | None) -> None:
-    """Find out before any work whether a picture can be drawn, if one is wanted."""
+    """Raise an error, before any work, if a picture is wanted and cannot be drawn."""
     if path is None:
         return
     if path.suffix not in _PICTURES:

@@ -1,4 +1,4 @@
-"""`mbkl explain`: what a model has learned, and why it says what it says."""
+"""`mbkl explain`: the importances of columns, and the explanation of a single row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mbkl.cli.models import Trained
     from mbkl.explain import GlobalExplanation, LocalExplanation
 
-# Characters of a value that a person reads, and pairs of columns.
+# Largest number of characters of a printed value, and of printed pairs of columns.
 _LONG, _PAIRS = 60, 5
 
 
@@ -50,31 +50,31 @@ def explain(
     X = None if frame is None else trained.schema.encoded(frame)
     console.step("explaining")
     if row is None or X is None:
-        everywhere = explain_global(trained.model, X)
+        explanation = explain_global(trained.model, X)
         if plot is not None:
             from mbkl.plot import ImportanceDisplay
 
-            console.picture(ImportanceDisplay.from_explanation(everywhere).figure_, plot)
-        _show_importances(console, everywhere, top)
+            console.picture(ImportanceDisplay.from_explanation(explanation).figure_, plot)
+        _show_importances(console, explanation, top)
     elif row > X.shape[0]:
         raise ValueError(f"{data}: no row {row}; the last one is {X.shape[0]}.")
     else:
-        one = X[row - 1 : row]
-        here, values = explain_local(trained.model, one, background=X), trained.in_words(one, frame)
+        x = X[row - 1 : row]
+        of_row, values = explain_local(trained.model, x, background=X), trained.in_words(x, frame)
         if plot is not None:
-            console.picture(_drawn_row(here, values, top), plot)
-        _show_row(console, trained, here, values, row, top)
+            console.picture(_drawn_row(of_row, values, top), plot)
+        _show_row(console, trained, of_row, values, row, top)
 
 
 def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> Any:
-    """Return a figure of what a row has added, to each target below the other."""
+    """Return a figure of the contributions of a row, with a waterfall for each target."""
     from matplotlib.figure import Figure
 
     from mbkl.plot import WaterfallDisplay
 
-    known = zip(explanation.feature_names, values, strict=True)
-    names = [f"{name} = {value}" for name, value in known]
-    # Of classes the one that is predicted.
+    pairs = zip(explanation.feature_names, values, strict=True)
+    names = [f"{name} = {value}" for name, value in pairs]
+    # Of classes only the predicted one is drawn.
     labels = [None] if explanation.unit == "score" else explanation.classes
     figure = Figure(figsize=(7, 4 * len(labels)), layout="constrained")
     for label, axis in zip(labels, figure.subplots(len(labels), squeeze=False).flat, strict=True):
@@ -85,17 +85,17 @@ def _drawn_row(explanation: LocalExplanation, values: list[str], top: int) -> An
 
 
 def _show_importances(console: Console, explanation: GlobalExplanation, top: int) -> None:
-    """Print the most important columns, and the pairs that tell more together."""
+    """Print the most important columns, and the pairs with the strongest interactions."""
     from mbkl.explain.explanations import strongest_pairs
 
     names, importance = explanation.feature_names, explanation.importance
-    found = [[names[i], float(importance[i])] for i in explanation.ranking]
-    grids = [Grid(found[:top], ["column", "importance"])]
+    ranked = [[names[i], float(importance[i])] for i in explanation.ranking]
+    grids = [Grid(ranked[:top], ["column", "importance"])]
     strongest = strongest_pairs(explanation, min(top, _PAIRS))
     pairs = [[f"{names[i]} and {names[j]}", strength] for i, j, strength in strongest]
     if pairs:
         grids.append(Grid(pairs, ["together", "interaction"]))
-    named = [{"name": name, "importance": value} for name, value in found]
+    named = [{"name": name, "importance": value} for name, value in ranked]
     console.result({**explanation.to_dict(), "columns": named}, *grids)
 
 
@@ -107,7 +107,7 @@ def _show_row(
     row: int,
     top: int,
 ) -> None:
-    """Print what the features add to numbers, or to the score of the class, predicted."""
+    """Print the contributions of features to predicted numbers, or to the predicted class."""
     import numpy as np
 
     from mbkl.classifier import best_class
@@ -117,19 +117,19 @@ def _show_row(
     if explanation.unit == "score":
         (best,) = best_class(explanation.scores).tolist()
         label = content["label"] = trained.model.classes_.tolist()[best]
-        # What is for one of two classes is against the other.
+        # Two classes have one score, for the second class; its negative is for the first.
         sign, column = (2 * best - 1, 0) if scores.size == 1 else (1, best)
-        said = {f"{targets[0]} is '{label}'": (column, sign)}
+        predictions = {f"{targets[0]} is '{label}'": (column, sign)}
     else:
         numbers = np.exp(scores) if explanation.unit == "log" else scores
         targets = explanation.classes if scores.size > 1 else targets
         content["prediction"] = numbers.tolist() if scores.size > 1 else float(numbers[0])
-        said = {f"{targets[k]} is {number:.6g}": (k, 1) for k, number in enumerate(numbers)}
-    # Scores of classes are of the order of one, numbers of any size.
+        predictions = {f"{targets[k]} is {number:.6g}": (k, 1) for k, number in enumerate(numbers)}
+    # Scores of classes are of the order of one, numbers of any magnitude.
     write = ("{:+.3f}" if explanation.unit == "score" else "{:+.4g}").format
     adds = "adds to its logarithm" if explanation.unit == "log" else "adds"
     grids = []
-    for words, (column, sign) in said.items():
+    for words, (column, sign) in predictions.items():
         added = sign * explanation.contributions[0, :, column]
         start, score = sign * explanation.baseline[column], sign * scores[column]
         order = np.argsort(-np.abs(added), kind="stable")[:top]

@@ -1,4 +1,4 @@
-"""`mbkl evaluate`: how good predictions are on rows that were not learned from."""
+"""`mbkl evaluate`: the quality of predictions on rows that were not learned from."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def evaluate(
 
 
 def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list[Outcome]:
-    """Learn from some of the rows and try what was learned on others, in turn."""
+    """Return the outcome of each split: fit on its training rows, predict its test rows."""
     from mbkl.explain.quality import outcome_of
 
     outcomes = []
@@ -105,9 +105,9 @@ def _of_new_models(console: Console, learning: Learning, splits: Splits) -> list
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows with labels, and which of them to learn from and to be right about, in turn."""
+    """Labelled rows, divided into training rows and test rows by a test file or by folds."""
 
-    frame: Frame  # those of the file
+    frame: Frame  # of the file, and X its encoded features
     X: Any
     test: tuple[Any, NDArray] | None = None
     folds: Sequence[tuple[NDArray, NDArray]] = ()
@@ -141,7 +141,7 @@ class Splits:
         return len(self.folds) or 1
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray, Any, NDArray]]:
-        """Yield X and y to learn from, and X and y to be right about."""
+        """Yield X and y of the training rows, and X and y of the test rows."""
         rows, y = getattr(self.X, "iloc", self.X), self.frame.y
         if self.test is not None:
             yield self.X, y, *self.test
@@ -150,7 +150,7 @@ class Splits:
 
 
 def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
-    """Say which classes have few rows; if all of them have one, none can be held out."""
+    """Note which classes have few rows; raise an error if all classes have a single row."""
     import numpy as np
 
     from mbkl.tabular import FrameError
@@ -175,20 +175,20 @@ def _check_classes(frame: Frame, n_folds: int, console: Console) -> None:
 
 
 def _number_figures(outcome: Outcome, targets: Sequence[str]) -> dict[str, Any]:
-    """Return R2, errors and intervals; of several targets those of each."""
+    """Return the metrics of a regression; with several targets those of each."""
     import numpy as np
 
     from mbkl.explain.quality import figures_of_targets
 
-    n_rows, found = {"rows": len(outcome.truth)}, figures_of_targets(outcome)
-    if len(found) == 1:
-        return n_rows | found[0]
-    r2 = float(np.mean([own.get("r2", np.nan) for own in found]))
-    return {**n_rows, "r2": r2, "targets": dict(zip(targets, found, strict=True))}
+    n_rows, by_target = {"rows": len(outcome.truth)}, figures_of_targets(outcome)
+    if len(by_target) == 1:
+        return n_rows | by_target[0]
+    r2 = float(np.mean([figures.get("r2", np.nan) for figures in by_target]))
+    return {**n_rows, "r2": r2, "targets": dict(zip(targets, by_target, strict=True))}
 
 
 def _grids(figures: dict[str, Any], name: str = "") -> list[Grid]:
-    """Return what people want to see: figures of all rows, then those of each class or target."""
+    """Return grids of the metrics of all rows, and of each class or target."""
     mean = figures.get("always_the_mean")
     rows: list[list[Any]] = []
     for key, value in figures.items():
@@ -199,26 +199,26 @@ def _grids(figures: dict[str, Any], name: str = "") -> list[Grid]:
             rows.append([words, value] if mean is None else [words, value, mean.get(key, "")])
     grids = [Grid(rows, ["", ""] if mean is None else [name, "model", "always the mean"])]
     if "classes" in figures:
-        by_class = [list(one.values()) for one in figures["classes"]]
+        by_class = [list(each.values()) for each in figures["classes"]]
         grids.append(Grid(by_class, ["class", "rows", "precision", "recall", "f1"]))
-    for target, own in figures.get("targets", {}).items():
-        grids += _grids(own, target)
+    for target, of_target in figures.get("targets", {}).items():
+        grids += _grids(of_target, target)
     return grids
 
 
 def _drawn(outcome: Outcome, classes: NDArray | None, targets: Sequence[str]) -> Any:
-    """Draw the quality of probabilities, or predictions and residuals of each target."""
+    """Draw curves of probabilities, or predictions and residuals of each target."""
     from matplotlib.figure import Figure
 
     from mbkl.plot import PredictionDisplay, QualityDisplay
 
     if classes is not None:
-        if outcome.more is None:
+        if outcome.uncertainty is None:
             raise typer.BadParameter("--plot needs probabilities, and this model has none.")
-        return QualityDisplay.from_predictions(outcome.truth, outcome.more, classes).figure_
+        return QualityDisplay.from_predictions(outcome.truth, outcome.uncertainty, classes).figure_
     columns = outcome.by_target()
     figure = Figure(figsize=(9, 4 * len(columns)), layout="constrained")
     axes = figure.subplots(len(columns), 2, squeeze=False)
-    for own, name, pair in zip(columns, targets or ["y"], axes, strict=True):
-        PredictionDisplay.from_predictions(*own, name=name, ax=pair)
+    for of_target, name, pair in zip(columns, targets or ["y"], axes, strict=True):
+        PredictionDisplay.from_predictions(*of_target, name=name, ax=pair)
     return figure

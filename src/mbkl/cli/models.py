@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schema:
-    """What the file of the training tells about others: they are read and encoded alike."""
+    """How the training file was read and encoded, so that other files are treated alike."""
 
-    rules: list[dict[str, Any]]  # those of a `TableEncoder`; none where features have no names
+    rules: list[dict[str, Any]]  # of a `TableEncoder`; empty if features have no names
     n_features: int
     targets: tuple[str, ...] = ()
-    classes: NDArray | None = None  # none are numbers
+    classes: NDArray | None = None  # None for a regression
     dialect: dict[str, Any] = field(default_factory=dict)
 
     def read(self, path: Path, console: Console, keep: Sequence[str] = (), **labels: Any) -> Frame:
-        """Read rows to predict; labels that they may have do not matter."""
+        """Read rows to predict; they need no labels."""
         text = [rule["name"] for rule in self.rules if rule["kind"] == "text"]
-        # Labels such as 1 and 2 are text if there are others.
+        # Labels such as 1 and 2 are read as text if the classes are text.
         if self.classes is not None and self.classes.dtype.kind == "U":
             text.extend(labels.get("target", ()))
         needed = [*(rule["name"] for rule in self.rules), *keep]
@@ -72,7 +72,7 @@ class Schema:
         return X if self.rules else X.to_numpy()
 
     def _resized(self, matrix: sparse.csr_array, path: str) -> sparse.csr_array:
-        """Return sparse rows with the features of the training; others tell nothing."""
+        """Return sparse rows with as many features as the training rows."""
         if self.rules:
             raise FrameError(
                 f"{path}: a sparse matrix has no columns with names, and the model needs "
@@ -84,7 +84,7 @@ class Schema:
 
 
 def learned_schema(frame: Frame, reading: Reading) -> tuple[Schema, Any, list[str]]:
-    """Learn how to encode a frame; return also its rows, and what is odd about its columns."""
+    """Learn how to encode a frame; return the schema, the encoded rows, and notes on columns."""
     from mbkl.explain.input_columns import notes_on_leaks
 
     are_classes = frame.task != "regression"
@@ -112,7 +112,7 @@ class Trained:
 
     model: MBKLClassifier | MBKLRegressor
     schema: Schema
-    rules: list[dict[str, Any]] | None = None  # as they are stored: none by a model of Python
+    rules: list[dict[str, Any]] | None = None  # of the file; None if saved from Python
 
     @classmethod
     def load(cls, path: Path) -> Trained:
@@ -127,7 +127,7 @@ class Trained:
             raise ValueError(f"{path}: {error} {remedy}") from None
         if not hasattr(model, "predict"):
             raise ValueError(f"{path}: this holds a {type(model).__name__}, which cannot predict.")
-        # What `save` wrote; anything else is an error.
+        # Extra entries that differ from those of `save` are an error.
         stored, targets = extra.get("rules"), extra.get("target") or []
         dialect = extra.get("dialect", {})
         try:
@@ -145,7 +145,7 @@ class Trained:
         from mbkl.io import save
 
         targets, dialect = list(self.schema.targets), self.schema.dialect
-        # A single target is text, as it always was.
+        # A single target is stored as text, for older versions.
         target = targets[0] if len(targets) == 1 else targets
         extra = {"rules": self.schema.rules or None, "target": target, "dialect": dialect}
         save(self.model, path, extra=extra)
@@ -155,7 +155,7 @@ class Trained:
         return self.schema.classes is None
 
     def columns(self, frame: Frame | None) -> tuple[InputColumn, ...]:
-        """Return what the features are, as far as a frame tells."""
+        """Return a column for each feature, with kinds from a frame if there is one."""
         from mbkl.explain.explanations import feature_names_of
         from mbkl.explain.input_columns import input_columns
 
@@ -163,7 +163,7 @@ class Trained:
         return input_columns(feature_names_of(self.model), self.model.levels_, kinds)
 
     def in_words(self, row: Any, frame: Frame | None) -> list[str]:
-        """Return what the columns of one row hold."""
+        """Return the values of one row as text."""
         (values,) = self.model.rows_of(row)
         return [
             column.words(value) for column, value in zip(self.columns(frame), values, strict=True)
@@ -171,7 +171,7 @@ class Trained:
 
 
 def _rules_of(model: MBKLClassifier | MBKLRegressor) -> list[dict[str, Any]]:
-    """Return rules for the names and levels of a model that was saved in Python."""
-    known = zip(getattr(model, "feature_names_in_", ()), model.levels_)
-    is_text = {str(name): any(isinstance(one, str) for one in own or ()) for name, own in known}
+    """Return encoder rules from the names and levels of a model that was saved from Python."""
+    pairs = zip(getattr(model, "feature_names_in_", ()), model.levels_)
+    is_text = {str(name): any(isinstance(v, str) for v in levels or ()) for name, levels in pairs}
     return [{"name": name, "kind": "text" if is_text[name] else "number"} for name in is_text]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def option(text: str, *names: str, shown: bool | str = False, **more: Any) -> Any:
-    """Return an option with this help, whose default is not shown, or shown in other words."""
+    """Return an option with a help text; its default is hidden, or described by `shown`."""
     return typer.Option(*names, help=text, show_default=shown, **more)
 
 
@@ -47,10 +47,10 @@ Picture = Annotated[
 
 
 def _read_config(context: typer.Context, path: Path | None) -> None:
-    """Make what a file says the defaults of a command.
+    """Make the options in a TOML file the defaults of a command.
 
-    A section with the name of the command holds its options, such as `n-maps` or `n_maps`;
-    those outside of any section are for all commands that have them.
+    A section with the name of the command holds its options, such as `n-maps` or `n_maps`.
+    Options outside of any section are for all commands that have them.
     """
     if path is None:
         return
@@ -60,25 +60,25 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
         raise typer.BadParameter(f"{path}: {error.strerror}.") from None
     except ValueError as error:
         raise typer.BadParameter(f"{path} is no TOML file: {error}") from None
-    sections = {name: own for name, own in content.items() if isinstance(own, dict)}
+    sections = {name: value for name, value in content.items() if isinstance(value, dict)}
     program: Any = context.find_root().command
     for name in sections.keys() - program.commands.keys():
         raise typer.BadParameter(f"{path}: there is no command '{name}'.")
-    own = sections.get(context.info_name or "", {})
-    known = {
+    of_command = sections.get(context.info_name or "", {})
+    parameters = {
         name.lstrip("-").replace("-", "_"): parameter
         for parameter in context.command.params
         for name in parameter.opts
     }
     options: dict[str, Any] = {}
-    for key, value in {**content, **own}.items():
-        parameter = known.get(key.replace("-", "_"))
+    for key, value in {**content, **of_command}.items():
+        parameter = parameters.get(key.replace("-", "_"))
         if parameter is not None:
-            # As it would stand on the command line, but lists and switches.
+            # Values are text as on the command line, except lists and switches.
             value = value if isinstance(value, bool | list) else str(value)
             is_one_of_many = getattr(parameter, "multiple", False) and not isinstance(value, list)
             options[str(parameter.name)] = [value] if is_one_of_many else value
-        elif key in own:
+        elif key in of_command:
             raise typer.BadParameter(f"{path}: 'mbkl {context.info_name}' has no option '{key}'.")
     context.default_map = options
 
@@ -92,9 +92,10 @@ Config = Annotated[
     ),
 ]
 
-# So many classes may be as many as half of the rows, and more than so many take hours.
+# More classes than the first number must have two rows each on average; more than the second would
+# take hours.
 _FEW_CLASSES, _MANY_CLASSES = 20, 1_000
-# Options of parameters that only classifiers or only regressors have.
+# Options for parameters that only classifiers or only regressors have.
 _OF_ONE_TASK = {"class_weight": "balanced", "calibration": "calibrate", "quantile": "quantile"}
 
 
@@ -133,23 +134,23 @@ class Reading:
     ] = None
 
     def read(self, path: Path, console: Console) -> Frame:
-        """Read a file with two or more classes or numbers, and say what is odd about it."""
+        """Read a file for training, print its notes and check its target."""
         from mbkl.tabular import read_frame
 
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        frame = read_frame(path, **given)
+        options = {name: value for name, value in vars(self).items() if value is not None}
+        frame = read_frame(path, **options)
         console.note(*frame.notes)
-        _check_targets(frame, task_is_said=self.task is not None)
+        _check_targets(frame, task_is_given=self.task is not None)
         return frame
 
     def dialect(self) -> dict[str, Any]:
-        """Return what is the same for new rows of the same origin."""
+        """Return the options that also apply to new files of the same origin."""
         names = ("header", "delimiter", "decimal", "encoding")
         return {"missing": self.missing or [], **{name: getattr(self, name) for name in names}}
 
 
-def _check_targets(frame: Frame, task_is_said: bool) -> None:
-    """Complain of a target that is always the same, or of text that is no classes."""
+def _check_targets(frame: Frame, task_is_given: bool) -> None:
+    """Raise an error if a target is constant, or has too many labels to be classes."""
     import numpy as np
 
     from mbkl.tabular import FrameError
@@ -165,7 +166,7 @@ def _check_targets(frame: Frame, task_is_said: bool) -> None:
                 "Choose another column (--target)."
             )
         too_many = n_labels > min(_MANY_CLASSES, max(_FEW_CLASSES, frame.n_rows / 2))
-        if too_many and not is_numbers and not task_is_said:
+        if too_many and not is_numbers and not task_is_given:
             raise FrameError(
                 f"{place}: {n_labels:,} different labels in {frame.n_rows:,} rows are no classes. "
                 "Choose another column (--target), make a class of each (--task classification), "
@@ -211,7 +212,7 @@ class Learning:
     jobs: Annotated[int | None, option("Number of threads.", shown="all cores")] = None
 
     def estimator(self, task: Task | None, **more: Any) -> Any:
-        """Return a classifier or a regressor that has not learned yet."""
+        """Return an unfitted classifier or regressor."""
         import mbkl
 
         if self.quantile is not None and self.loss not in (None, "quantile"):
@@ -221,14 +222,14 @@ class Learning:
         estimator = make(
             maps=self.maps, theta=self.theta, random_state=self.seed, n_jobs=self.jobs, **more
         )
-        own_costs = {"Cs": [self.cost]} if self.tune else {"C": self.cost}
+        costs = {"Cs": [self.cost]} if self.tune else {"C": self.cost}
         given = {
             "quantile": self.quantile,
             "class_weight": "balanced" if self.balanced else None,
             "calibration": "temperature" if self.calibrate else None,
             "loss": "quantile" if self.quantile is not None else self.loss,
             "n_maps": self.n_maps,
-            **(own_costs if self.cost is not None else {}),
+            **(costs if self.cost is not None else {}),
         }
         given = {name: value for name, value in given.items() if value is not None}
         for name in given.keys() - estimator.get_params().keys():

@@ -1,7 +1,7 @@
-"""All stores together: the same call to each, and their answers in one.
+"""All stores of a cluster: the same call goes to each, and their answers are returned together.
 
-Arguments of a call may be arrays of the stores: nodes, or what has one. What a node stands for is
-not computed until a call needs it: a whole chain of operations goes to the workers at once.
+Arguments of a call may be nodes, which stand for arrays of the stores, or have an attribute `node`.
+Nodes are lazy: a chain of operations goes to the workers at once, when a call needs its result.
 """
 
 from __future__ import annotations
@@ -17,58 +17,59 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from mbkl.dask.store import Order, Store, itself, join, keep_chosen, nothing
+from mbkl.dask.store import Expression, Store, choose_rows, chosen_of_store, identity, nothing
 from mbkl.extras import require
 
 if TYPE_CHECKING:
     from distributed import Client
 
-# Seconds after which to look whether all workers are still there; how often after an error.
-_PATIENCE, _LOOKS = 1.0, 20
+# Seconds between checks that all workers are there, and number of checks after an error.
+_PATIENCE, _CHECKS = 1.0, 20
 
 
 class WorkerLostError(RuntimeError):
-    """A worker that held rows is gone, and its codes with it."""
+    """A worker was lost together with the rows and codes that it held."""
 
 
 class Node:
-    """An array of the stores; until it is computed, with what it is computed from."""
+    """An array that each store has a part of; computed when a call needs it."""
 
     def __init__(self, crew: Crew, function=None, *arguments) -> None:
-        own = tuple(getattr(each, "node", each) for each in arguments)
-        self._order = Order(crew.new_key(), function, own)
+        nodes = tuple(getattr(each, "node", each) for each in arguments)
+        self._expression = Expression(crew.new_key(), function, nodes)
         weakref.finalize(self, crew.forget, self.key)
 
     @property
     def key(self) -> int:
-        return self._order.key
+        return self._expression.key
 
-    def order(self) -> Order:
-        """Return what the stores need to have this; it and all it needs then count as computed."""
-        order = replace(self._order, arguments=_ordered(self._order.arguments))
-        # What nothing else refers to is forgotten from here on.
-        self._order = Order(self.key)
-        return order
+    def expression(self) -> Expression:
+        """Return the expression to send to the stores; the node then counts as computed."""
+        arguments = _with_expressions(self._expression.arguments)
+        expression = replace(self._expression, arguments=arguments)
+        # Drop the references to arguments, so that nodes without other references are forgotten.
+        self._expression = Expression(self.key)
+        return expression
 
 
-def _ordered(arguments: tuple) -> tuple:
-    """Return arguments as stores get them."""
+def _with_expressions(arguments: tuple) -> tuple:
+    """Return arguments with nodes replaced by their expressions."""
     nodes = (getattr(each, "node", each) for each in arguments)
-    return tuple(node.order() if isinstance(node, Node) else node for node in nodes)
+    return tuple(node.expression() if isinstance(node, Node) else node for node in nodes)
 
 
 class Crew:
     """Stores as actors on the workers of a cluster.
 
-    Of each worker's address, `pieces` has futures of the partitions that it is to hold.
+    `pieces` has, for the address of each worker, futures of the partitions that it will hold.
     """
 
     def __init__(self, client: Client, pieces: dict[str, list]) -> None:
         self._client, self._addresses = client, list(pieces)
-        # A name of its own for each fit: a name that is known already is not run again.
+        # Unique for each fit: Dask does not run a task again whose key it knows.
         self._name = uuid4().hex
-        known = workers_of(client)
-        threads = [known[address]["nthreads"] if address in known else 1 for address in pieces]
+        workers = workers_of(client)
+        threads = [workers[address]["nthreads"] if address in workers else 1 for address in pieces]
         self._begin()
         self._futures = [
             self._submit("store", Store, n_threads, place=place, actor=True)
@@ -76,16 +77,16 @@ class Crew:
         ]
         try:
             self._stores[:] = self._gather(self._futures)
-            self._gather(self._each("hold", _hold, self._stores, pieces.values()))
+            self._gather(self._submit_each("hold", _hold, self._stores, pieces.values()))
         except BaseException:
             self.close()
             raise
 
     def _begin(self) -> None:
         self._stores: list = []
-        self._numbers = count()
-        self._garbage: list[int] = []
-        # What each store begins with, until somebody takes it: rows, targets and weights.
+        self._keys = count()
+        self._forgotten: list[int] = []
+        # Nodes of the rows, targets and weights of each store, until `RemoteMatrix` takes them.
         self.loaded: Any = tuple(Node(self) for _ in range(3))
 
     def close(self) -> None:
@@ -98,58 +99,60 @@ class Crew:
         return len(self._stores)
 
     def new_key(self) -> int:
-        return next(self._numbers)
+        return next(self._keys)
 
     def forget(self, key: int) -> None:
-        """Let the stores forget an array, at the next call."""
-        self._garbage.append(key)
+        """Let the stores delete an array at the next call."""
+        self._forgotten.append(key)
 
     def call(self, function: Callable, *arguments) -> list:
         """Call a function on every store; return all answers."""
-        return self._run_all([self._prepared(function, arguments)] * self.n_stores)
+        return self._run_all([self._message(function, arguments)] * self.n_stores)
 
     def work(self, name: str, node: Node) -> None:
-        """Let every store compute now what takes long, as a task with a name that people read."""
-        self._gather(self._each(name, _run, self._stores, repeat(self._prepared(nothing, (node,)))))
+        """Compute a node now, as tasks with a name that the dashboard of Dask shows."""
+        call = self._message(nothing, (node,))
+        self._gather(self._submit_each(name, _run, self._stores, repeat(call)))
 
     def keep_each(self, values: Sequence) -> Node:
-        """Let every store keep a value of its own."""
+        """Return a node of which each store has one of the values."""
         node = Node(self)
-        self._run_all([(nothing, (Order(node.key, itself, (own,)),)) for own in values])
+        expressions = [Expression(node.key, identity, (value,)) for value in values]
+        self._run_all([(nothing, (expression,)) for expression in expressions])
         return node
 
     def exchange(
         self, name: str, divide: Callable, choose: Callable, *arguments
     ) -> tuple[Node, Node, int]:
-        """Let rows of all stores with the same key meet, and some of them be chosen.
+        """Choose rows among all rows with the same key, wherever they are (a shuffle by key).
 
-        `divide` returns a part of a store's rows for each store, and `choose` which of all rows in
-        such parts to take, with a value each. Every store keeps the numbers of its rows that were
-        chosen, and their values; returned are these, and how many rows there are in all.
+        `divide` splits the rows of a store into a part for each store, and `choose` returns which
+        rows of the parts for one store to take, with a value each. Returned are nodes of the row
+        numbers and of the values of the chosen rows of each store, and their total number.
         """
-        call = self._prepared(divide, (*arguments, self.n_stores))
-        every = range(self.n_stores)
-        parts = self._each(f"{name}-split", _run, self._stores, repeat(call))
-        met = [self._each(f"{name}-part", getitem, parts, repeat(owner)) for owner in every]
-        joined = self._each(f"{name}-merge", join, repeat(choose), met)
-        answers = [self._each(f"{name}-answer", getitem, joined, repeat(place)) for place in every]
+        call = self._message(divide, (*arguments, self.n_stores))
+        stores = range(self.n_stores)
+        parts = self._submit_each(f"{name}-split", _run, self._stores, repeat(call))
+        by_key = [self._submit_each(f"{name}-part", getitem, parts, repeat(n)) for n in stores]
+        chosen = self._submit_each(f"{name}-merge", choose_rows, repeat(choose), by_key)
+        answers = [self._submit_each(f"{name}-answer", getitem, chosen, repeat(n)) for n in stores]
         node = Node(self)
-        kept = self._each(f"{name}-keep", _keep, self._stores, repeat(node.key), answers)
+        kept = self._submit_each(f"{name}-keep", _keep, self._stores, repeat(node.key), answers)
         n_rows = sum(self._gather(kept))
         return Node(self, getitem, node, 0), Node(self, getitem, node, 1), n_rows
 
-    def _each(self, name: str, function: Callable, *columns: Iterable) -> list:
-        """Return futures of a function on each worker, which has an entry of each column."""
+    def _submit_each(self, name: str, function: Callable, *columns: Iterable) -> list:
+        """Return futures of a function on each worker; a column has an argument for each worker."""
         return [
-            self._submit(name, function, *own, place=place)
-            for place, own in enumerate(zip(*columns))
+            self._submit(name, function, *arguments, place=place)
+            for place, arguments in enumerate(zip(*columns))
         ]
 
-    def _prepared(self, function: Callable, arguments: tuple) -> tuple:
-        """Return what a store is to run, and to forget after that."""
-        ordered = _ordered(arguments)
-        forget, self._garbage = self._garbage, []
-        return function, ordered, forget
+    def _message(self, function: Callable, arguments: tuple) -> tuple:
+        """Return what is sent to each store for a call: the arguments of `Store.run`."""
+        expressions = _with_expressions(arguments)
+        forgotten, self._forgotten = self._forgotten, []
+        return function, expressions, forgotten
 
     def _submit(self, name: str, function: Callable, *arguments, place: int, actor: bool = False):
         return self._client.submit(
@@ -166,30 +169,30 @@ class Crew:
             return [patiently(future.result, self._check_workers) for future in waiting]
 
     def _gather(self, futures: list) -> list:
-        # Tasks of a worker that is gone would wait for it forever.
+        # Tasks that are bound to a lost worker would wait forever, so check the workers.
         patiently(partial(require("distributed", "dask").wait, futures), self._check_workers)
         with self._naming_lost_workers():
             return self._client.gather(futures)
 
     @contextmanager
     def _naming_lost_workers(self) -> Iterator[None]:
-        """Turn errors that come of a lost worker into one that says so."""
+        """Turn errors caused by a lost worker into a WorkerLostError."""
         try:
             yield
         except WorkerLostError:
             raise
         except (OSError, RuntimeError) as error:
-            # A closed connection is known here a moment before the scheduler takes note.
-            for _ in range(_LOOKS):
+            # The connection closes a moment before the scheduler notices the loss.
+            for _ in range(_CHECKS):
                 self._check_workers(error)
                 time.sleep(_PATIENCE / 4)
             raise
 
     def _check_workers(self, error: Exception | None = None) -> None:
-        """Raise an error that names a worker that is gone, or was and is back without rows."""
-        there = workers_of(self._client)
+        """Raise an error if a worker is lost, or has restarted without its rows."""
+        workers = workers_of(self._client)
         for address, future in zip(self._addresses, self._futures, strict=True):
-            if address not in there or future.status not in ("pending", "finished"):
+            if address not in workers or future.status not in ("pending", "finished"):
                 raise WorkerLostError(
                     f"The worker {address} that held a part of the rows was lost during fit, and "
                     "what it held with it. Call fit again: the data are loaded anew, onto the "
@@ -198,12 +201,12 @@ class Crew:
 
 
 def workers_of(client: Client) -> dict:
-    """Return what the scheduler knows of its workers; nothing if it is gone too."""
+    """Return the workers by address, as the scheduler knows them; empty without a scheduler."""
     return client.scheduler_info(n_workers=-1).get("workers", {})
 
 
 def patiently(wait: Callable, check: Callable[[], None]) -> Any:
-    """Return what is waited for; check now and then that there is something to wait for."""
+    """Return the result of `wait`, and call `check` regularly meanwhile."""
     while True:
         try:
             return wait(timeout=_PATIENCE)
@@ -220,7 +223,7 @@ def _run(store, call: tuple) -> Any:
 
 
 def _keep(store, key: int, answers: list) -> int:
-    """Let a store keep which of its rows were chosen; return how many these are."""
-    chosen = keep_chosen(answers)
-    _run(store, (nothing, (Order(key, itself, (chosen,)),)))
+    """Store the chosen rows of a store, and their values, under a key; return their number."""
+    chosen = chosen_of_store(answers)
+    _run(store, (nothing, (Expression(key, identity, (chosen,)),)))
     return chosen[0].size

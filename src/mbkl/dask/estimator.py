@@ -29,7 +29,7 @@ from mbkl.regressor import KernelRegressor
 
 @estimator
 class OnCluster(KernelPredictor):
-    """Fits on rows of a cluster, and lazy predictions."""
+    """An estimator that is fitted on rows of a cluster, and predicts lazily."""
 
     client: Any = parameter(default=None)
 
@@ -45,7 +45,7 @@ class OnCluster(KernelPredictor):
         X : dask array or dataframe of shape (n_samples, n_features)
         y : dask array or series of shape (n_samples,)
             Numbers may be several targets, of shape (n_samples, n_outputs).
-            With the same partitions; an array with known ones is cut to fit.
+            With the same partitions as X; an array of known lengths is divided like X.
         sample_weight : like y, or None
 
         Returns
@@ -58,7 +58,7 @@ class OnCluster(KernelPredictor):
         _check_feature_names(self, _names_of(X), reset=True)
         _check_numbers(X)
         if is_regressor(self):
-            # What an array of Dask calls its name is that of its tasks.
+            # The name of a Dask array is that of its tasks, not of a target.
             self._name_targets([] if hasattr(y, "chunks") else target_names(y), y)
         client = self.client or require("distributed", "dask").Client.current()
         crew = spread(client, X, y, sample_weight, has_numbers=is_regressor(self))
@@ -79,23 +79,23 @@ class OnCluster(KernelPredictor):
         self._fit_data(self._data(X, progress), progress)
 
     def _data(self, X: RemoteMatrix, progress: Progress) -> TrainingRows:
-        """Return the rows with their targets: there, or here where maps of few are mixed."""
+        """Return the training rows, on the workers, or here if few rows may mix maps."""
         if self._may_mix(X.shape):
             rows, targets, sample_weights = X.collected()
             self._check_targets(targets)
             return self._training_rows(rows, targets, sample_weights, progress)
-        return TrainingRows(X, settings=self._settings(), **self._numbered_there(*X.labelled()))
+        return TrainingRows(X, settings=self._settings(), **self._target_fields(*X.labelled()))
 
-    def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
-        """Return what belongs to y, the places of targets among the levels."""
+    def _target_fields(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
+        """Return fields of `TrainingRows` for y, which indexes the levels of the targets."""
         raise NotImplementedError
 
     def _placed(self, data: TrainingRows, plans, n_fits: int):
-        return data.rows if _is_there(data) else super()._placed(data, plans, n_fits)
+        return data.rows if _is_remote(data) else super()._placed(data, plans, n_fits)
 
     def _labelled(self, operator, data: TrainingRows):
         here = super()._labelled(operator, data)
-        return RemoteLabelledRows(**vars(here)) if _is_there(data) else here
+        return RemoteLabelledRows(**vars(here)) if _is_remote(data) else here
 
     def __sklearn_clone__(self):
         # A client cannot be copied, and need not be.
@@ -115,7 +115,7 @@ class OnCluster(KernelPredictor):
         return self._fitted_as(self._LOCAL)
 
     def predict(self, X):
-        """Return the class or number of each sample, lazily for an array or dataframe of Dask."""
+        """Return the class or number of each sample, lazily for a Dask array or dataframe."""
         return self._lazily("predict", X)
 
     def score(self, X, y, sample_weight=None) -> float:
@@ -125,14 +125,14 @@ class OnCluster(KernelPredictor):
         ----------
         X : dask array or dataframe, or array-like of shape (n_samples, n_features)
         y, sample_weight
-            Of the same kind; sample_weight may be None.
+            Of the same type; sample_weight may be None.
         """
         computed = require("dask", "dask").compute(y, self.predict(X), sample_weight)
         measure = r2_score if is_regressor(self) else accuracy_score
         return float(measure(*computed[:2], sample_weight=computed[2]))
 
     def _lazily(self, method: str, X, **options):
-        """Apply a method to all partitions; one row tells what it returns for each."""
+        """Apply a method to all partitions; its result for one row gives the type of the output."""
         model = self.local_
         apply = partial(getattr(model, method), **options)
         if not hasattr(X, "to_delayed"):
@@ -142,33 +142,33 @@ class OnCluster(KernelPredictor):
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the model was fitted with {model.n_features_in_}."
             )
-        # Names are checked once, here: blocks have none.
+        # Names are checked once, here: blocks have no names.
         model.__dict__.pop("feature_names_in_", None)
-        nothing = apply(np.zeros((1, X.shape[1])))[:0]
+        empty = apply(np.zeros((1, X.shape[1])))[:0]
         values = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         shape: dict = {"drop_axis": 1}
-        if nothing.ndim > 1:
-            chunks = (values.chunks[0], *((size,) for size in nothing.shape[1:]))
-            shape = {"chunks": chunks, "new_axis": list(range(2, nothing.ndim))}
+        if empty.ndim > 1:
+            chunks = (values.chunks[0], *((size,) for size in empty.shape[1:]))
+            shape = {"chunks": chunks, "new_axis": list(range(2, empty.ndim))}
         return values.rechunk({1: -1}).map_blocks(
-            lambda block: apply(block) if len(block) else nothing,
+            lambda block: apply(block) if len(block) else empty,
             token=f"mbkl-{method}",
-            meta=nothing,
+            meta=empty,
             **shape,
         )
 
 
-def _is_there(data: TrainingRows) -> bool:
+def _is_remote(data: TrainingRows) -> bool:
     return isinstance(data.rows, RemoteMatrix)
 
 
 def _names_of(X):
-    """Return what scikit-learn finds the names of the features in."""
+    """Return the object in which scikit-learn finds feature names."""
     return getattr(X, "_meta", X) if hasattr(X, "columns") else X
 
 
 def _check_numbers(X) -> None:
-    """Complain of columns of text: on a cluster categories are level numbers."""
+    """Raise an error if a column is text: on a cluster categories are level numbers."""
     for name, kind in getattr(X, "dtypes", {}).items():
         if getattr(kind, "kind", "O") not in "biuf":
             raise ValueError(
@@ -181,15 +181,15 @@ def _check_numbers(X) -> None:
 class MBKLClassifier(Costs, OnCluster, KernelClassifier):
     """SVM that learns its kernel, from rows that stay on the workers of a Dask cluster.
 
-    Each worker turns its partitions to codes, one byte for each feature or fern, and keeps
-    them. A pass of the solver sends tables to the workers and gets histograms back; what is
-    gathered are samples of bounded size. The model is the same, to the bit, as that of
+    Each worker encodes its partitions as codes, one byte for each feature or fern, and keeps
+    them. A pass of the solver sends tables to the workers and gets histograms back; only
+    samples of bounded size are gathered. The model has the same bits as that of
     `mbkl.MBKLClassifier` on the same rows, for any partitions and any number of workers.
 
     Parameters
     ----------
     client : Client or None, default=None
-        Of the cluster; None means the current one.
+        Client of the cluster; None means the current one.
     maps, n_maps, theta, theta_shrinkage, init_rule, theta_power, C, C_kernel
         See `mbkl.MBKLClassifier`; projections are not available.
     negatives_per_positive, max_pairs, loss, class_weight, tol, max_iter, max_time
@@ -199,8 +199,8 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
     categorical_features : list of names, indices or booleans, or None, default="from_dtype"
         Columns of level numbers: whole numbers from 0. There is no text on a cluster.
     random_state, n_jobs, verbose
-        See `mbkl.MBKLClassifier`; `n_jobs` is for what is done here, workers use the threads
-        they have.
+        See `mbkl.MBKLClassifier`; `n_jobs` limits the threads of this process, workers use
+        the threads they have.
 
     Attributes
     ----------
@@ -230,12 +230,12 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
         return super()._fit_data(data, progress)
 
     def _how_often(self, scores) -> np.ndarray:
-        if not isinstance(scores, RemoteRows):  # few rows are here
+        if not isinstance(scores, RemoteRows):  # few rows are in memory
             return super()._how_often(scores)
         best = scores.apply(best_class, scores)
         return (best[:, None] == np.arange(self.classes_.size)).astype(np.int64).sum(axis=0)
 
-    def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
+    def _target_fields(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         self.classes_ = levels
         return {"y": y, "weights": self._class_weighted(y, weights), "n_classes": levels.size}
 
@@ -253,11 +253,11 @@ class MBKLClassifier(Costs, OnCluster, KernelClassifier):
 class MBKLRegressor(Costs, OnCluster, KernelRegressor):
     """Regression that learns its kernel, from rows that stay on the workers of a Dask cluster.
 
-    As `mbkl.dask.MBKLClassifier`: the model is the same, to the bit, as that of
-    `mbkl.MBKLRegressor` on the same rows. What is gathered here beyond samples of bounded size
-    are the different targets, and, for intervals of maps that are given, the scores of held-out
-    rows: some 8 and 24 bytes a row. With maps="auto" and at most 20,000 rows all
-    of them are collected and the model is learned here.
+    Like `mbkl.dask.MBKLClassifier`; the model has the same bits as that of
+    `mbkl.MBKLRegressor` on the same rows. Besides samples of bounded size, the distinct targets
+    are gathered here and, for intervals with explicit maps, the scores of held-out rows: about 8
+    and 24 bytes a row. With maps="auto" and at most 20,000 rows, all rows are collected and the
+    model is learned here.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class MBKLRegressor(Costs, OnCluster, KernelRegressor):
 
     _LOCAL: ClassVar[type] = mbkl.regressor.MBKLRegressor
 
-    def _numbered_there(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
+    def _target_fields(self, levels, y: RemoteRows, weights: RemoteRows) -> dict[str, Any]:
         self._check_targets(levels)
         self.is_multi_output_ = levels.ndim > 1
         levels = levels.reshape(len(levels), -1)

@@ -19,16 +19,16 @@ from mbkl.extras import require
 if TYPE_CHECKING:
     from distributed import Client
 
-# Seconds without any worker after which loading is given up.
+# Seconds without any worker after which loading fails.
 _PATIENCE = 10
-# Others become the first of these.
+# Other types of X are converted to the first of these.
 _FLOATS = (np.float64, np.float32)
 
 
 def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) -> Crew:
-    """Load all partitions onto workers, and give each worker a store of its own.
+    """Load all partitions onto workers, with a store on each worker.
 
-    Of an array y the partitions are those of X, or of known lengths.
+    An array y must have the partitions of X, or known lengths.
     """
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
@@ -54,12 +54,12 @@ def spread(client: Client, X, y, sample_weight=None, has_numbers: bool = False) 
                 raise future.exception()
         return Crew(client, _by_worker(client, futures))
     finally:
-        # Also where an error still refers to them.
+        # Cancel explicitly: an exception may still refer to the futures.
         client.cancel(futures)
 
 
 def _check_any_worker(client: Client) -> None:
-    """Raise an error if there is no worker to wait for, for a while."""
+    """Raise an error if there is no worker for some seconds."""
     for _ in range(_PATIENCE):
         if workers_of(client):
             return
@@ -68,17 +68,17 @@ def _check_any_worker(client: Client) -> None:
 
 
 def _by_worker(client: Client, futures: list) -> dict[str, list]:
-    """Return which partitions each worker is to hold: those it has."""
-    held: dict[str, list] = {}
-    homes = client.who_has(futures)
+    """Return the partitions that each worker has, by the address of the worker."""
+    by_worker: dict[str, list] = {}
+    owners = client.who_has(futures)
     for future in futures:
-        if not homes.get(future.key):
+        if not owners.get(future.key):
             raise WorkerLostError(
                 "A worker was lost while the data were loaded. Call fit again, with the workers "
                 "that are there."
             )
-        held.setdefault(min(homes[future.key]), []).append(future)
-    return held
+        by_worker.setdefault(min(owners[future.key]), []).append(future)
+    return by_worker
 
 
 def row_blocks(X) -> list:
@@ -93,7 +93,7 @@ def row_blocks(X) -> list:
 
 
 def aligned(values, X, name: str) -> list:
-    """Return the partitions of labels or weights, cut as those of X; none of None."""
+    """Return the partitions of labels or weights, divided like X; an empty list for None."""
     if values is None:
         return []
     array = require("dask.array", "dask")
@@ -112,13 +112,13 @@ def aligned(values, X, name: str) -> list:
 
 
 def partition(has_numbers: bool, number: int, X, y, weights=None) -> tuple[NDArray, ...]:
-    """Return the rows of a partition with positive weight as arrays, or say what is wrong."""
+    """Return the arrays of a partition without rows of weight zero; errors name the partition."""
     try:
-        own = _checked(has_numbers, X, y, weights)
+        arrays = _checked(has_numbers, X, y, weights)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Partition {number}: {error}") from error
-    present = own[-1] > 0
-    return own if present.all() else tuple(each[present] for each in own)
+    present = arrays[-1] > 0
+    return arrays if present.all() else tuple(array[present] for array in arrays)
 
 
 def _checked(has_numbers: bool, X, y, weights) -> tuple[NDArray, NDArray, NDArray]:

@@ -1,14 +1,14 @@
-"""What the workers hold, for code that is written for arrays, codes and rows in memory.
+"""Arrays, codes and rows on the workers, with the interfaces of those in memory.
 
-Arrays are not computed until a result is needed here: a whole chain of operations goes to the
-workers at once, and a sum or a histogram comes back. Tables and ferns go out likewise.
+Arrays are lazy: a chain of operations goes to the workers at once, with tables or ferns, when a
+result such as a sum or a histogram is needed here.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial, partialmethod, reduce
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mbkl.dask import store
 from mbkl.dask.crew import Crew, Node
-from mbkl.dask.store import ask
+from mbkl.dask.store import invoke
 from mbkl.engine import limits
 from mbkl.engine.arrays import magnitude, to_fixed_point
 from mbkl.engine.codes import Codes, DenseCodes
@@ -37,19 +37,19 @@ from mbkl.maps.growth_losses import Objective
 
 @dataclass(frozen=True)
 class RowSet:
-    """Some of the rows, as each store numbers its own."""
+    """Some of the rows; each store knows the numbers of its rows among them."""
 
     node: Node
-    size: int  # how many there are
-    # If given, these rows are collected here: those of one store after the other, then put in this
-    # order.
-    order: NDArray[np.intp] | None = field(default=None)
+    size: int  # number of rows
+    # None leaves the rows on the workers. Else they are collected here store by store, then sorted
+    # in this order.
+    order: NDArray[np.intp] | None = None
 
 
 class RemoteRows(NDArrayOperatorsMixin):
     """An array of shape (n_rows,) or (n_rows, n_columns) in parts on the workers.
 
-    An array without rows, `like`, has the same type and number of columns.
+    `like` is an array without rows, of the same type and number of columns.
     """
 
     def __init__(self, crew: Crew, node: Node, like: NDArray, n_rows: int) -> None:
@@ -74,10 +74,10 @@ class RemoteRows(NDArrayOperatorsMixin):
     def __array__(self, *arguments, **options):
         raise TypeError("Rows on the workers are not gathered here as an array.")
 
-    # Computed later ----------------------------------------------------------------------
+    # Lazy operations ---------------------------------------------------------------------
 
     def apply(self, function: Callable, *arguments, **options) -> RemoteRows:
-        """Return a function of arrays; row by row, and not computed yet."""
+        """Return the result of a row-by-row function of arrays, as a lazy array."""
         call = partial(function, **options) if options else function
         samples = [each._like if isinstance(each, RemoteRows) else each for each in arguments]
         with np.errstate(all="ignore"):
@@ -117,25 +117,25 @@ class RemoteRows(NDArrayOperatorsMixin):
         changed = self.apply(_with_columns, self, index, value)
         self.node = changed.node
 
-    # Computed now --------------------------------------------------------------------------
+    # Results here --------------------------------------------------------------------------
 
     def magnitude(self) -> NDArray[np.float64]:
         return np.max(self.crew.call(magnitude, self), axis=0)
 
     def sum(self, axis: int) -> NDArray[np.int64]:
-        """Return the sum of each column, of integers: that of others depends on the order."""
+        """Return the sum of each column of integers; sums of floats would depend on the order."""
         if axis != 0 or self.dtype.kind not in "iu":
             raise TypeError("Only integers can be added up over the rows of all workers.")
-        return np.sum(self.crew.call(ask, self, "sum", 0), axis=0)
+        return np.sum(self.crew.call(invoke, self, "sum", 0), axis=0)
 
     def group_totals(self, group: RemoteRows, n_groups: int) -> NDArray[np.int64]:
         totals = np.zeros(n_groups, dtype=np.int64)
-        for groups, own in self.crew.call(store.totals_of_groups, self, group):
-            totals[groups] += own
+        for groups, of_store in self.crew.call(store.totals_of_groups, self, group):
+            totals[groups] += of_store
         return totals
 
     def levels(self) -> tuple[NDArray, RemoteRows]:
-        """Return the different rows, here, and the place of each row among them."""
+        """Return the distinct rows, here, and the lazy index of each row among them."""
         values = self[:, 0] if self.shape[1] == 1 else self
         levels = store.distinct(np.concatenate(self.crew.call(store.distinct, values)))
         return levels.reshape(len(levels), -1), self.apply(store.places, levels, values)
@@ -144,7 +144,7 @@ class RemoteRows(NDArrayOperatorsMixin):
         return np.sum(self.crew.call(store.totals_below, self, integers, bounds), axis=0)
 
     def collected(self) -> NDArray:
-        return np.concatenate(self.crew.call(store.itself, self))
+        return np.concatenate(self.crew.call(store.identity, self))
 
 
 def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:
@@ -155,42 +155,42 @@ def _with_columns(values: NDArray, index, new: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class RemoteCodes(Codes):
-    """Codes of which every store has those of its own rows."""
+    """Codes of all rows; each store has the codes of its rows."""
 
     crew: Crew
-    node: Node  # names the codes that each store has
+    node: Node  # the codes of each store
     n_rows: int
     offsets: NDArray[np.int64]  # (n_groups + 1,)
-    loops: Twins  # for codes that are collected here: those of few rows
+    loops: Twins  # for codes of few rows, which are collected here
 
     def gather(self, tables: NDArray[np.float64]) -> RemoteRows:
-        scores = Node(self.crew, ask, self, "gather", tables)
+        scores = Node(self.crew, invoke, self, "gather", tables)
         return RemoteRows(self.crew, scores, np.empty((0, tables.shape[1])), self.n_rows)
 
     def histogram(self, residuals: RemoteRows) -> NDArray[np.int64]:
-        return np.sum(self.crew.call(ask, self, "histogram", residuals), axis=0)
+        return np.sum(self.crew.call(invoke, self, "histogram", residuals), axis=0)
 
     def counts(self) -> NDArray[np.int64]:
-        return np.sum(self.crew.call(ask, self, "counts"), axis=0)
+        return np.sum(self.crew.call(invoke, self, "counts"), axis=0)
 
     def take(self, rows: RowSet) -> Codes:
         if rows.order is not None:
-            found = self.crew.call(lambda codes, own: codes.values[:, own], self, rows)
-            values = np.concatenate(found, axis=1)[:, rows.order]
+            parts = self.crew.call(lambda codes, kept: codes.values[:, kept], self, rows)
+            values = np.concatenate(parts, axis=1)[:, rows.order]
             return DenseCodes(values, self.offsets, self.loops)
-        return replace(self, node=Node(self.crew, ask, self, "take", rows), n_rows=rows.size)
+        return replace(self, node=Node(self.crew, invoke, self, "take", rows), n_rows=rows.size)
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> RemoteCodes:
-        node = Node(self.crew, ask, self, "renumbered", groups, numbers, offsets)
+        node = Node(self.crew, invoke, self, "renumbered", groups, numbers, offsets)
         return replace(self, node=node, offsets=offsets)
 
     def with_groups(self, sizes, *values) -> RemoteCodes:
-        node = Node(self.crew, ask, self, "with_groups", sizes, *values)
+        node = Node(self.crew, invoke, self, "with_groups", sizes, *values)
         return replace(self, node=node, offsets=self.more_offsets(sizes))
 
 
 class RemoteGrowingRows(GrowingRows):
-    """Rows that ferns grow on, put together from those of all stores."""
+    """Rows that ferns grow on, on all workers; combines the answers of the stores."""
 
     def __init__(self, codes, objective: Objective, y, weights, keys, seed: int) -> None:
         self._crew, self._loops, self._objective, self._y = codes.crew, codes.loops, objective, y
@@ -198,33 +198,34 @@ class RemoteGrowingRows(GrowingRows):
         rows = (codes, objective, y, weights, keys, seed)
         self._node = Node(self._crew, GrowingRows, *rows)
 
-    def _of_all(self, put_together: Callable, method: str, *arguments):
-        return put_together(self._crew.call(ask, self._node, method, *arguments))
+    def _combined(self, combine: Callable, method: str, *arguments):
+        return combine(self._crew.call(invoke, self._node, method, *arguments))
 
-    set_scores: Any = partialmethod(_of_all, list, "set_scores")
-    fill: Any = partialmethod(_of_all, sum, "fill")
-    held_out_loss: Any = partialmethod(_of_all, sum, "held_out_loss")
-    refresh: Any = partialmethod(_of_all, partial(np.max, axis=0), "refresh")
-    sizes_of_shares: Any = partialmethod(_of_all, sum, "sizes_of_shares")
+    set_scores: Any = partialmethod(_combined, list, "set_scores")
+    fill: Any = partialmethod(_combined, sum, "fill")
+    held_out_loss: Any = partialmethod(_combined, sum, "held_out_loss")
+    refresh: Any = partialmethod(_combined, partial(np.max, axis=0), "refresh")
+    sizes_of_shares: Any = partialmethod(_combined, sum, "sizes_of_shares")
 
     def hold_out(self, rows) -> int:
-        self.n_held_out = self._of_all(sum, "hold_out", rows)
+        self.n_held_out = self._combined(sum, "hold_out", rows)
         return self.n_held_out
 
     def training_weights(self) -> Any:
-        weights = Node(self._crew, ask, self._node, "training_weights")
+        weights = Node(self._crew, invoke, self._node, "training_weights")
         return RemoteRows(self._crew, weights, np.empty(0), self.n_rows)
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        scores, y = zip(*self._of_all(list, "held_out_scores"), strict=True)
+        scores, y = zip(*self._combined(list, "held_out_scores"), strict=True)
         return np.concatenate(scores), np.concatenate(y)
 
     def samples(self, drafts, chances) -> list[GrowthSample]:
-        found, loops = self._crew.call(store.samples_of, self._node, drafts, chances), self._loops
-        joined = (zip(*parts, strict=True) for parts in zip(*found, strict=True))
+        by_store = self._crew.call(store.samples_of, self._node, drafts, chances)
+        by_sample = (zip(*parts, strict=True) for parts in zip(*by_store, strict=True))
+        loops = self._loops.alone
         return [
-            GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops.alone)
-            for codes, residuals in joined
+            GrowthSample(np.concatenate(codes, axis=1), np.concatenate(residuals), loops)
+            for codes, residuals in by_sample
         ]
 
 
@@ -232,11 +233,11 @@ growing_rows.register(RemoteCodes, RemoteGrowingRows)
 
 
 class RemoteMatrix(Rows):
-    """The rows of X in all stores, put together from what they say of theirs."""
+    """The rows of X in all stores; combines the answers of the stores."""
 
     def __init__(self, crew: Crew, loops: Twins = TWINS) -> None:
         self.crew, self.loops = crew, loops
-        # Nothing else refers to these: they are forgotten as soon as they are not needed here.
+        # Take over the only references, so that the stores delete arrays that are not needed here.
         (self._rows, self._labels, self._weights), crew.loaded = crew.loaded, ()
         shapes = crew.call(getattr, self._rows, "shape")
         widths = {width for n_rows, width in shapes if n_rows}
@@ -245,9 +246,9 @@ class RemoteMatrix(Rows):
         self.shape = (sum(n_rows for n_rows, _ in shapes), max(widths, default=0))
 
     def labelled(self) -> tuple[NDArray, RemoteRows, RemoteRows]:
-        """Return the different targets, the place of each row's among them, and weights."""
-        found = [labels for labels in self.crew.call(store.distinct, self._labels) if len(labels)]
-        classes = store.distinct(np.concatenate(found)) if found else np.empty(0)
+        """Return the distinct targets, here, the index of each row's among them, and weights."""
+        parts = [labels for labels in self.crew.call(store.distinct, self._labels) if len(labels)]
+        classes = store.distinct(np.concatenate(parts)) if parts else np.empty(0)
         y = self._array(Node(self.crew, store.places, classes, self._labels), np.intp)
         weights = self._array(self._weights, np.float64)
         self._labels = self._weights = None
@@ -256,38 +257,38 @@ class RemoteMatrix(Rows):
     def collected(self) -> tuple[NDArray, NDArray, NDArray]:
         """Return X, targets and weights of all rows, which must be few."""
         all_rows = Node(self.crew, lambda rows: rows.take(np.arange(rows.shape[0])), self._rows)
-        held = (all_rows, self._labels, self._weights)
-        answers = [self.crew.call(store.itself, own) for own in held]
-        # Those of stores without rows may be of another type.
-        parts = [[own for own in found if len(own)] for found in answers]
+        nodes = (all_rows, self._labels, self._weights)
+        answers = [self.crew.call(store.identity, node) for node in nodes]
+        # Stores without rows are skipped: their arrays may have another type.
+        parts = [[part for part in by_store if len(part)] for by_store in answers]
         X, y, weights = map(np.concatenate, parts)
         return X, y, weights
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        low, high, missing = zip(*self.crew.call(ask, self._rows, "column_ranges"), strict=True)
+        low, high, missing = zip(*self.crew.call(invoke, self._rows, "column_ranges"), strict=True)
         return reduce(np.fmin, low), reduce(np.fmax, high), reduce(np.logical_or, missing)
 
     def keys_apart(self, y: RemoteRows, weights: RemoteRows, seed: int) -> RemoteRows:
-        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
-        functions = store.divide_all, store.tell_apart
-        _, told, _ = self.crew.exchange("tell-apart", *functions, keys, weights)
-        return self._array(told, np.uint64)
+        keys = Node(self.crew, invoke, self._rows, "keys", y, seed)
+        functions = store.divide_all, store.distinct_keys
+        _, distinct, _ = self.crew.exchange("tell-apart", *functions, keys, weights)
+        return self._array(distinct, np.uint64)
 
     def sample(self, y: RemoteRows | None, weights: RemoteRows, n_rows: int, seed: int):
-        keys = Node(self.crew, ask, self._rows, "keys", y, seed)
-        candidates = self.crew.call(lambda own: np.unique(own)[:n_rows], keys)
+        keys = Node(self.crew, invoke, self._rows, "keys", y, seed)
+        candidates = self.crew.call(lambda part: np.unique(part)[:n_rows], keys)
         chosen = np.unique(np.concatenate(candidates))[:n_rows]
         integers, unit = to_fixed_point(weights[:, None])
         parts = self.crew.call(store.rows_of_keys, self._rows, keys, chosen, y, integers)
         X = np.empty((chosen.size, self.shape[1]), dtype=np.float32)
         y_of_sample = np.empty(chosen.size, np.intp)
         mass = np.zeros(chosen.size, dtype=np.int64)
-        for place, rows, own_labels, own_mass in parts:
+        for place, rows, labels, mass_of_store in parts:
             if place.size:
-                X[place], y_of_sample[place] = rows, own_labels
-            mass += own_mass
+                X[place], y_of_sample[place] = rows, labels
+            mass += mass_of_store
         n_different = 0
-        if y is not None:  # only the choice of maps asks for it, and of labelled rows
+        if y is not None:  # only the choice of maps needs it, which passes y
             functions = store.divide_all, store.first_of_equal
             n_different = self.crew.exchange("count", *functions, keys, weights)[-1]
         return Sample(X, y_of_sample, mass * unit, n_different)
@@ -299,7 +300,7 @@ class RemoteMatrix(Rows):
         return self._codes(ferns.cell_offsets, "bin_ferns", ferns)
 
     def _codes(self, offsets: NDArray[np.int64], method: str, *arguments) -> RemoteCodes:
-        node = Node(self.crew, ask, self._rows, method, *arguments)
+        node = Node(self.crew, invoke, self._rows, method, *arguments)
         self.crew.work(method.replace("_", "-"), node)
         return RemoteCodes(self.crew, node, self.shape[0], offsets, self.loops)
 
@@ -316,7 +317,7 @@ class RemoteLabelledRows(LabelledRows):
 
     y: Any
     weights: Any
-    # Random numbers of the cells of each row, added up; from these come its hashes.
+    # Sums of the random numbers of the cells of each row, from which its hashes are computed.
     sums: RemoteRows | None = None
 
     @property
@@ -325,10 +326,10 @@ class RemoteLabelledRows(LabelledRows):
 
     @cached_property
     def merged(self) -> LabelledRows:
-        """The same rows with equal ones merged; few are collected here."""
+        """The rows with equal ones merged; few rows are collected here."""
         sums: Any = self.operator.gather(cell_numbers(self.operator, self.seed))
         integers, unit = to_fixed_point(self.weights[:, None])
-        functions = store.divide_merged, store.one_for_all
+        functions = store.divide_merged, store.merge_equal
         arrays = (sums, self.seed, self.y, integers)
         rows, mass, n_rows = self.crew.exchange("merge-rows", *functions, *arrays)
         merged = replace(self, sums=sums)
@@ -338,12 +339,12 @@ class RemoteLabelledRows(LabelledRows):
         return merged if n_rows > limits.FEW_ROWS_GRAM else merged.some_here(n_rows)
 
     def take(self, rows: Any) -> Any:
-        """Return some of the rows: here, if their order is given, or where they are."""
+        """Return some of the rows, here if their order is given, else on the workers."""
         taken: Any = super().take(rows)
         if rows.order is None:
             return replace(taken, sums=None if self.sums is None else self.sums[rows])
-        own = {field.name: getattr(taken, field.name) for field in fields(LabelledRows)}
-        return LabelledRows(**own)
+        values = {field.name: getattr(taken, field.name) for field in fields(LabelledRows)}
+        return LabelledRows(**values)
 
     def folds(self, n_folds: int) -> Any:
         """Divide rows with numbers into folds of equal weight by a hash of their codes."""
@@ -354,48 +355,48 @@ class RemoteLabelledRows(LabelledRows):
         total = int(integers[:, None].sum(axis=0)[0])
         folds = self.y * 0
         for fold in range(1, n_folds):
-            # Rows of a fold have so much weight before them.
+            # Rows of this fold and later ones have at least this weight before them.
             wanted = -(-fold * total // n_folds)
             folds = folds + (hashes >= _first_above(hashes, integers, wanted))
         return folds
 
     def first(self, n_rows: int) -> Any:
-        """Return the first rows in the order of their own."""
+        """Return the first rows in the order of learning, which their hashes give."""
         answers = self.crew.call(store.first_hashes, self.sums, self.seed, self.y, n_rows)
-        return self._row_set(answers, store.own_order(*_joined(answers))[:n_rows])
+        return self._row_set(answers, store.learning_order(*_joined(answers))[:n_rows])
 
     def some_here(self, n_rows: int) -> LabelledRows:
-        """Return at most so many of the first rows; here."""
+        """Return at most `n_rows` of the first rows, here."""
         return self.take(self.first(min(n_rows, self.n_rows)))
 
     def balanced(self, n_rows: int) -> LabelledRows:
-        """Return at most so many rows, as many of each class as there are or is fair; here."""
+        """Return at most `n_rows` rows, here, with classes as balanced as possible."""
         if self.n_rows <= n_rows:
             return self.some_here(n_rows)
         has_classes = self.numbers is None
         kinds = self.y * has_classes
-        own_class = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
-        quota = equal_quota(own_class.astype(np.int64).sum(axis=0), n_rows)
+        is_of_kind = kinds[:, None] == np.arange(self.n_classes if has_classes else 1)
+        quota = equal_quota(is_of_kind.astype(np.int64).sum(axis=0), n_rows)
         answers = self.crew.call(store.smallest_hashes, self.sums, self.seed, self.y, kinds, quota)
         hashes, labels = _joined(answers)
         chosen = smallest_of_kinds(hashes[:, 0], labels * has_classes, quota)
         return self.take(self._row_set(answers, chosen))
 
     def _row_set(self, answers: list, chosen: NDArray[np.intp]) -> RowSet:
-        """Return rows of which the stores have told, to be collected in the order of their own.
+        """Return some of the rows in the answers of the stores, to be collected in learning order.
 
-        Each store answers with (hashes, y, rows); `chosen` are places among all of these.
+        Each store answers with (hashes, y, rows); `chosen` are indices into all of these.
         """
         chosen = np.sort(chosen)
         starts = np.cumsum([0] + [rows.size for _, _, rows in answers])
         places = np.split(chosen, np.searchsorted(chosen, starts[1:-1]))
-        own = [
+        by_store = [
             rows[place - start]
             for (_, _, rows), place, start in zip(answers, places, starts[:-1], strict=True)
         ]
-        node = self.crew.keep_each(own)
+        node = self.crew.keep_each(by_store)
         hashes, labels = _joined(answers)
-        return RowSet(node, chosen.size, store.own_order(hashes[chosen], labels[chosen]))
+        return RowSet(node, chosen.size, store.learning_order(hashes[chosen], labels[chosen]))
 
 
 def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
@@ -404,11 +405,11 @@ def _joined(answers: list) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
 
 
 def _first_above(hashes: RemoteRows, integers: RemoteRows, wanted: int) -> np.uint64:
-    """Return the smallest number below which rows have so much weight; a byte at a time."""
+    """Return the smallest bound below which hashes have the wanted weight, found byte by byte."""
     low = 0
     for shift in range(56, -8, -8):
         bounds = low + (np.arange(256, dtype=np.uint64) << np.uint64(shift))
         below = hashes.totals_below(integers, bounds)
-        # The last bound with less weight: what is wanted is above it, and below the next.
+        # The result lies above the last bound with less weight, and at most at the next bound.
         low = int(bounds[max(int(np.searchsorted(below, wanted)) - 1, 0)])
     return np.uint64(low + 1)

@@ -1,16 +1,16 @@
-"""What each feature adds to the scores of each row, and each two of them together.
+"""Contributions of features, and of pairs of features, to the scores of rows.
 
-A score is a sum of table entries, so it is enough to share out each entry:
+A score is a sum of table entries, so it is enough to divide each entry among features:
 
-- a stump's table has one feature, which gets the entry less its mean;
+- a stump's table has one feature, whose contribution is the entry less its mean;
 - a fern's features get the Shapley values of the game in `fern_games`;
-- a projection's features get their shares of the way along it, from each row of the
-  background to the row in question (the integrated gradient of a function of one sum).
+- a projection's features get their shares of the change of the projection, from each
+  background row to the explained row (the integrated gradient of a function of one sum).
 
-All means are over the rows of a background, and what the features get sums to the score
-less the mean score of the background. For stumps and ferns the sum over all tables is the
-interventional Shapley value of the whole model (where no more than seven features of a fern
-differ between two rows, see `fern_games`).
+All means are over the rows of a background. The contributions of a row sum to its score
+less the mean score of the background. For stumps and ferns they are the interventional
+Shapley values of the whole model (exactly where at most seven features of a fern differ
+between two rows, see `fern_games`).
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from mbkl.predictor import TablePredictor, rows_to_predict
 Array = NDArray[np.float64]
 Features = tuple[int, ...]
 
-# Rows that give the same answers are handled once, so that many are better than few.
+# Large blocks save time: rows with the same answers to a fern are computed once per block.
 _ROWS_AT_ONCE = 10_000
 
 
 def contributions(predictor: TablePredictor, X: NDArray, background: NDArray) -> Array:
-    """Return what each feature adds, of shape (n_rows, n_features, n_columns).
+    """Return the contributions of features, of shape (n_rows, n_features, n_columns).
 
     The rows of the background stand for the absence of features.
     """
     with one_blas_thread():
-        total = _added(_add_contributions, predictor, X, background)
+        total = _over_families(_add_contributions, predictor, X, background)
     return np.ascontiguousarray(total.transpose(1, 0, 2))
 
 
-def _added(add: Callable, predictor: TablePredictor, X: NDArray, *others: NDArray) -> Array:
-    """Return what a function adds for all families, of shape (n_features, n_rows, n_columns)."""
-    # By feature first: a fern adds to whole rows of a few features.
+def _over_families(add: Callable, predictor: TablePredictor, X: NDArray, *others: NDArray) -> Array:
+    """Sum a function over all families, into an array of (n_features, n_rows, n_columns)."""
+    # Features come first: a fern adds to all rows of a few features, which are then contiguous.
     total = np.zeros((X.shape[1], X.shape[0], predictor.intercept.size))
     for maps, tables in predictor.families:
         add(maps, total, tables, X, *others)
@@ -62,7 +62,7 @@ def _added(add: Callable, predictor: TablePredictor, X: NDArray, *others: NDArra
 
 @singledispatch
 def _add_contributions(maps: Any, total: Array, tables: Array, X, background) -> None:
-    """Add what the features of a family add, to a total of shape (n_features, n_rows, ...)."""
+    """Add the contributions by a family to a total of (n_features, n_rows, n_columns)."""
     total[maps.features] += _centred_entries(maps, tables, X, background)
 
 
@@ -72,10 +72,10 @@ def _(maps: FernMaps, total: Array, tables: Array, X, background) -> None:
         for start in range(0, len(X), _ROWS_AT_ONCE):
             span = slice(start, start + _ROWS_AT_ONCE)
             rows = games.answers(X[span])
-            by_player = np.ascontiguousarray(games.shares(rows).transpose(1, 0, 2))
+            by_player = np.ascontiguousarray(games.shapley_values(rows).transpose(1, 0, 2))
             number = np.arange(games.players.size) - games.bounds[games.fern]
             for player, feature, fern in zip(number, games.players, games.fern, strict=True):
-                total[feature, span] += by_player[player, rows.place[fern]]
+                total[feature, span] += by_player[player, rows.of_rows[fern]]
 
 
 @_add_contributions.register
@@ -90,23 +90,23 @@ def _entries(maps: Maps, tables: Array, X: NDArray) -> Array:
 
 
 def _centred_entries(maps: Maps, tables: Array, X: NDArray, background: NDArray) -> Array:
-    """Return these entries less their means over the background."""
+    """Return the table entries of rows less their means over the background."""
     means = _entries(maps, tables, background).mean(axis=1, keepdims=True)
     return _entries(maps, tables, X) - means
 
 
 def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Array:
-    """Return what the features of projections add, of shape (n_features, n_rows, n_columns)."""
-    inputs, others = maps.inputs(X), maps.inputs(background)
-    places, other_places = inputs @ maps.directions, others @ maps.directions
-    entries, other_entries = (_entries(maps, tables, rows) for rows in (X, background))
+    """Return contributions by projections, of shape (n_features, n_rows, n_columns)."""
+    inputs, background_inputs = maps.inputs(X), maps.inputs(background)
+    projected, background_projected = inputs @ maps.directions, background_inputs @ maps.directions
+    entries, background_entries = (_entries(maps, tables, rows) for rows in (X, background))
     total = np.zeros((inputs.shape[1], len(X), tables.shape[1]))
-    for row in range(len(background)):
-        change = entries - other_entries[:, row : row + 1]
-        way = (places - other_places[row]).T[:, :, None]
-        slope = np.divide(change, way, out=np.zeros_like(change), where=way != 0)
-        moved = (inputs - others[row]).T[:, :, None]
-        total += moved * (maps.directions @ slope.reshape(len(slope), -1)).reshape(total.shape)
+    for other in range(len(background)):
+        change = entries - background_entries[:, other : other + 1]
+        distance = (projected - background_projected[other]).T[:, :, None]
+        slope = np.divide(change, distance, out=np.zeros_like(change), where=distance != 0)
+        moves = (inputs - background_inputs[other]).T[:, :, None]
+        total += moves * (maps.directions @ slope.reshape(len(slope), -1)).reshape(total.shape)
     # The chi2 map has several numbers a feature, one block of features after the other.
     by_feature = total.reshape(-1, X.shape[1], *total.shape[1:])
     return by_feature.sum(axis=0) / len(background)
@@ -115,21 +115,22 @@ def _along_projections(maps: ProjectionMaps, tables: Array, X, background) -> Ar
 def set_contributions(
     predictor: TablePredictor, X: NDArray, background: NDArray
 ) -> dict[Features, Array]:
-    """Return what the tables that join each set of features add, undivided: (n_rows, n_columns).
+    """Return contributions of shape (n_rows, n_columns) for each set of features in one table.
 
-    These sum to the scores less the mean scores of the background, too.
+    They sum to the scores less the mean scores of the background, too.
     """
-    added: dict[Features, Array] = defaultdict(lambda: np.zeros((len(X), predictor.intercept.size)))
+    shape = len(X), predictor.intercept.size
+    by_set: dict[Features, Array] = defaultdict(lambda: np.zeros(shape))
     for maps, tables in predictor.families:
         entries = _centred_entries(maps, tables, X, background)
-        for features, own in zip(joined_features(maps), entries, strict=True):
-            added[features] += own
-    return dict(sorted(added.items()))
+        for features, contribution in zip(joined_features(maps), entries, strict=True):
+            by_set[features] += contribution
+    return dict(sorted(by_set.items()))
 
 
 @singledispatch
 def joined_features(maps: Any) -> list[Features]:
-    """Return the features that each table of a family joins."""
+    """Return the features of each table of a family."""
     return [(feature,) for feature in maps.features.tolist()]
 
 
@@ -143,16 +144,16 @@ def _(maps: ProjectionMaps) -> list[Features]:
     directions = sparse.csc_array(maps.directions)
     inputs = np.split(directions.indices, directions.indptr[1:])[:-1]
     # The chi2 map has several numbers a feature, one block of features after the other.
-    return [tuple(np.unique(own % maps.centre.size).tolist()) for own in inputs]
+    return [tuple(np.unique(column % maps.centre.size).tolist()) for column in inputs]
 
 
 def column_importances(model) -> Array:
     """Return the importance of each input column; they sum to one.
 
-    By how much a score changes, on average, if the column alone gets the value of another
-    row. The rows are made up from the model: all intervals between the thresholds of a
-    column count the same. No data are needed and no Shapley values computed, so that this
-    takes little longer than a prediction; `explain_global` tells more.
+    The importance is the mean change of a score if the column alone gets the value of
+    another row. The rows are generated from the model: all intervals between the thresholds
+    of a column are equally likely. This needs no data and no Shapley values and takes little
+    longer than a prediction; `explain_global` tells more.
 
     Parameters
     ----------
@@ -180,8 +181,8 @@ def column_importances(model) -> Array:
     n_rows = limits.VALUES_OF_IMPORTANCES // (n_features * predictor.intercept.size)
     n_rows = int(np.clip(n_rows, *limits.ROWS_OF_IMPORTANCES))
     rows = rows_between_thresholds(predictor.maps, n_features, n_rows)
-    changes = np.abs(_added(_add_changes, predictor, rows)).mean(axis=1)
-    if not hasattr(model, "classes_"):  # targets have units of their own
+    changes = np.abs(_over_families(_add_changes, predictor, rows)).mean(axis=1)
+    if not hasattr(model, "classes_"):  # each target has its own unit
         totals = changes.sum(axis=0)
         changes = changes / np.where(totals > 0, totals, 1.0)
     changes = changes.mean(axis=1)
@@ -190,7 +191,7 @@ def column_importances(model) -> Array:
 
 @singledispatch
 def _add_changes(maps: Any, total: Array, tables: Array, rows: Array) -> None:
-    """Add the changes by each column's value of the row before."""
+    """Add the changes of entries if one column gets its value from the previous row."""
     entries = _entries(maps, tables, rows)
     total[maps.features] += entries - np.roll(entries, 1, axis=1)
 
@@ -203,38 +204,37 @@ def _(maps: ProjectionMaps, total: Array, tables: Array, rows: Array) -> None:
 @_add_changes.register
 def _(maps: FernMaps, total: Array, tables: Array, rows: Array) -> None:
     for games in games_of(maps, tables, rows):
-        own = games.numbers(rows)[games.fern]
+        before = games.numbers(rows)[games.fern]
         masks, fern = games.masks[:, None], games.fern[:, None]
-        mixed = (own & ~masks) | (np.roll(own, 1, axis=1) & masks)
-        change = games.tables[games.cells(fern, own)] - games.tables[games.cells(fern, mixed)]
-        for feature, own_change in zip(games.players, change, strict=True):
-            total[feature] += own_change
+        after = (before & ~masks) | (np.roll(before, 1, axis=1) & masks)
+        changes = games.tables[games.cells(fern, before)] - games.tables[games.cells(fern, after)]
+        for feature, change in zip(games.players, changes, strict=True):
+            total[feature] += change
 
 
 def pair_strengths(
     predictor: TablePredictor, X: NDArray, background: NDArray, features: NDArray[np.intp]
 ) -> Array:
-    """Return how much each two of some features tell together, beyond what each tells alone.
+    """Return the strengths of pairwise interactions, of (n_features, n_features, n_columns).
 
-    The joint partial dependence of two features less the partial dependences of both: its mean
-    absolute value over the rows of X, of shape (n_features, n_features, n_columns). Projections
-    are left out.
+    The strength is the mean absolute value, over the rows of X, of the joint partial dependence
+    of two features less the partial dependences of both. Projections are left out.
     """
     n_features = features.size
     position = np.full(X.shape[1], -1)
     position[features] = np.arange(n_features)
     total = np.zeros((n_features, n_features, len(X), predictor.intercept.size))
     for maps, tables in predictor.families:
-        if isinstance(maps, FernMaps):  # single features have no pairs
+        if isinstance(maps, FernMaps):  # the other tables have one feature
             for games in games_of(maps, tables, background):
                 _add_pair_effects(games, total, position, X)
     return np.abs(total + total.transpose(1, 0, 2, 3)).mean(axis=2)
 
 
 def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp], X) -> None:
-    """Add the joint partial dependences of each two features less those of both.
+    """Add the joint partial dependence of each pair of features less those of both features.
 
-    Position is the place of each feature in total, or -1.
+    `position` has the index in `total` of each feature, or -1.
     """
     wanted = np.flatnonzero(position[games.players] >= 0)
     fern, masks = games.fern[wanted], games.masks[wanted]
@@ -250,19 +250,19 @@ def _add_pair_effects(games: FernGames, total: Array, position: NDArray[np.intp]
         return means.reshape(*values.shape, total.shape[-1])
 
     every = np.arange(games.ferns.n_maps)
-    nobody, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
+    neither, alone = dependence(every, np.zeros_like(games.factors)), dependence(fern, masks)
     together = dependence(fern[left], masks[left] | masks[right])
-    effects = together - alone[left] - alone[right] + nobody[fern[left]]
-    for first, second, own in zip(place[left], place[right], effects, strict=True):
-        total[first, second] += own
+    effects = together - alone[left] - alone[right] + neither[fern[left]]
+    for first, second, effect in zip(place[left], place[right], effects, strict=True):
+        total[first, second] += effect
 
 
 def joint_dependence(
     predictor: TablePredictor, background: NDArray, pair: Sequence[int], grids: Sequence[Array]
 ) -> Array:
-    """Return the mean scores of the background with two features at values, less its mean scores.
+    """Return the joint partial dependence of two features on grids of values, centred.
 
-    Of shape (n_first, n_second, n_columns), for the values of both features.
+    The result is of shape (n_first, n_second, n_columns).
     """
     shape = (grids[0].size, grids[1].size, len(background))
     mixed = np.tile(background.astype(np.float64), (shape[0] * shape[1], 1))

@@ -1,4 +1,4 @@
-"""What a model has learned, as a whole."""
+"""Explanations of a whole model (`explain_global`) and of single rows (`explain_local`)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from mbkl.predictor import TablePredictor
 
 Array = NDArray[np.float64]
 
-# Pairs of rows times coalitions of ferns times columns that take about a second; what is done once
-# for all columns takes as long as a few of them.
+# Work of about a second: pairs of rows, times coalitions of ferns, times columns. The part that is
+# done once for all columns costs as much as this number of columns.
 _MOST_WORK, _SHARED_WORK = 1e9, 3
 
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Features that are joined by one table or several.
+    """A set of features that at least one table depends on.
 
     Parameters
     ----------
     features : tuple of int
     name : str
     importances : ndarray of shape (n_columns,)
-        Mean absolute value of what these tables add to each score, less its mean.
+        Mean absolute centred contribution of these tables to each score.
     importance : float
-        Their mean over the scores; see `GlobalExplanation.importance`.
+        Mean of `importances` over the scores; see `GlobalExplanation.importance`.
     """
 
     features: Features
@@ -53,24 +53,24 @@ class GlobalExplanation:
     ----------
     feature_names : tuple of str
     classes : tuple
-        Class of each score; with two classes there is one score, that of the second. Or the name
-        of each target.
+        Class of each score; with two classes there is one score, that of the second. Of a
+        regressor, the name of each target.
     baseline : ndarray of shape (n_columns,)
         Mean scores of the background.
     importances : ndarray of shape (n_features, n_columns)
-        Mean absolute value of what each feature adds to each score.
+        Mean absolute contribution of each feature to each score.
     shapes : tuple of FeatureShape
-        Of the features that stumps or ferns use.
+        Shape functions of the features that stumps or ferns use.
     groups : tuple of FeatureGroup
-        Sets of features that tables join, the most important first.
+        Sets of features that share a table, the most important first.
     pair_features : ndarray of shape (n_pair_features,)
         The most important features.
     pair_strengths : ndarray of shape (n_pair_features, n_pair_features)
-        How much each two of them tell together beyond what each tells alone.
+        Strength of the interaction of each pair of them.
     n_rows : int
-        Rows over which importances are means.
+        Number of rows over which importances are averaged.
     from_data : bool
-        Whether these rows were given, or made up from the thresholds.
+        Whether these rows come from given data, not from the thresholds of the model.
     unit : {"score", "target", "log"}
         What is explained: scores of classes, targets in their units, or logarithms of counts.
     """
@@ -97,14 +97,14 @@ class GlobalExplanation:
     def importance(self) -> Array:
         """Importance of each feature: the mean over the scores.
 
-        Several targets may have units of their own: then the mean of the shares that the feature
+        Several targets may have different units: then the mean of the shares that the feature
         has of the sum over all features.
         """
         return (self.importances / self.scale).mean(axis=1)
 
     @property
     def scale(self) -> Array:
-        """Of several targets the sum over all features, of scores and a single target one."""
+        """Divisor of each column: for several targets the sum over all features, otherwise 1."""
         return _scale(self.importances, self.unit)
 
     @property
@@ -141,29 +141,29 @@ def explain_global(
 ) -> GlobalExplanation:
     """Show what a model has learned.
 
-    What a feature adds to a score is defined in `explain_local`; its importance is the
-    mean absolute value of that over rows of X. Its shape function is the sum of its
-    stumps' tables and of the partial dependence of the ferns that ask about it. Without
-    data, rows are made up: all intervals between thresholds count the same.
+    The contribution of a feature to a score is defined in `explain_local`; the importance of
+    the feature is the mean absolute contribution over rows of X. Its shape function is the sum
+    of its stumps' tables and of the partial dependence of the ferns that use it. Without data,
+    rows are generated: all intervals between thresholds are equally likely.
 
-    All is in the unit of the scores, which for a regressor are its predictions, in the unit of
-    the target (for counts, loss="poisson", the logarithms of these).
+    All values are in the unit of the scores. The scores of a regressor are its predictions in
+    the unit of the target; for counts (loss="poisson") their logarithms.
 
     Parameters
     ----------
     model : MBKLClassifier or MBKLRegressor
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-        Such as the training data. All rows are counted in the shape functions.
+        For example the training data. The shape functions count all rows.
     max_rows : int, default=200
-        Rows over which importances are averaged, drawn by a hash of their values. Fewer for a
-        model of many ferns or classes, for which so many would take more than a few seconds,
-        but 25 at least; `n_rows` tells.
+        Rows over which importances are averaged, drawn by a hash of their values. A model of
+        many ferns or classes uses fewer, to take only a few seconds, but at least 25;
+        `n_rows` of the result is their number.
     background_rows : int, default=100
         Rows that stand for the absence of features, drawn and limited likewise. Shape functions
-        have all of them.
+        use all of them.
     pair_features : int, default=20
-        How many features, the most important ones, are compared pair by pair.
+        How many of the most important features are compared pair by pair.
 
     Returns
     -------
@@ -193,12 +193,12 @@ def explain_global(
         rows = some_rows(X, max_rows)
     background = some_rows(rows, background_rows)
     share = _affordable_share(predictor, len(rows), len(background))
-    rows, others = (
-        some_rows(own, max(int(share * len(own)), limits.FEWEST_ROWS_TO_EXPLAIN))
-        for own in (rows, background)
+    rows, few_background = (
+        some_rows(each, max(int(share * len(each)), limits.FEWEST_ROWS_TO_EXPLAIN))
+        for each in (rows, background)
     )
     names, classes = feature_names_of(model), score_classes(model)
-    importances = np.abs(contributions(predictor, rows, others)).mean(axis=0)
+    importances = np.abs(contributions(predictor, rows, few_background)).mean(axis=0)
     unit = unit_of(model)
     scale = _scale(importances, unit)
     strongest = np.argsort(-(importances / scale).mean(axis=1), kind="stable")[:pair_features]
@@ -208,9 +208,9 @@ def explain_global(
         predictor.scores(background).mean(axis=0),
         importances,
         tuple(shapes_of(predictor, background, model.theta_, names, classes, X, model.levels_)),
-        _groups(set_contributions(predictor, rows, others), names, scale),
+        _groups(set_contributions(predictor, rows, few_background), names, scale),
         strongest,
-        (pair_strengths(predictor, rows, others, strongest) / scale).mean(axis=2),
+        (pair_strengths(predictor, rows, few_background, strongest) / scale).mean(axis=2),
         len(rows),
         X is not None,
         unit,
@@ -218,29 +218,29 @@ def explain_global(
 
 
 def strongest_pairs(explanation: GlobalExplanation, most: int) -> list[tuple[int, int, float]]:
-    """Return pairs of features, the more important one first, and how much they tell together."""
+    """Return the strongest interactions: two features, the more important first, and strength."""
     features, strengths = explanation.pair_features.tolist(), explanation.pair_strengths
     first, second = np.triu_indices(len(features), 1)
     order = np.argsort(-strengths[first, second], kind="stable")[:most]
-    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    found = [(features[i], features[j], float(strengths[i, j])) for i, j in pairs]
-    return [pair for pair in found if pair[-1] > 0]
+    places = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    pairs = [(features[i], features[j], float(strengths[i, j])) for i, j in places]
+    return [pair for pair in pairs if pair[-1] > 0]
 
 
 def _scale(importances: Array, unit: str) -> Array:
-    """Return what makes several targets comparable, whatever their units are."""
+    """Return divisors of the columns that make several targets with different units comparable."""
     total = importances.sum(axis=0)
     is_one_unit = unit == "score" or total.size == 1
     return np.ones(total.size) if is_one_unit else np.where(total > 0, total, 1.0)
 
 
 def _groups(
-    added: dict[Features, Array], names: Sequence[str], scale: Array
+    by_set: dict[Features, Array], names: Sequence[str], scale: Array
 ) -> tuple[FeatureGroup, ...]:
-    """Return sets of features by what their tables add to the scores of rows."""
+    """Return the sets of features with their importances, the most important first."""
     groups = []
-    for features, own in added.items():
-        importances = np.abs(own).mean(axis=0)
+    for features, contribution in by_set.items():
+        importances = np.abs(contribution).mean(axis=0)
         name = " & ".join(names[feature] for feature in features)
         importance = float((importances / scale).mean())
         groups.append(FeatureGroup(features, name, importances, importance))
@@ -248,16 +248,16 @@ def _groups(
 
 
 def _affordable_share(predictor: TablePredictor, n_rows: int, n_background: int) -> float:
-    """Return which share of both kinds of rows can be compared fern by fern in seconds."""
-    # About half of the stumps of a fern, and no more players than it has, tell two rows apart.
-    players = [min(own.size / 2, np.unique(own).size, 6) for own, _ in predictor.maps.ferns]
+    """Return the share of rows and of background rows that can be compared within seconds."""
+    # Two rows differ in about half of the stumps of a fern, and in at most all its features.
+    players = [min(each.size / 2, np.unique(each).size, 6) for each, _ in predictor.maps.ferns]
     n_coalitions = np.exp2(players).sum()
     work = n_rows * n_background * n_coalitions * (_SHARED_WORK + predictor.intercept.size)
     return min((_MOST_WORK / max(work, 1)) ** 0.5, 1.0)
 
 
 def check_model(model) -> None:
-    """Complain unless the model is a fitted classifier or regressor of this package."""
+    """Raise an error unless the model is a fitted classifier or regressor of this package."""
     if not isinstance(model, KernelPredictor):
         raise TypeError(
             f"model must be an MBKLClassifier or MBKLRegressor, got {type(model).__name__}."
@@ -266,19 +266,19 @@ def check_model(model) -> None:
 
 
 def feature_names_of(model) -> tuple[str, ...]:
-    """Return the names of the features; x0, x1, ... where they have none."""
+    """Return the names of the features, or x0, x1, ... where the model has none."""
     return tuple(str(name) for name in _check_feature_names_in(model))
 
 
 def unit_of(model) -> str:
-    """Return what scores are: see `GlobalExplanation.unit`."""
+    """Return the unit of the scores; see `GlobalExplanation.unit`."""
     if hasattr(model, "classes_"):
         return "score"
     return "log" if model.loss == "poisson" else "target"
 
 
 def score_classes(model) -> tuple:
-    """Return the class of each score, with two classes the second alone; or the targets."""
+    """Return the class of each score (of two classes the second only), or the target names."""
     if not hasattr(model, "classes_"):
         return tuple(model.target_names_)
     classes = tuple(model.classes_.tolist())
@@ -287,7 +287,7 @@ def score_classes(model) -> tuple:
 
 @dataclass(frozen=True, repr=False)
 class LocalExplanation:
-    """What each feature adds to the scores of each row.
+    """Contributions of the features to the scores of rows.
 
     `baseline + contributions.sum(axis=1)` are the scores, and so are
     `baseline + group_contributions.sum(axis=1)`.
@@ -298,12 +298,12 @@ class LocalExplanation:
         See `GlobalExplanation`.
     contributions : ndarray of shape (n_rows, n_features, n_columns)
     scores : ndarray of shape (n_rows, n_columns)
-        What `decision_function` returns; or the predictions of a regressor, of counts their
+        What `decision_function` returns; of a regressor the predictions, of counts their
         logarithms.
     groups : tuple of tuple of int, or None
-        Sets of features that tables join.
+        Sets of features that share a table.
     group_contributions : ndarray of shape (n_rows, n_groups, n_columns) or None
-        What the tables of each set add, undivided.
+        Contribution of the tables of each set.
     """
 
     feature_names: tuple[str, ...]
@@ -334,7 +334,7 @@ class LocalExplanation:
         return frame
 
     def to_dict(self) -> dict:
-        """Return plain lists and numbers for JSON; groups where there are any."""
+        """Return plain lists and numbers for JSON, without entries that are None."""
         return {name: value for name, value in plain(self).items() if value is not None}
 
 
@@ -343,13 +343,13 @@ def explain_local(
 ) -> LocalExplanation:
     """Divide the scores of rows among the features.
 
-    A feature gets the sum of its shares of all table entries, less their means over a
-    background. A stump's table belongs to one feature. A fern's entry is divided by
-    Shapley's rule: the mean, over all orders in which its features can be switched from
-    a row of the background to the row in question, of what each changes. (Where more
-    than seven features of a fern differ, over the orders that go round them in a circle.)
-    A projection's entry is divided in proportion to how far each feature moves the row
-    along it. For stumps and ferns these are the Shapley values of the whole model.
+    The contribution of a feature is the sum of its shares of all table entries, less their
+    means over a background. A stump's table belongs to one feature. A fern's entry is divided
+    by Shapley values: the mean change by each feature, over all orders in which the features
+    can be switched from a background row to the explained row. (Where more than seven
+    features of a fern differ, over the orders that go round them in a circle.) A
+    projection's entry is divided in proportion to how far each feature moves the projection.
+    For stumps and ferns these are the Shapley values of the whole model.
 
     The scores of a regressor are its predictions, and shares are in the unit of the target; for
     counts (loss="poisson") they are the logarithms of the predictions.
@@ -360,13 +360,13 @@ def explain_local(
         Fitted.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     background : {array-like, sparse matrix} of shape (n_background, n_features) or None
-        Rows to compare with, such as the training data. None means rows that are made
-        up from the model: all intervals between thresholds count the same.
+        Rows to compare with, such as the training data. None means rows generated from
+        the model: all intervals between thresholds are equally likely.
     background_rows : int, default=100
         Largest number of background rows, drawn by a hash of their values.
     groups : bool, default=False
-        Whether to return also what sets of features add that are joined by ferns or
-        projections.
+        Whether to return also the contributions of the sets of features in one fern or
+        projection.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def explain_local(
         reference = rows_between_thresholds(predictor.maps, rows.shape[1], background_rows)
     else:
         reference = some_rows(model.rows_of(background), background_rows)
-    added = set_contributions(predictor, rows, reference) if groups else {}
+    by_set = set_contributions(predictor, rows, reference) if groups else {}
     scores = predictor.scores(rows)
     return LocalExplanation(
         feature_names_of(model),
@@ -402,7 +402,7 @@ def explain_local(
         predictor.scores(reference).mean(axis=0),
         contributions(predictor, rows, reference),
         scores,
-        tuple(added) if groups else None,
-        np.reshape([*added.values()], (-1, *scores.shape)).swapaxes(0, 1) if groups else None,
+        tuple(by_set) if groups else None,
+        np.reshape([*by_set.values()], (-1, *scores.shape)).swapaxes(0, 1) if groups else None,
         unit_of(model),
     )

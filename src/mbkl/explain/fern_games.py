@@ -1,10 +1,10 @@
-"""Ferns as games: how table entries are divided among features, and mean entries.
+"""Ferns as cooperative games: Shapley values of table entries, and mean entries.
 
-The players of a fern are the features it joins. The value of a coalition, for a row x
-and a row z of the background, is the table entry of a row that has the features of the
-coalition from x and all others from z. Players in whose thresholds x and z agree add
-nothing, so only the few others have to be looked at; and many rows give the same
-answers to all stumps of a fern, so only different ones have to be compared.
+The players of a fern are its features. The value of a coalition, for a row x and a row z
+of the background, is the table entry of a row that has the features of the coalition from
+x and all others from z. Features on whose stumps x and z agree have a Shapley value of
+zero and are skipped. Many rows give the same answers to all stumps of a fern, so only
+different answers are compared.
 """
 
 from __future__ import annotations
@@ -28,99 +28,100 @@ Numbers = NDArray[np.uint64]
 
 _FERNS_AT_ONCE = 64
 _ENTRIES_AT_ONCE = 250_000
-# Up to here all coalitions are looked at; there are 128 of seven players.
+# Up to this many players all coalitions are evaluated: 128 for seven players.
 MOST_EXACT = 7
 
 
 def games_of(ferns: FernMaps, tables: Array, background: NDArray) -> Iterator[FernGames]:
-    """Yield the games of a family, those of some of its ferns at a time."""
+    """Yield the games of a family, a block of ferns at a time."""
     block = np.arange(ferns.n_maps) // _FERNS_AT_ONCE
     for number in np.unique(block):
         kept = block == number
-        own = tables[np.repeat(kept, np.diff(ferns.cell_offsets))]
-        yield FernGames(ferns.select(kept), own, background)
+        kept_tables = tables[np.repeat(kept, np.diff(ferns.cell_offsets))]
+        yield FernGames(ferns.select(kept), kept_tables, background)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Different answers of rows to ferns."""
+    """Distinct answers of rows to ferns."""
 
-    # (n_answers,): the fern, in order, and the number of each answer, and its share of the rows
+    # Arrays of shape (n_answers,): the fern of each answer, sorted, the answer, its share of rows.
     fern: NDArray[np.intp]
     numbers: Numbers
-    shares: Array
-    place: NDArray[np.intp]  # (n_ferns, n_rows): the answer of each row to each fern
+    frequencies: Array
+    of_rows: NDArray[np.intp]  # (n_ferns, n_rows): index of the answer of each row to each fern
 
 
 class FernGames:
     """Some ferns, their tables, and the answers of a background.
 
-    The outcomes of a fern's stumps are the digits of a number. Those of one feature are a *piece*
-    of it, and the sum of the pieces is the number.
+    The outcomes of a fern's stumps are the bits of an integer, its *number*. The bits of one
+    feature are a *piece*, and the number is the sum of its pieces.
     """
 
     def __init__(self, ferns: FernMaps, tables: Array, background: NDArray) -> None:
         self.ferns = ferns
-        # (n_raw_cells, n_columns): a table entry for each number before cells are renumbered.
+        # (n_raw_cells, n_columns): the table entry of each raw cell.
         self.tables = tables[np.repeat(ferns.cell_offsets[:-1], ferns.n_raw) + ferns.numbers]
         depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
         fern = np.repeat(np.arange(ferns.n_maps), depths)
         place = ferns.offsets[1:][fern] - 1 - np.arange(fern.size)
-        self.digits = np.uint64(1) << place.astype(np.uint64)
-        # By which the number of each fern becomes that of a raw cell.
+        self.bits = np.uint64(1) << place.astype(np.uint64)
+        # The raw cell of a number is its product with the fern's factor, shifted right.
         self.factors = np.where(depths > n_bits, ferns.factors, np.uint64(1))
         self.shifts = np.where(depths > n_bits, 64 - n_bits, 0).astype(np.uint64)
         self.raw_offsets = ferns.raw_offsets
-        # Of each piece: its fern, its feature and all its digits; bounds are the first of a fern.
+        # Fern, feature and bits of each piece; bounds[i] is the first piece of fern i.
         order = np.lexsort((ferns.features, fern))
         first = np.flatnonzero(is_fresh(fern[order], ferns.features[order]))
         self.fern, self.players = fern[order[first]], ferns.features[order[first]]
-        self.masks = np.bitwise_or.reduceat(self.digits[order], first)
+        self.masks = np.bitwise_or.reduceat(self.bits[order], first)
         self.bounds = np.searchsorted(self.fern, np.arange(ferns.n_maps + 1))
         self.background = self.answers(background)
 
     def numbers(self, X: NDArray) -> Numbers:
-        """Return what rows answer to each fern, (n_ferns, n_rows)."""
+        """Return the number of each fern and row, of shape (n_ferns, n_rows)."""
         ferns = self.ferns
         yes = as_float32(X[:, ferns.features]) > ferns.thresholds
         if ferns.sets is not None:
             ferns.sets.answer(X, ferns.features, yes)
-        return np.add.reduceat(yes * self.digits, ferns.offsets[:-1], axis=1).T
+        return np.add.reduceat(yes * self.bits, ferns.offsets[:-1], axis=1).T
 
     def answers(self, X: NDArray) -> Answers:
-        """Return the different answers of rows."""
+        """Return the distinct answers of rows."""
         numbers = self.numbers(X)
         fern = np.repeat(np.arange(len(numbers)), numbers.shape[1])
         first, which = distinct(fern, numbers.ravel())
-        shares = np.bincount(which) / numbers.shape[1]
-        return Answers(fern[first], numbers.ravel()[first], shares, which.reshape(numbers.shape))
+        frequencies = np.bincount(which) / numbers.shape[1]
+        of_rows = which.reshape(numbers.shape)
+        return Answers(fern[first], numbers.ravel()[first], frequencies, of_rows)
 
     def cells(self, fern: NDArray[np.intp], numbers: Numbers) -> NDArray[np.intp]:
-        """Return places in the tables, of the shape of numbers; ferns are broadcast."""
+        """Return indices into `tables`, of the shape of numbers; ferns are broadcast."""
         raw = ((numbers * self.factors[fern]) >> self.shifts[fern]).view(np.int64)
         return self.raw_offsets[fern] + raw
 
     def means(self, fern: NDArray[np.intp], masks: Numbers, line, values: Numbers) -> Array:
-        """Return mean table entries of the background with some digits replaced.
+        """Return mean table entries of the background with some bits replaced.
 
-        A line is a fern and a mask that says which of its digits are replaced; each question is
-        a line and by what. The means are of shape (n_questions, n_columns).
+        Each query names a line, an index into `fern` and `masks` (the bits to replace), and the
+        values of these bits. The means are of shape (n_queries, n_columns).
         """
         first, which = distinct(line, values)
         line, values = line[first], values[first]
         others = self.background
-        question, other = same_fern(fern[line], others.fern, self.ferns.n_maps)
-        numbers = (others.numbers[other] & ~masks[line][question]) | values[question]
-        cells = self.cells(fern[line][question], numbers)
-        bounds = np.searchsorted(question, np.arange(line.size + 1))
+        query, other = same_fern(fern[line], others.fern, self.ferns.n_maps)
+        numbers = (others.numbers[other] & ~masks[line][query]) | values[query]
+        cells = self.cells(fern[line][query], numbers)
+        bounds = np.searchsorted(query, np.arange(line.size + 1))
         shape = (line.size, len(self.tables))
-        mean = sparse.csr_array((others.shares[other], cells, bounds), shape=shape)
+        mean = sparse.csr_array((others.frequencies[other], cells, bounds), shape=shape)
         return (mean @ self.tables)[which]
 
-    def shares(self, rows: Answers) -> Array:
-        """Return the mean over the background of what each player gets, for each answer of rows.
+    def shapley_values(self, rows: Answers) -> Array:
+        """Return the Shapley values of the players for each answer, averaged over the background.
 
-        The shares are of shape (n_answers, most_players, n_columns).
+        They are of shape (n_answers, most_players, n_columns).
         """
         others, n_columns = self.background, self.tables.shape[1]
         n_players = np.diff(self.bounds)
@@ -128,7 +129,7 @@ class FernGames:
         masks = np.zeros((n_players.size, width), dtype=np.uint64)
         masks[np.arange(width) < n_players[:, None]] = self.masks
         here, there = (side.numbers[:, None] & masks[side.fern] for side in (rows, others))
-        shares = np.zeros((rows.fern.size * width, n_columns))
+        total = np.zeros((rows.fern.size * width, n_columns))
         left, right = same_fern(rows.fern, others.fern, n_players.size)
         differ = here[left] != there[right]
         n_differ = differ.sum(axis=1)
@@ -144,25 +145,25 @@ class FernGames:
                 numbers = np.tile(others.numbers[other], (len(members), 1))
                 for move, joined in zip(moves.T, members.T, strict=True):
                     numbers[joined] += move
-                # Where a coalition has a piece of the row, its complement has the other's.
+                # The complement of a coalition has all pieces that the coalition does not have.
                 opposite = rows.numbers[row] + others.numbers[other] - numbers
                 values = self.tables[self.cells(rows.fern[row], numbers)]
                 values -= self.tables[self.cells(rows.fern[row], opposite)]
                 gains = weights @ values.reshape(len(values), -1)
-                # Pairs come in the order of the rows' answers: only a few are concerned.
-                own = slice(row[0] * width, (row[-1] + 1) * width)
+                # Pairs are sorted by row, so this block of them changes a short range of answers.
+                span = slice(row[0] * width, (row[-1] + 1) * width)
                 place = (players + (row - row[0])[:, None] * width).T
-                mass = np.broadcast_to(others.shares[other], place.shape)
+                mass = np.broadcast_to(others.frequencies[other], place.shape)
                 collect = sparse.csc_array(
                     (mass.ravel(), place.ravel(), np.arange(place.size + 1)),
-                    shape=(own.stop - own.start, place.size),
+                    shape=(span.stop - span.start, place.size),
                 )
-                shares[own] += collect @ gains.reshape(-1, n_columns)
-        return shares.reshape(rows.fern.size, width, n_columns)
+                total[span] += collect @ gains.reshape(-1, n_columns)
+        return total.reshape(rows.fern.size, width, n_columns)
 
 
 def distinct(lines: NDArray, numbers: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return an entry of each different pair of a line and a number, and the pair of each entry.
+    """Return the index of one entry of each distinct (line, number), and the pair of each entry.
 
     >>> distinct(np.array([0, 1, 0, 0]), np.array([7, 7, 7, 5]))
     (array([3, 0, 1]), array([1, 2, 1, 0]))
@@ -175,9 +176,9 @@ def distinct(lines: NDArray, numbers: NDArray) -> tuple[NDArray[np.intp], NDArra
 
 
 def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return all pairs of an entry on the left and one on the right with the same fern.
+    """Return the indices of all pairs of a left and a right entry with the same fern.
 
-    Those on the right are sorted by fern.
+    Right entries are sorted by fern.
 
     >>> same_fern(np.array([0, 1]), np.array([0, 1, 1]), 2)
     (array([0, 1, 1]), array([0, 1, 2]))
@@ -191,18 +192,18 @@ def same_fern(left, right, n_ferns: int) -> tuple[NDArray[np.intp], NDArray[np.i
 
 @lru_cache(maxsize=128)
 def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
-    """Return how a game is shared among its players: by which coalitions, and their weights.
+    """Return the coalitions of a game and the weights of their values in Shapley values.
 
-    Members are of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions), and
-    `weights @ values` is what each player gets, where values are those of the coalitions less those
-    of their complements. The weights of a complement are the same with the opposite sign, because
-    each order comes backwards too, so half of all coalitions do: those without the first player.
+    Members are of shape (n_coalitions, n_players), weights of shape (n_players, n_coalitions).
+    `weights @ values` are the Shapley values, where `values` are those of the coalitions less those
+    of their complements. A complement has the negative weights of its coalition, because every
+    order also occurs reversed; so only the coalitions without the first player are returned.
 
-    Shapley's value is the mean, over all orders in which the players can come, of what
+    The Shapley value is the mean, over all orders in which the players can join, of what
     each adds to those before it. With more than seven players the mean is over the orders
     that go round a circle of them, from every start and in both directions: each player
-    then comes at each place equally often. In either case the shares sum to the value of
-    all players less that of none, and a player who never adds anything gets nothing.
+    then has each position equally often. In either case the values sum to the value of all
+    players less that of none, and a player who never adds anything gets zero.
     """
     players = range(n_players)
     if n_players <= MOST_EXACT:
@@ -219,4 +220,4 @@ def shapley(n_players: int) -> tuple[NDArray[np.bool_], Array]:
             weights[coalition][player] += 1.0
     half = [coalition for coalition in weights if not coalition & 1]
     members = [[coalition >> player & 1 for player in players] for coalition in half]
-    return np.array(members, dtype=bool), np.array([weights[own] for own in half]).T / len(orders)
+    return np.array(members, dtype=bool), np.array([weights[each] for each in half]).T / len(orders)

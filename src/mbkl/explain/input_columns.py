@@ -1,6 +1,6 @@
-"""Columns as people know them: what kind each is, its values in words, and what is odd about it.
+"""Columns as users know them: the kind of each, its values as text, and notes on leaks.
 
-A column that tells by itself what is to be predicted is an identifier or a leak.
+A column that predicts the target by itself is an identifier or a leak.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROWS_TO_LOOK_AT = 10_000
-# Of what a constant prediction does not tell, the share that such a column tells.
+# A leak explains at least this share of what a constant prediction leaves unexplained.
 _ALMOST_ALL = 0.98
 _MOST_ROWS, _MOST_NAMES = 50_000, 5
 
 
 @dataclass(frozen=True)
 class InputColumn:
-    """One column of what a user brought.
+    """One column of the data of a user.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class InputColumn:
     kind : {"number", "whole", "date", "category"}
         A date is a number of days since 1970-01-01.
     levels : tuple of str
-        Of a category, whose values number them.
+        Levels of a category; its values are indices of levels.
 
     Examples
     --------
@@ -41,19 +41,19 @@ class InputColumn:
     levels: tuple[str, ...] = ()
 
     def level_of(self, values: NDArray) -> NDArray[np.intp]:
-        """Return the level of each value, and their number where it is missing or new."""
+        """Return the level of each value; len(levels) for missing values and new levels."""
         is_known = (values >= 0) & (values < len(self.levels))
         return np.where(is_known, np.nan_to_num(values), len(self.levels)).astype(np.intp)
 
     def words(self, value: float) -> str:
-        """Return a value as people write it."""
+        """Return a value as text."""
         if self.kind == "category":
             return (*self.levels, "missing")[self.level_of(np.asarray(value))]
         if np.isnan(value):
             return "missing"
         if self.kind == "date":
             return str(np.datetime64(int(np.floor(value)), "D"))
-        # As it was written: 0.1, not the float32 number next to it with all its digits.
+        # The shortest text: 0.1, not all digits of the float32 number next to it.
         return f"{float(str(value)):g}" if self.kind == "number" else f"{value:.0f}"
 
 
@@ -63,9 +63,9 @@ def input_columns(
     kinds: Mapping[str, str] | None = None,
     X=None,
 ) -> tuple[InputColumn, ...]:
-    """Return a column for each feature, of which categories of the model have known levels.
+    """Return a column for each feature; `known` has the levels of categories, None for others.
 
-    Kinds are those of columns by name, else numbers are whole where X has no others.
+    `kinds` are the kinds of columns by name. Other columns are whole if all their values in X are.
 
     >>> [column.kind for column in input_columns(["age", "sex"], [None, ["f", "m"]])]
     ['number', 'category']
@@ -76,12 +76,12 @@ def input_columns(
         with np.errstate(invalid="ignore"):
             is_whole = (np.isnan(some) | (some == np.rint(some))).all(axis=0).tolist()
     columns = []
-    for name, own, whole in zip(names, known, is_whole, strict=True):
-        if own is not None:
-            columns.append(InputColumn(name, "category", tuple(map(str, own))))
+    for name, levels, whole in zip(names, known, is_whole, strict=True):
+        if levels is not None:
+            columns.append(InputColumn(name, "category", tuple(map(str, levels))))
             continue
         kind = (kinds or {}).get(name, "whole" if whole else "number")
-        # Booleans are numbers of two values.
+        # A category without known levels is boolean.
         columns.append(InputColumn(name, kind, ("false", "true") if kind == "category" else ()))
     return tuple(columns)
 
@@ -92,10 +92,10 @@ def input_columns(
 def notes_on_leaks(
     columns: Iterable[tuple[str, NDArray, bool]], y: NDArray, target: str, are_classes: bool
 ) -> list[str]:
-    """Return a note on the columns each of which tells nearly all of y, if there are any.
+    """Return a note on the columns each of which predicts y almost perfectly, if there are any.
 
-    A column is its name, its numbers, and whether these number the levels of a category. Of several
-    targets, columns of y, it may tell any.
+    A column is its name, its values, and whether these are level numbers of a category. Of several
+    targets, columns of y, one is enough.
 
     >>> columns = [("id", np.arange(200), False), ("size", np.arange(200) % 7, False)]
     >>> notes_on_leaks(columns, np.repeat(["no", "yes"], 100), "churn", True)
@@ -106,28 +106,29 @@ afterwards, or just numbers the rows."]
     some = y[::every]
     targets = list(some.reshape(len(some), -1).T)
     if are_classes:
-        targets = [np.unique(own, return_inverse=True)[1] for own in targets]
-    tells = _tells_classes if are_classes else _tells_numbers
-    found = [
+        targets = [np.unique(each, return_inverse=True)[1] for each in targets]
+    predicts = _predicts_classes if are_classes else _predicts_numbers
+    leaks = [
         f"'{name}'"
         for name, values, is_category in columns
-        if any(tells(values[::every], is_category, own) for own in targets)
+        if any(predicts(values[::every], is_category, each) for each in targets)
     ]
-    if not found:
+    if not leaks:
         return []
-    shown = " or ".join(found[:_MOST_NAMES])
-    told = f"'{target}'" if len(targets) == 1 else f"one of '{target}'"
+    shown = " or ".join(leaks[:_MOST_NAMES])
+    predicted = f"'{target}'" if len(targets) == 1 else f"one of '{target}'"
     return [
-        f"Column {shown} alone tells {told} almost perfectly: leave it out if it is known only "
-        "afterwards, or just numbers the rows."
+        f"Column {shown} alone tells {predicted} almost perfectly: leave it out if it is known "
+        "only afterwards, or just numbers the rows."
     ]
 
 
-def _tells_classes(values: NDArray, is_category: bool, classes: NDArray[np.intp]) -> bool:
-    """Say whether few rows are of another class than most with their value.
+def _predicts_classes(values: NDArray, is_category: bool, classes: NDArray[np.intp]) -> bool:
+    """Say whether nearly all rows are of the most frequent class of their value.
 
-    Each interval in which that class is the same counts as one more: it is learned from a row. Of
-    a category each level does, so that names which come once tell nothing.
+    Each interval of values with the same most frequent class counts as one more error, because a
+    row is needed to learn it. So does each level of a category: names that occur once predict
+    nothing.
     """
     places = np.unique(values, return_inverse=True)[1]
     n_classes = classes.max() + 1
@@ -141,8 +142,8 @@ def _tells_classes(values: NDArray, is_category: bool, classes: NDArray[np.intp]
     return bool(wrong < (1 - _ALMOST_ALL) * (classes.size - np.bincount(classes).max()))
 
 
-def _tells_numbers(values: NDArray, is_category: bool, y: NDArray) -> bool:
-    """Say whether rows of the same value, or of neighbouring ones, have nearly the same number."""
+def _predicts_numbers(values: NDArray, is_category: bool, y: NDArray) -> bool:
+    """Say whether rows of equal or neighbouring values have nearly the same number."""
     if is_category:
         return False
     places = np.unique(values, return_inverse=True)[1]

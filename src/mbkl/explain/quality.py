@@ -1,6 +1,6 @@
-"""What models say about rows of known class or number, and how good it is.
+"""Quality of predictions: metrics of classes, probabilities and numbers, and their curves.
 
-There are figures of probabilities, numbers and candidates, and the curves that people draw.
+A number here is the target of a regression.
 """
 
 from __future__ import annotations
@@ -18,82 +18,83 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 Array = NDArray[np.float64]
 
-# Share of the rows that intervals are to hold.
+# Nominal coverage of prediction intervals.
 COVERAGE = 0.9
-# Points of a curve that a picture can show, parts of the rows whose probabilities are compared
-# with what happened, and parts whose intervals are drawn.
+# Largest number of points of a curve, bins of a reliability curve, and groups of rows with similar
+# predictions whose mean intervals are drawn.
 _MOST_POINTS, _BINS, _BANDS = 200, 10, 40
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was predicted for rows, and the seconds of the fit.
+    """True targets and predictions of rows, and the seconds of the fit.
 
-    More are probabilities, of shape (n_rows, n_classes), or bounds that are to hold the numbers,
-    of shape (n_rows, 2) or (n_rows, n_targets, 2); None where a model has neither.
+    `uncertainty` holds probabilities of shape (n_rows, n_classes), or bounds of intervals of shape
+    (n_rows, 2) or (n_rows, n_targets, 2); None where a model has neither.
     """
 
     truth: NDArray
     predictions: NDArray
-    more: Array | None
+    uncertainty: Array | None
     seconds: float
 
     def by_target(self) -> list[tuple[Array, Array, Array | None]]:
         """Return numbers, predictions and bounds of each target."""
         columns = (len(self.truth), -1)
-        truth, said = (
-            own.reshape(columns).T.astype(np.float64) for own in (self.truth, self.predictions)
+        truth, predictions = (
+            each.reshape(columns).T.astype(np.float64) for each in (self.truth, self.predictions)
         )
         bounds: Any = [None] * len(truth)
-        if self.more is not None:
-            bounds = self.more.reshape(*columns, 2).swapaxes(0, 1)
-        return list(zip(truth, said, bounds, strict=True))
+        if self.uncertainty is not None:
+            bounds = self.uncertainty.reshape(*columns, 2).swapaxes(0, 1)
+        return list(zip(truth, predictions, bounds, strict=True))
 
 
 def outcome_of(model: Any, X: Any, y: NDArray, seconds: float = 0.0) -> Outcome:
-    """Return what a fitted model predicts."""
-    more = None
+    """Return the predictions of a fitted model for rows."""
+    uncertainty = None
     if hasattr(model, "predict_interval"):
-        more = model.predict_interval(X, COVERAGE)
+        uncertainty = model.predict_interval(X, COVERAGE)
     elif hasattr(model, "predict_proba"):
-        more = model.predict_proba(X)
-    return Outcome(y, model.predict(X), more, seconds)
+        uncertainty = model.predict_proba(X)
+    return Outcome(y, model.predict(X), uncertainty, seconds)
 
 
 def joined(outcomes: Sequence[Any]) -> Any:
-    """Return the outcomes of several folds as one; its seconds are those of a mean fold."""
+    """Return the outcomes of several folds as one; its seconds are their mean."""
 
     def rows_of(name: str) -> NDArray | None:
-        found = [getattr(one, name) for one in outcomes]
-        return None if any(own is None for own in found) else np.concatenate(found)
+        parts = [getattr(outcome, name) for outcome in outcomes]
+        return None if any(part is None for part in parts) else np.concatenate(parts)
 
-    by_row = {name: rows_of(name) for name in ("truth", "predictions", "more")}
-    return replace(outcomes[0], **by_row, seconds=float(np.mean([own.seconds for own in outcomes])))
+    by_row = {name: rows_of(name) for name in ("truth", "predictions", "uncertainty")}
+    seconds = float(np.mean([outcome.seconds for outcome in outcomes]))
+    return replace(outcomes[0], **by_row, seconds=seconds)
 
 
 def folds_of(
     y: NDArray, are_classes: bool, n_folds: int, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows to learn from and those to be right about, fold by fold.
+    """Yield the training rows and the test rows of each fold.
 
-    There are fewer folds where no class has so many rows, and none where each has one. A class with
-    one row is learned from, but never tested.
+    There are at most as many folds as rows of the largest class, and none if each class has one
+    row. A class with one row is always a training row.
     """
     kind: type[KFold | StratifiedKFold] = KFold
-    others, most = np.arange(len(y)), len(y)
+    testable, most = np.arange(len(y)), len(y)
     if are_classes:
         kind = StratifiedKFold
         _, first, counts = np.unique(y, return_index=True, return_counts=True)
-        others, most = np.setdiff1d(others, first[counts == 1]), counts.max()
+        testable, most = np.setdiff1d(testable, first[counts == 1]), counts.max()
     if most < 2:
         return
     folds = kind(min(n_folds, most), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
-        # A class with fewer rows than folds is outside of some of them only.
+        # Classes with fewer rows than folds are allowed: some folds test none of their rows.
         warnings.simplefilter("ignore", UserWarning)
-        pairs = list(folds.split(others, y[others]))
+        pairs = list(folds.split(testable, y[testable]))
     for _, outside in pairs:
-        yield np.setdiff1d(np.arange(len(y)), others[outside]), others[outside]
+        yield np.setdiff1d(np.arange(len(y)), testable[outside]), testable[outside]
 
 
 # ---------------------------------------------------------------- probabilities
@@ -102,7 +103,7 @@ def folds_of(
 def with_all_labels(
     y: NDArray, probabilities: Array, classes: NDArray
 ) -> tuple[NDArray, NDArray[np.intp], Array]:
-    """Return all classes, the number of each row's, and probabilities: zero for unknown ones."""
+    """Return all classes, the class number of each row, and probabilities, 0 for new classes."""
     known = np.unique(np.concatenate([classes, y]))
     full = np.zeros((len(y), known.size))
     full[:, np.searchsorted(known, classes)] = probabilities
@@ -117,14 +118,14 @@ def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> d
     y : ndarray of shape (n_rows,)
     probabilities : ndarray of shape (n_rows, n_classes)
     classes : ndarray of shape (n_classes,)
-        In the order of the columns, which is theirs.
+        Classes of the columns of `probabilities`.
 
     Returns
     -------
     figures : dict
-        "auc" is the mean over the classes of each against the rest, and missing where the rows
-        are all of one class; "brier_score" half the sum of squares, which is the usual one for
-        two classes.
+        "auc" is the mean over the one-against-rest AUCs of the classes, and missing where all
+        rows are of one class; "brier_score" is half the sum of squared errors over the classes,
+        the usual score for two classes.
 
     Examples
     --------
@@ -135,41 +136,43 @@ def probability_figures(y: NDArray, probabilities: Array, classes: NDArray) -> d
     {'auc': 1.0, 'log_loss': 0.164, 'brier_score': 0.025}
     """
     known, numbers, full = with_all_labels(y, probabilities, classes)
-    own = numbers[:, None] == np.arange(known.size)
-    found = {}
-    mixed = np.flatnonzero(own.any(axis=0) & ~own.all(axis=0))
+    is_of = numbers[:, None] == np.arange(known.size)
+    figures = {}
+    mixed = np.flatnonzero(is_of.any(axis=0) & ~is_of.all(axis=0))
     if mixed.size:
-        found["auc"] = float(np.mean([metrics.roc_auc_score(own[:, k], full[:, k]) for k in mixed]))
-    chances = np.clip(full[np.arange(numbers.size), numbers], np.finfo(float).eps, 1.0)
-    found["log_loss"] = float(-np.log(chances).mean())
-    found["brier_score"] = float(((full - own) ** 2).sum(axis=1).mean() / 2)
-    return found
+        aucs = [metrics.roc_auc_score(is_of[:, k], full[:, k]) for k in mixed]
+        figures["auc"] = float(np.mean(aucs))
+    true_class = np.clip(full[np.arange(numbers.size), numbers], np.finfo(float).eps, 1.0)
+    figures["log_loss"] = float(-np.log(true_class).mean())
+    figures["brier_score"] = float(((full - is_of) ** 2).sum(axis=1).mean() / 2)
+    return figures
 
 
 def class_figures(outcome: Outcome, classes: NDArray, undefined: float = 0.0) -> dict[str, Any]:
-    """Return accuracies, figures of each class, the confusion matrix, and of probabilities.
+    """Return accuracies, metrics of each class, the confusion matrix, metrics of probabilities.
 
-    Classes that only rows have are added to the given ones. A share of no rows is undefined.
+    Classes of the rows that are missing in `classes` are added. Ratios of no rows are `undefined`.
     """
-    y, guess = outcome.truth, outcome.predictions
+    y, predictions = outcome.truth, outcome.predictions
     known = np.unique(np.concatenate([classes, y]))
-    shares = metrics.precision_recall_fscore_support(
-        y, guess, labels=known, zero_division=undefined
+    precision, recall, f1, n_rows = metrics.precision_recall_fscore_support(
+        y, predictions, labels=known, zero_division=undefined
     )
-    precision, recall, f1, n_rows = shares
     columns = (column.tolist() for column in (known, n_rows, precision, recall, f1))
-    found = {} if outcome.more is None else probability_figures(y, outcome.more, classes)
+    of_probabilities = {}
+    if outcome.uncertainty is not None:
+        of_probabilities = probability_figures(y, outcome.uncertainty, classes)
     return {
         "rows": y.size,
-        "accuracy": float((y == guess).mean()),
+        "accuracy": float((y == predictions).mean()),
         "balanced_accuracy": float(recall[n_rows > 0].mean()),
         "always_the_most_frequent": float(n_rows.max() / y.size),
         "classes": [
             {"label": label, "rows": n, "precision": p, "recall": r, "f1": f}
             for label, n, p, r, f in zip(*columns, strict=True)
         ],
-        "confusion": metrics.confusion_matrix(y, guess, labels=known),
-        **found,
+        "confusion": metrics.confusion_matrix(y, predictions, labels=known),
+        **of_probabilities,
     }
 
 
@@ -182,14 +185,14 @@ class Curves:
     label : object
         The class.
     roc : ndarray of shape (2, n_points)
-        Share of the others that are taken for the class, and share of the class that is found.
+        False positive rate and true positive rate.
     precision_recall : ndarray of shape (2, n_points)
-        Share of the class that is found, and share of what is found that is of the class.
+        Recall and precision.
     reliability : ndarray of shape (3, n_bins)
-        Mean probability of rows that have about the same, how many of them are of the class,
-        and how many rows these are.
+        Of rows binned by probability: mean probability, share of rows of the class, and number
+        of rows.
     share : float
-        Share of the class.
+        Share of rows that are of the class.
     auc, average_precision : float
     """
 
@@ -205,7 +208,7 @@ class Curves:
 def quality_curves(y: NDArray, probabilities: Array, classes: NDArray) -> list[Curves]:
     """Return the curves of all classes that some rows have and some have not.
 
-    With two classes they are those of the second.
+    Of two classes only the second has curves.
 
     Parameters
     ----------
@@ -223,40 +226,40 @@ def quality_curves(y: NDArray, probabilities: Array, classes: NDArray) -> list[C
     known, numbers, full = with_all_labels(y, probabilities, classes)
     wanted = [1] if known.size == 2 else range(known.size)
     return [
-        _curves(known[k].item() if hasattr(known[k], "item") else known[k], own, full[:, k])
+        _curves(known[k].item() if hasattr(known[k], "item") else known[k], is_of, full[:, k])
         for k in wanted
-        if (own := numbers == k).any() and not own.all()
+        if (is_of := numbers == k).any() and not is_of.all()
     ]
 
 
-def _curves(label: object, own: NDArray[np.bool_], chance: Array) -> Curves:
-    found_wrongly, found, _ = metrics.roc_curve(own, chance)
-    precision, recall, _ = metrics.precision_recall_curve(own, chance)
+def _curves(label: object, is_of: NDArray[np.bool_], probability: Array) -> Curves:
+    false_positives, true_positives, _ = metrics.roc_curve(is_of, probability)
+    precision, recall, _ = metrics.precision_recall_curve(is_of, probability)
     return Curves(
         label,
-        _thinned(np.array([found_wrongly, found])),
+        _thinned(np.array([false_positives, true_positives])),
         _thinned(np.array([recall[::-1], precision[::-1]])),
-        _reliability(own, chance),
-        float(own.mean()),
-        float(metrics.roc_auc_score(own, chance)),
-        float(metrics.average_precision_score(own, chance)),
+        _reliability(is_of, probability),
+        float(is_of.mean()),
+        float(metrics.roc_auc_score(is_of, probability)),
+        float(metrics.average_precision_score(is_of, probability)),
     )
 
 
 def _thinned(points: Array) -> Array:
-    """Return so many of the points as can be seen, the first and the last among them."""
+    """Return at most `_MOST_POINTS` points of a curve, including the first and the last."""
     if points.shape[1] <= _MOST_POINTS:
         return points
     return points[:, np.linspace(0, points.shape[1] - 1, _MOST_POINTS).astype(np.intp)]
 
 
-def _reliability(own: NDArray[np.bool_], chance: Array) -> Array:
-    """Compare probabilities with what happened, in bins of about as many rows each."""
-    edges = np.unique(np.quantile(chance, np.linspace(0, 1, _BINS + 1)[1:-1]))
-    place = np.searchsorted(edges, chance, side="right" if edges.size < _BINS - 1 else "left")
-    counts = np.bincount(place)
+def _reliability(is_of: NDArray[np.bool_], probability: Array) -> Array:
+    """Return a reliability curve with about equally many rows in each bin."""
+    edges = np.unique(np.quantile(probability, np.linspace(0, 1, _BINS + 1)[1:-1]))
+    bins = np.searchsorted(edges, probability, side="right" if edges.size < _BINS - 1 else "left")
+    counts = np.bincount(bins)
     kept = counts > 0
-    sums = [np.bincount(place, values)[kept] for values in (chance, own.astype(float))]
+    sums = [np.bincount(bins, values)[kept] for values in (probability, is_of.astype(float))]
     return np.array([*(each / counts[kept] for each in sums), counts[kept]])
 
 
@@ -264,7 +267,7 @@ def _reliability(own: NDArray[np.bool_], chance: Array) -> Array:
 
 
 def number_figures(y: Array, predictions: Array, bounds: Array | None = None) -> dict[str, float]:
-    """Return R2, the errors in the unit of the numbers, and how often intervals hold them.
+    """Return R2, errors in the unit of the target, and the coverage of intervals.
 
     Parameters
     ----------
@@ -275,7 +278,7 @@ def number_figures(y: Array, predictions: Array, bounds: Array | None = None) ->
     Returns
     -------
     figures : dict
-        "r2" (not there where all numbers are the same), "rmse", "mae" and "below", the share of
+        "r2" (missing where all numbers are equal), "rmse", "mae" and "below", the share of
         rows whose number is below the prediction; with bounds also "coverage" and "mean_width".
 
     Examples
@@ -286,81 +289,81 @@ def number_figures(y: Array, predictions: Array, bounds: Array | None = None) ->
     >>> {name: round(value, 2) for name, value in figures.items()}
     {'r2': 0.79, 'rmse': 0.58, 'mae': 0.33, 'below': 0.33, 'coverage': 0.67, 'mean_width': 1.67}
     """
-    away = y - predictions
+    residuals = y - predictions
     spread = ((y - y.mean()) ** 2).sum()
-    found = {"r2": float(1 - (away**2).sum() / spread)} if spread > 0 else {}
-    found["rmse"] = float(np.sqrt((away**2).mean()))
-    found["mae"] = float(np.abs(away).mean())
-    found["below"] = float((away < 0).mean())
+    figures = {"r2": float(1 - (residuals**2).sum() / spread)} if spread > 0 else {}
+    figures["rmse"] = float(np.sqrt((residuals**2).mean()))
+    figures["mae"] = float(np.abs(residuals).mean())
+    figures["below"] = float((residuals < 0).mean())
     if bounds is not None:
         lower, upper = bounds.T
-        found["coverage"] = float(((lower <= y) & (y <= upper)).mean())
-        found["mean_width"] = float((upper - lower).mean())
-    return found
+        figures["coverage"] = float(((lower <= y) & (y <= upper)).mean())
+        figures["mean_width"] = float((upper - lower).mean())
+    return figures
 
 
 def figures_of_the_mean(y: Array, coverage: float) -> dict[str, float]:
-    """Return the figures of always saying the mean, with the quantiles of the numbers as bounds."""
+    """Return the metrics of always predicting the mean of y, with quantiles of y as bounds."""
     outside = (1 - coverage) / 2
     bounds = np.tile(np.quantile(y, [outside, 1 - outside]), (y.size, 1))
     return number_figures(y, np.full(y.size, y.mean()), bounds)
 
 
 def figures_of_targets(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the figures of each target, beside those of always saying the mean."""
+    """Return the metrics of each target, and those of always predicting the mean."""
     return [
-        {**number_figures(*own), "always_the_mean": figures_of_the_mean(own[0], COVERAGE)}
-        for own in outcome.by_target()
+        {**number_figures(*columns), "always_the_mean": figures_of_the_mean(columns[0], COVERAGE)}
+        for columns in outcome.by_target()
     ]
 
 
 def rows_to_draw(n_rows: int, most: int) -> NDArray[np.intp]:
-    """Return the numbers of as many rows as can be seen, the same each time."""
+    """Return row numbers: all, or a fixed random sample of `most` of them."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
 def interval_band(predictions: Array, bounds: Array | None) -> Array | None:
-    """Return predictions, and the mean ends of intervals of about the same, less them: (3, n).
+    """Return mean prediction, and mean lower and upper bound less it, by groups of rows: (3, n).
 
-    Rows of several folds have intervals of several models. None where there are none, or some have
-    no end.
+    The groups have similar predictions: bounds may come from the models of several folds. None if
+    there are no bounds or some are infinite.
     """
     if bounds is None or not np.isfinite(bounds).all():
         return None
     order = np.argsort(predictions, kind="stable")
     parts = np.array_split(order, min(_BANDS, order.size))
-    away = np.column_stack([predictions, bounds - predictions[:, None]])
-    band = np.array([away[part].mean(axis=0) for part in parts]).T
-    # From the first to the last dot.
+    columns = np.column_stack([predictions, bounds - predictions[:, None]])
+    band = np.array([columns[part].mean(axis=0) for part in parts]).T
+    # The band spans all predictions, from the smallest to the largest.
     band[0, [0, -1]] = predictions[order[[0, -1]]]
     return band
 
 
 def search_paths(results: Mapping) -> list[tuple[str, NDArray[np.intp]]]:
-    """Return the paths along C of a search: what tells each from the others, and its candidates.
+    """Return the paths of a search along C: the name of each and its candidates, sorted by C.
 
-    Results are `cv_results_`; the candidates of a path are in the order of their costs.
+    `results` are `cv_results_`. A path is named after the settings in which the paths differ.
     """
     tried = {
         "C_kernel = {:g}": results["param_C_kernel"],
         "shrinkage {:g}": results["param_theta_shrinkage"],
-        "depth {:.1f}": np.nan_to_num(results["param_depth"], nan=-1.0),  # NaN: not chosen
+        "depth {:.1f}": np.nan_to_num(results["param_depth"], nan=-1.0),  # NaN: no depth
     }
     keys = np.column_stack(list(tried.values()))
-    tells = np.ptp(keys, axis=0) > 0
+    differs = np.ptp(keys, axis=0) > 0
     by_cost = np.argsort(results["param_C"], kind="stable")
     paths = []
     for key in np.unique(keys, axis=0):
-        told = zip(tried, key, tells & (key >= 0), strict=True)
-        name = ", ".join(words.format(value) for words, value, is_told in told if is_told)
+        settings = zip(tried, key, differs & (key >= 0), strict=True)
+        name = ", ".join(words.format(value) for words, value, is_shown in settings if is_shown)
         paths.append((name, by_cost[(keys[by_cost] == key).all(axis=1)]))
     return paths
 
 
 def scoring_words(search) -> str:
-    """Return what a search maximises."""
+    """Return the name of the score that a search maximises."""
     if not is_regressor(search):
         return search.scoring.replace("_", " ")
     is_r2 = search.scoring == "r2" or (search.scoring == "auto" and search.loss == "squared_error")

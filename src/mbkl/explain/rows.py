@@ -1,4 +1,4 @@
-"""The rows that explanations look at: to average over, and to compare by the kernel."""
+"""The rows of explanations: samples, rows generated from a model, and their kernel matrix."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 
+Array = NDArray[np.float64]
+
 _SEED = 0
 
 
 def check_number(name: str, value: int) -> None:
-    """Complain of a number of rows below one."""
+    """Raise an error if a number of rows is below one."""
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value!r}.")
 
 
 def some_rows(X, n_rows: int) -> NDArray:
-    """Return at most so many rows of X, dense, drawn by a hash of their values."""
+    """Return at most `n_rows` rows of X, dense, drawn by a hash of their values."""
     return as_rows(X).take(first_by_hash(X, None, n_rows, _SEED))
 
 
 def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArray[np.float64]:
-    """Return rows made up from the model alone, for when there are no data.
+    """Return rows generated from the model alone, for explanations without data.
 
     All intervals between the thresholds of a feature are equally likely, features are
     independent, and those that only projections use have a normal distribution.
@@ -44,15 +46,15 @@ def rows_between_thresholds(maps: MapSet, n_features: int, n_rows: int) -> NDArr
         values = cells[feature][1]
         if feature in categories:
             values = values[1:-1]
-        # All about equally often, in random order.
+        # Each value occurs about equally often, in random order.
         rows[:, feature] = generator.permutation(values[np.arange(n_rows) * values.size // n_rows])
     return rows
 
 
 def cells_of_features(maps: MapSet) -> dict[int, tuple[NDArray, NDArray]]:
-    """Return, for each feature that is asked about, its thresholds and a value of each cell.
+    """Return, for each feature of stumps, ferns or categories, thresholds and a value per cell.
 
-    Those of a category are missing, each level and a new one.
+    The cells of a category are missing values, each level, and new levels.
     """
     pairs = [(maps.stump_features, maps.stump_thresholds), *maps.ferns]
     stumps = np.column_stack([np.concatenate(parts) for parts in zip(*pairs, strict=True)])
@@ -60,7 +62,7 @@ def cells_of_features(maps: MapSet) -> dict[int, tuple[NDArray, NDArray]]:
     used, first = np.unique(stumps[:, 0], return_index=True)
     cells = {}
     for feature, cuts in zip(used.astype(np.intp).tolist(), np.split(stumps[:, 1], first[1:])):
-        # A cell ends on its threshold; the last begins just above one.
+        # A cell includes its upper threshold; the last cell begins just above its lower one.
         values = np.append(cuts, just_above(cuts[-1:]))
         values[np.isneginf(values)] = np.nan
         cells[feature] = cuts, values
@@ -70,37 +72,33 @@ def cells_of_features(maps: MapSet) -> dict[int, tuple[NDArray, NDArray]]:
 
 
 def _categories(maps: MapSet) -> dict[int, int]:
-    """Return how many levels the categories that a model uses have."""
-    found: dict[int, int] = {}
+    """Return the number of levels of each category that a model uses."""
+    n_levels: dict[int, int] = {}
     for family in maps.families:
         if isinstance(family, CategoryMaps):
-            found |= zip(family.features.tolist(), family.n_levels.tolist(), strict=True)
+            n_levels |= zip(family.features.tolist(), family.n_levels.tolist(), strict=True)
         elif isinstance(family, FernMaps) and family.sets is not None:
-            asked = np.unique(family.features[family.sets.numbers >= 0])
-            found |= zip(asked.tolist(), family.sets.n_levels[asked].tolist(), strict=True)
-    return found
-
-
-Array = NDArray[np.float64]
+            used = np.unique(family.features[family.sets.numbers >= 0])
+            n_levels |= zip(used.tolist(), family.sets.n_levels[used].tolist(), strict=True)
+    return n_levels
 
 
 def kernel_matrix(model, X, *, equal_weights: bool = False) -> Array:
     """Return the total weight, from 0 to 1, of the maps on which each two rows agree.
 
-    Equal weights mean that all maps count the same in place of theta; those that the model has
-    dropped stay so.
+    With equal weights all maps that the model kept count the same, whatever their theta.
     """
     codes, theta = codes_of(model, X), model.theta_
     if equal_weights:
-        drawn = np.concatenate([own.prior() for own in model.maps_.families])
-        theta = drawn / max(drawn.sum(), 1)
+        prior = np.concatenate([family.prior() for family in model.maps_.families])
+        theta = prior / max(prior.sum(), 1)
     return theta.sum() - distance_of(model.maps_, codes, codes, theta)
 
 
 def shades_of(kernel: Array) -> tuple[float, float]:
-    """Return between what values a picture of a kernel matrix is shaded.
+    """Return the range of values of a kernel matrix that the colours of a picture show.
 
-    The diagonal is one for every kernel and would take up the scale.
+    The diagonal is left out: it is one for every kernel and would stretch the range.
     """
     apart = kernel[~np.eye(len(kernel), dtype=bool)] if len(kernel) > 1 else np.array([0.0, 1.0])
     low, high = np.quantile(apart, [0.01, 0.99])
@@ -108,7 +106,7 @@ def shades_of(kernel: Array) -> tuple[float, float]:
 
 
 def rows_by_class(X, y: NDArray, max_rows: int) -> NDArray[np.intp]:
-    """Return numbers of at most so many rows, sorted by class."""
+    """Return the numbers of at most `max_rows` rows, sorted by class."""
     codes = np.unique(y, return_inverse=True)[1]
     rows = first_by_hash(X, codes, max_rows, seed=0)
     return rows[np.argsort(codes[rows], kind="stable")]

@@ -24,7 +24,7 @@ from mbkl.predictor import TablePredictor
 Array = NDArray[np.float64]
 
 _BINS = 48
-# Share of the data at either end that is not to stretch a picture.
+# Share of the data at either end that the range of a picture leaves out.
 _OUTER = 0.005
 
 
@@ -40,22 +40,22 @@ class FeatureShape:
     classes : tuple
         Class of each score.
     thresholds : ndarray of shape (n_thresholds,)
-        Increasing. A first one of -inf divides missing values from all others. Of a category
-        those between the numbers of its levels.
+        Increasing. A first threshold of -inf separates missing values from all others. For a
+        category, the thresholds between the numbers of its levels.
     values : ndarray of shape (n_thresholds + 1, n_columns)
-        What is added to the scores up to the first threshold, between the first and
-        the second, and so on; the mean over the background is zero.
+        Contribution to the scores up to the first threshold, between the first and the
+        second, and so on; the mean over the background is zero.
     counts : ndarray of shape (n_thresholds + 1,) or None
         Rows of the data in each interval.
     bins : ndarray of shape (n_bins + 1,) or None
         Edges of bins of equal width over the range of the data, less its outermost ends.
     density : ndarray of shape (n_bins,) or None
-        Rows of the data in each bin; those beyond count in the first or last.
+        Rows of the data in each bin; values outside count in the first or last bin.
     stump_thresholds, theta : ndarray of shape (n_stumps,)
-        Thresholds of the stumps kept by the kernel, and their weights.
+        Thresholds of the stumps of the kernel, and their weights.
     levels : tuple or None
-        Levels of a category; `values` and `counts` are those of missing values, of each level,
-        and of new ones.
+        Levels of a category; `values` and `counts` are for missing values, each level, and
+        new levels.
     """
 
     feature: int
@@ -78,19 +78,19 @@ class FeatureShape:
 
     @property
     def warp(self) -> Array:
-        """Where the kernel of stumps places each interval: the weights below it."""
-        climbed = np.append(0.0, np.cumsum(self.theta))
+        """Position of each interval in the kernel of stumps: the sum of the weights below it."""
+        cumulative = np.append(0.0, np.cumsum(self.theta))
         below = np.searchsorted(self.stump_thresholds, self.thresholds, side="right")
-        return np.append(0.0, climbed[below])
+        return np.append(0.0, cumulative[below])
 
     def at(self, x) -> Array:
-        """Return what values of the feature, or numbers of its levels, add: (n, n_columns)."""
+        """Return contributions of values, or of level numbers, of shape (n, n_columns)."""
         return self.values[intervals(self.thresholds, np.asarray(x, dtype=np.float64))]
 
     def curve(self, max_steps: int | None = None) -> tuple[Array, Array]:
-        """Return edges, and what is added between them: over the data, or over all thresholds.
+        """Return edges, and contributions between them, over the data or over all thresholds.
 
-        With many thresholds, steps may be joined: they are spread evenly.
+        More than `max_steps` steps are merged into about that many, spread evenly.
         """
         marks = self.thresholds if self.bins is None else self.bins
         marks = marks[np.isfinite(marks)]
@@ -99,7 +99,7 @@ class FeatureShape:
         low, high = low - margin, high + margin
         cuts = self.thresholds[(self.thresholds > low) & (self.thresholds < high)]
         if max_steps is not None and cuts.size > max_steps:
-            # Each is moved to the threshold at or above it.
+            # Each point of the grid is moved to the threshold at or above it.
             grid = np.linspace(low, high, max_steps + 1)[1:]
             cuts = np.unique(cuts[np.minimum(np.searchsorted(cuts, grid), cuts.size - 1)])
         edges = np.concatenate([[low], cuts, [high]])
@@ -118,12 +118,12 @@ class FeatureShape:
         return pandas.DataFrame(columns)
 
     def to_dict(self) -> dict:
-        """Return plain lists for JSON; a threshold of -inf is None."""
+        """Return plain lists for JSON; a threshold of -inf becomes None."""
         return plain(self)
 
 
 def plain(value, digits: int | None = None):
-    """Return dataclasses, arrays and NumPy's scalars as what JSON knows; None is not finite.
+    """Return dataclasses, arrays and NumPy scalars as JSON types; NaN and infinity become None.
 
     >>> plain({"a": np.array([0.1234, np.nan])}, digits=2)
     {'a': [0.12, None]}
@@ -143,7 +143,7 @@ def plain(value, digits: int | None = None):
 
 
 def intervals(thresholds: Array, x: Array) -> NDArray[np.intp]:
-    """Return the interval of each value; missing ones are in the first."""
+    """Return the interval of each value; missing values are in the first."""
     return np.where(np.isnan(x), 0, np.searchsorted(thresholds, as_float32(x), side="left"))
 
 
@@ -158,18 +158,18 @@ def shapes_of(
 ) -> list[FeatureShape]:
     """Return the shape functions of all features that stumps or ferns use.
 
-    That of a feature is the sum of its stumps' tables and of the mean effects of the
-    ferns that ask about it. The rows of X are counted. Theta has the kernel's weight of each map.
+    A shape function is the sum of the stumps' tables of a feature and of the mean effects of the
+    ferns that use it. It counts the rows of X. Theta are the kernel weights of the maps.
     """
-    own = [
+    by_family = [
         jumps
         for maps, tables in predictor.families
         for jumps in _jumps(maps, tables, background)
         if jumps[0].size
     ]
-    if not own:
+    if not by_family:
         return []
-    features, thresholds, jumps = _summed(*map(np.concatenate, zip(*own, strict=True)))
+    features, thresholds, jumps = _summed(*map(np.concatenate, zip(*by_family, strict=True)))
     stumps, stump_thresholds, weights = _stumps(predictor.maps, theta)
     columns = sparse.csc_array(X) if sparse.issparse(X) else X
     shapes = []
@@ -182,7 +182,7 @@ def shapes_of(
             data = column_of(columns, feature)
             counts = np.bincount(intervals(cuts, data), minlength=values.shape[0])
             bins, density = _density(data)
-        is_own = stumps == feature
+        is_of_feature = stumps == feature
         shapes.append(
             FeatureShape(
                 int(feature),
@@ -193,8 +193,8 @@ def shapes_of(
                 counts,
                 bins,
                 density,
-                stump_thresholds[is_own],
-                weights[is_own],
+                stump_thresholds[is_of_feature],
+                weights[is_of_feature],
                 None if levels[feature] is None else tuple(levels[feature]),
             )
         )
@@ -202,9 +202,9 @@ def shapes_of(
 
 
 def _stumps(maps: MapSet, theta: Array) -> Jumps:
-    """Return feature, threshold and kernel weight of all stumps, by threshold."""
+    """Return feature, threshold and kernel weight of all stumps, sorted by threshold."""
     pairs = zip(maps.families, maps.split(theta), strict=True)
-    weights = np.concatenate([own[: family.stump_features.size] for family, own in pairs])
+    weights = np.concatenate([each[: family.stump_features.size] for family, each in pairs])
     order = np.argsort(maps.stump_thresholds, kind="stable")
     return maps.stump_features[order], maps.stump_thresholds[order], weights[order]
 
@@ -214,7 +214,7 @@ Jumps = tuple[NDArray[np.intp], Array, Array]
 
 @singledispatch
 def _jumps(maps: Any, tables: Array, background: NDArray) -> Iterator[Jumps]:
-    """Yield feature, threshold and jump of each stump, alone or in a fern, and between levels."""
+    """Yield features, thresholds and jumps of shape functions, for each part of a family."""
     is_first = np.zeros(len(tables), dtype=bool)
     is_first[maps.cells.offsets[:-1]] = True
     features = np.repeat(maps.features, np.diff(maps.edges.offsets))
@@ -223,7 +223,7 @@ def _jumps(maps: Any, tables: Array, background: NDArray) -> Iterator[Jumps]:
 
 @_jumps.register
 def _(maps: ProjectionMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
-    yield from ()  # a projection has no feature of its own
+    yield from ()  # a projection depends on several features
 
 
 @_jumps.register
@@ -233,17 +233,17 @@ def _(maps: FernMaps, tables: Array, background: NDArray) -> Iterator[Jumps]:
 
 
 def _main_effects(games: FernGames, background: NDArray) -> Jumps:
-    """Return by how much the mean table entry changes at thresholds, and from level to level.
+    """Return the jumps of the partial dependence of ferns, at thresholds and between levels.
 
-    The mean is over rows of the background whose value of that feature is moved from just
-    below the threshold to just above it: these are the jumps of the partial dependence.
+    A jump is the change of the mean table entry over the background if the value of the feature
+    moves from just below the threshold to just above it.
     """
     cells = cells_of_features(MapSet((games.ferns,)))
     grid = np.zeros((max(values.size for _, values in cells.values()), background.shape[1]))
     for feature, (_, values) in cells.items():
         grid[: values.size, feature] = values
     numbers = games.numbers(grid)
-    # One after the other, the pieces of all cells of each player's feature.
+    # Concatenate the pieces of all cells of each player's feature.
     players = games.players.tolist()
     row = np.concatenate([np.arange(cells[feature][1].size) for feature in players])
     line = np.cumsum(row == 0) - 1
@@ -255,7 +255,7 @@ def _main_effects(games: FernGames, background: NDArray) -> Jumps:
 
 
 def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jumps:
-    """Return jumps in order of feature and threshold; those at the same are added up."""
+    """Return jumps sorted by feature and threshold; jumps at the same threshold are summed."""
     order = np.lexsort((thresholds, features))
     features, thresholds = features[order], thresholds[order]
     starts = np.flatnonzero(is_fresh(features, thresholds))
@@ -263,13 +263,13 @@ def _summed(features: NDArray[np.intp], thresholds: Array, jumps: Array) -> Jump
 
 
 def column_of(X, feature: int) -> Array:
-    """Return a column of rows, dense or sparse."""
+    """Return a column of a dense or sparse matrix as a dense array."""
     column = X[:, [feature]]
     return (column.toarray() if sparse.issparse(column) else column).ravel().astype(np.float64)
 
 
 def data_range(column: Array) -> tuple[float, float]:
-    """Return between what most values of a column lie: its outermost ends are left out."""
+    """Return the range of a column without its outermost values."""
     present = column[~np.isnan(column)]
     low, high = np.quantile(present, [_OUTER, 1.0 - _OUTER]) if present.size else (0.0, 0.0)
     return (low, high) if low < high else (low - 0.5, high + 0.5)

@@ -1,7 +1,7 @@
 """Export of classifiers and regressors to one header of plain C, for small machines.
 
-The header needs no memory beyond its tables and no library but that of C. Entries of tables
-have 24 bits, like float32; thresholds are compared as exactly as everywhere else.
+The header needs no memory beyond its tables and only the C standard library. Table entries
+have 24 bits, like float32; comparisons with thresholds are exact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mbkl.maps.projections import ProjectionMaps
 from mbkl.regressor import KernelRegressor
 
 _PER_LINE = 20
-_PLAIN = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
+_SAFE = re.compile(rb"[A-Za-z0-9 _.,:;()<>=+*/|~^%&!#@$'{}\[\]-]")
 
 
 def export_c(
@@ -46,8 +46,8 @@ def export_c(
     the model has probabilities, `<name>_probabilities`. Of a regressor it defines
     `float <name>_predict(const float *x)`, or for y of several columns
     `void <name>_predict(const float *x, float *predictions)`. Missing values are NaN. A category is
-    the number of its level, NaN where it is missing and anything beyond the last where it is
-    new; `<name>_encode` makes x of the columns of a frame, and `<name>_categories_<k>` are the
+    the number of its level, NaN if missing and any number above the last if new.
+    `<name>_encode` makes x of the columns of a frame, and `<name>_categories_<k>` are the
     levels of its k-th column of text.
 
     Parameters
@@ -55,10 +55,10 @@ def export_c(
     model : MBKLClassifier, MBKLRegressor, or one of their searches
     path : path
     columns : list of str or None, default=None
-        Names of the features in a frame, whose rows `<name>_encode` then takes; None means those
-        of a model with categories.
+        Names of the features in a frame, whose rows `<name>_encode` takes; None means the
+        names that a model with categories was fitted with.
     name : str, default="model"
-        What all names in the header begin with.
+        Prefix of all names in the header.
 
     Examples
     --------
@@ -76,9 +76,9 @@ def export_c(
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}.")
     pieces = list(_pieces(model, name))
-    own_columns = columns_of_model(model, columns)
-    if own_columns is not None:
-        pieces += _encoding(own_columns, name)
+    columns_to_encode = columns_of_model(model, columns)
+    if columns_to_encode is not None:
+        pieces += _encoding(columns_to_encode, name)
     text = "\n".join([*pieces, "#endif\n"])
     write_atomically(path, [text.encode("ascii")])
 
@@ -104,10 +104,10 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
     calls = ""
     for number, (maps, tables) in enumerate(model.predictor_.families):
         if maps.n_groups:
-            own = f"{name}_{number}"
-            yield _arrays(own, **_in_units(tables), **plain_arrays(maps))
-            yield from _family(maps, {**common, "own": own, "n_groups": maps.n_groups})
-            calls += f"    {own}_add(x, scores);\n"
+            family = f"{name}_{number}"
+            yield _arrays(family, **_in_units(tables), **plain_arrays(maps))
+            yield from _family(maps, {**common, "family": family, "n_groups": maps.n_groups})
+            calls += f"    {family}_add(x, scores);\n"
     yield _array(f"{name}_intercept", _single(model.intercept_))
     yield _c("scores", common, calls=calls)
     if isinstance(model, KernelRegressor):
@@ -122,32 +122,32 @@ def _pieces(model: KernelPredictor, name: str) -> Iterator[str]:
 
 @singledispatch
 def _family(maps: Any, names: dict[str, Any]) -> Iterator[str]:
-    """Yield the functions of a family of maps, and arrays that it alone has."""
-    yield _c("stumps", names, value=f"x[{names['own']}_features[group]]", before="")
+    """Yield the functions of a family of maps, and arrays that only this family has."""
+    yield _c("stumps", names, value=f"x[{names['family']}_features[group]]", before="")
 
 
 @_family.register
 def _(maps: FernMaps, names: dict[str, Any]) -> Iterator[str]:
-    own = names["own"]
-    answer = f"x[{own}_features[stump]] > {own}_thresholds[stump]"
+    family = names["family"]
+    answer = f"x[{family}_features[stump]] > {family}_thresholds[stump]"
     if maps.sets is not None:
         yield _c("in_set", names)
-        answer = f"{own}_sets[stump] ? {own}_in_set(x, stump) : {answer}"
+        answer = f"{family}_sets[stump] ? {family}_in_set(x, stump) : {answer}"
     yield _c("ferns", names, answer=answer)
 
 
 @_family.register
 def _(maps: ProjectionMaps, names: dict[str, Any]) -> Iterator[str]:
-    own, directions = names["own"], sparse.csc_array(maps.directions)
+    family, directions = names["family"], sparse.csc_array(maps.directions)
     yield _arrays(
-        own,
+        family,
         inputs=compact(directions.indices),
         starts=compact(directions.indptr),
         weights=directions.data,
     )
     yield _c("projections", names, n_features=maps.centre.size)
-    before = f"    double inputs[{directions.shape[0]}];\n    {own}_prepare(x, inputs);\n"
-    yield _c("stumps", names, value=f"{own}_project(inputs, group)", before=before)
+    before = f"    double inputs[{directions.shape[0]}];\n    {family}_prepare(x, inputs);\n"
+    yield _c("stumps", names, value=f"{family}_project(inputs, group)", before=before)
 
 
 def _probabilities(model: KernelClassifier, name: str) -> str:
@@ -167,7 +167,7 @@ def _probabilities(model: KernelClassifier, name: str) -> str:
 # ---------------------------------------------------------------- columns of a frame
 
 
-# How columns of a kind are looked up among the levels of a category.
+# C expressions that look up a value of each kind among the levels of a category.
 _LOOK_UPS = {
     "numbers": {
         "array": "levels",
@@ -185,7 +185,7 @@ _LOOK_UPS = {
 
 
 def _encoding(columns: list[Column], name: str) -> Iterator[str]:
-    """Yield the names of the columns, and the function that encodes a row of them."""
+    """Yield the names of the columns, and the function that encodes a row of a frame."""
     lines = ""
     for kind, look_up in _LOOK_UPS.items():
         chosen = [pair for pair in enumerate(columns) if pair[1].is_text == (kind == "texts")]
@@ -196,15 +196,15 @@ def _encoding(columns: list[Column], name: str) -> Iterator[str]:
         for number, (feature, column) in enumerate(chosen):
             value = f"{kind}[{number}]"
             if column.levels is not None:
-                own = f"{name}_{look_up['array']}_{number}"
-                yield _levels(own, column)
-                value = f"{name}_find_{kind}({value}, {own}, {len(column.levels)})"
+                levels = f"{name}_{look_up['array']}_{number}"
+                yield _levels(levels, column)
+                value = f"{name}_find_{kind}({value}, {levels}, {len(column.levels)})"
             lines += f"    x[{feature}] = {value};\n"
     yield _c("encode", name=name, lines=lines)
 
 
 def _levels(name: str, column: Column) -> str:
-    """Return the levels of a category as an array; one of C is not empty."""
+    """Return the levels of a category as an array, which must not be empty in C."""
     levels = column.levels or ("",)
     if not column.is_text:
         return _array(name, np.array(levels, dtype=np.float32))
@@ -216,8 +216,8 @@ def _levels(name: str, column: Column) -> str:
 # ---------------------------------------------------------------- values
 
 
-def _arrays(own: str, **arrays: NDArray) -> str:
-    return "".join(_array(f"{own}_{name}", values) for name, values in arrays.items())
+def _arrays(prefix: str, **arrays: NDArray) -> str:
+    return "".join(_array(f"{prefix}_{name}", values) for name, values in arrays.items())
 
 
 def _array(name: str, values: NDArray) -> str:
@@ -239,7 +239,7 @@ def _definition(head: str, items: list[str]) -> str:
 
 
 def _in_units(tables: NDArray[np.float64]) -> dict[str, NDArray]:
-    """Return tables as whole numbers of 24 bits, which are short, and the unit of each column."""
+    """Return tables as integers of 24 bits, which make short literals, and units of columns."""
     largest = np.abs(_single(tables)).max(axis=0, initial=np.finfo(np.float32).tiny)
     units = np.exp2(np.ceil(np.log2(largest.astype(np.float64))) - 23)
     return {"tables": np.rint(tables / units).astype(np.int32), "units": _single(units)}
@@ -253,16 +253,16 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _literals(values: NDArray) -> list[str]:
-    """Return the shortest texts that mean the values; integers without suffix are those of int."""
+    """Return the shortest C literals of values; literals of int have no suffix."""
     suffix = {"uint32": "u", "uint64": "ull", "float32": "f"}.get(values.dtype.name, "")
     texts = values.astype(str).tolist()
     return ["-INFINITY" if text == "-inf" else f"{text}{suffix}" for text in texts]
 
 
 def _quoted(text: str) -> str:
-    """Return a literal of the UTF-8 bytes; all but the plainest are octal escapes."""
+    """Return a C string literal of the UTF-8 bytes; unsafe characters are octal escapes."""
     data = text.encode("utf-8", "surrogatepass")
     characters = (bytes([byte]) for byte in data)
     return (
-        '"' + "".join(c.decode() if _PLAIN.match(c) else f"\\{c[0]:03o}" for c in characters) + '"'
+        '"' + "".join(c.decode() if _SAFE.match(c) else f"\\{c[0]:03o}" for c in characters) + '"'
     )

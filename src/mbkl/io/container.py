@@ -9,10 +9,10 @@
     end - 32              SHA-256 of everything before
 
 Numbers are little-endian, paddings reach to the next multiple of eight. The entry
-"arrays" of the header lists name, type, shape and number of bytes of each array; where it
-lies follows from those before it, so that no two can overlap and none can lie outside the
-file. An array of fewer bytes than its type and shape have is compressed (zlib). Version 1
-has no numbers of bytes and nothing compressed.
+"arrays" of the header lists name, type, shape and stored bytes of each array. The offset of
+an array follows from the arrays before it, so arrays cannot overlap or lie outside the file.
+An array with fewer stored bytes than its type and shape need is compressed (zlib). Version 1
+lists no stored bytes and compresses nothing.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DTYPES = ("|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
 _ALIGNMENT = 8
-# Parsed JSON takes some thirty times as much memory as its text.
+# Parsed JSON takes about thirty times as much memory as its text.
 _LONGEST_HEADER = 2**24
 _MOST_DIMENSIONS = 2
-# More than this is not compressed: so a short file takes little memory, whatever it says.
+# Arrays that would compress better are stored plain: so a small file cannot claim much memory.
 _HIGHEST_RATIO = 20
 # Higher levels take much longer and save little (measured).
-_LEVEL = 4
+_COMPRESSION_LEVEL = 4
 
 
 class ModelFileError(ValueError):
@@ -82,7 +82,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Iterator[b
 
 
 def _compressed(data: bytes) -> bytes:
-    short = zlib.compress(data, _LEVEL)
+    short = zlib.compress(data, _COMPRESSION_LEVEL)
     return short if len(short) < len(data) <= _HIGHEST_RATIO * len(short) else data
 
 
@@ -151,10 +151,10 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a key appears twice")
-    return found
+    return entries
 
 
 def _finite_float(text: str) -> float:
@@ -165,7 +165,7 @@ def _finite_float(text: str) -> float:
 
 
 class _Array(NamedTuple):
-    """An array of the file: what it is, and how many bytes it has there."""
+    """An entry of the list of arrays; `n_stored` is the number of bytes in the file."""
 
     name: str
     dtype: np.dtype
@@ -182,15 +182,15 @@ class _Array(NamedTuple):
 
 
 def _check_list(listed: Any, size: int, version: int) -> list[_Array]:
-    """Return the arrays; none has many more bytes than the file."""
+    """Return the list of arrays, or raise an error if it is not valid or claims too much memory."""
     checked: dict[str, _Array] = {}
     longest = size if version == 1 else _HIGHEST_RATIO * size
     for entry in listed if isinstance(listed, list) else [None]:
         match entry:
             case [str(name), str(dtype), list(shape), *rest] if dtype in DTYPES:
-                good = len(shape) <= _MOST_DIMENSIONS and name not in checked
-                good = good and [type(n) for n in rest] == [int] * (version - 1)
-                if good and all(type(n) is int and 0 <= n <= longest for n in shape):
+                is_valid = len(shape) <= _MOST_DIMENSIONS and name not in checked
+                is_valid = is_valid and [type(n) for n in rest] == [int] * (version - 1)
+                if is_valid and all(type(n) is int and 0 <= n <= longest for n in shape):
                     n_bytes = np.dtype(dtype).itemsize * math.prod(shape)
                     array = _Array(name, np.dtype(dtype), tuple(shape), *(rest or [n_bytes]))
                     if array.is_possible:
@@ -203,21 +203,22 @@ def _check_list(listed: Any, size: int, version: int) -> list[_Array]:
 def _cut(data: bytes, listed: list[_Array]) -> dict[str, NDArray]:
     arrays, offset = {}, 0
     for array in listed:
-        own = memoryview(data)[offset : offset + array.n_stored]
-        plain = own if array.n_stored == array.n_bytes else _plain(own, array.n_bytes)
+        stored = memoryview(data)[offset : offset + array.n_stored]
+        is_plain = array.n_stored == array.n_bytes
+        plain = stored if is_plain else _decompressed(stored, array.n_bytes)
         flat = np.frombuffer(plain, array.dtype)
-        # A copy of its own, of the machine's byte order, that may be written to.
+        # Copy into a writable array of native byte order.
         arrays[array.name] = flat.reshape(array.shape).astype(array.dtype.newbyteorder("="))
         offset += array.n_stored + _padding(array.n_stored)
     return arrays
 
 
-def _plain(data: memoryview, n_bytes: int) -> bytes:
-    """Return what was compressed; never more than so many bytes are made."""
+def _decompressed(data: memoryview, n_bytes: int) -> bytes:
+    """Return the decompressed bytes, or raise an error unless they are `n_bytes` in number."""
     stream = zlib.decompressobj()
     try:
         plain = stream.decompress(data, n_bytes)
-        # The end of the stream may be left where all bytes are made.
+        # All bytes may be there before the end of the stream is read.
         more = stream.decompress(stream.unconsumed_tail, 1)
     except zlib.error as error:
         raise ModelFileError(f"An array of the model file is damaged ({error}).") from None
@@ -227,7 +228,7 @@ def _plain(data: memoryview, n_bytes: int) -> bytes:
 
 
 class Stored:
-    """Entries of the header, or the arrays, of a model file: every one has to be taken."""
+    """Entries of the header, or the arrays, of a model file. Each must be taken once."""
 
     def __init__(self, values: Any, prefix: str = "") -> None:
         if not isinstance(values, dict):
@@ -240,13 +241,13 @@ class Stored:
     def __contains__(self, name: str) -> bool:
         return self._prefix + name in self._values
 
-    def check(self, name: str, is_so: bool | np.bool_, complaint: str) -> None:
-        """Raise an error about an entry, unless something is so."""
-        if not is_so:
+    def check(self, name: str, is_valid: bool | np.bool_, complaint: str) -> None:
+        """Raise an error about an entry that is not valid."""
+        if not is_valid:
             raise ModelFileError(f"The entry {self._prefix + name!r} {complaint}.")
 
     def done(self) -> None:
-        """Complain of entries that nobody has taken."""
+        """Raise an error if an entry has not been taken."""
         for name in self._values:
             raise ModelFileError(f"The entry {name!r} is unknown.")
 
@@ -263,7 +264,7 @@ class Stored:
         return value
 
     def real(self, name: str, is_positive: bool = False) -> float:
-        """Return a number of at least zero, or above it."""
+        """Return a number that is at least zero, or positive."""
         value = self.take(name, float)
         self.check(name, value >= 0, "is below zero")
         self.check(name, value > 0 or not is_positive, "is not above zero")
@@ -294,7 +295,7 @@ class Stored:
 
 
 def array_of(dtype: str, items: list, complaint: str) -> NDArray:
-    """Return an array of plain items, all of its type; texts for one of texts or objects."""
+    """Return an array of items that must all have the Python type that matches its dtype."""
     expected = {"b": bool, "i": int, "u": int, "f": float}.get(np.dtype(dtype).kind, str)
     try:
         if all(type(item) is expected for item in items):
@@ -305,5 +306,5 @@ def array_of(dtype: str, items: list, complaint: str) -> NDArray:
 
 
 def compact(values: NDArray) -> NDArray:
-    """Return whole numbers of at least zero in the smallest type that holds them."""
+    """Return non-negative integers in the smallest unsigned type that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))

@@ -1,4 +1,4 @@
-"""What all exports share: which models there are, their maps, the columns of frames; and JSON."""
+"""What all exports share: checks, arrays of maps, columns of frames; and models as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mbkl.predictor import TablePredictor
 
 
 def check_exportable(model: Any) -> None:
-    """Complain of what is no fitted predictor, or has maps that no other program knows."""
+    """Raise an error unless the model is a fitted predictor whose maps can be exported."""
     check_model(model)
     if has_chi2_map(model.predictor_):
         raise ValueError("Projections of the chi2 map cannot be exported; use input_map=None.")
@@ -47,7 +47,7 @@ def _(maps: FernMaps) -> dict[str, NDArray]:
     arrays |= {"n_cells": compact(np.diff(maps.cell_offsets)), "numbers": maps.numbers}
     if maps.sets is None:
         return arrays
-    # Where the set of levels of each stump begins, from 1, and the members of all as bits.
+    # "sets" has the first bit of each stump's set in "members", plus 1; 0 means no set.
     return arrays | {
         "members": np.packbits(maps.sets.members, bitorder="little"),
         "n_levels": compact(maps.sets.n_levels),
@@ -57,7 +57,7 @@ def _(maps: FernMaps) -> dict[str, NDArray]:
 
 @plain_arrays.register
 def _(maps: ProjectionMaps) -> dict[str, NDArray]:
-    """Return all but the directions, which are sparse or dense."""
+    """Return all arrays but the directions, which each export stores in its way."""
     return {"centre": maps.centre, "scale": maps.scale, **_edges(maps.stumps)}
 
 
@@ -68,23 +68,23 @@ def _edges(maps: StumpMaps | CategoryMaps) -> dict[str, NDArray]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame, which is one feature; `levels` are those of a category."""
+    """A column of a frame, which is one feature; `levels` is None unless it is a category."""
 
     name: str
     levels: tuple | None
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are text: a category may also have numbers or booleans."""
-        return self.levels is not None and all(isinstance(one, str) for one in self.levels)
+        """Whether the values are text; levels of a category may also be numbers or booleans."""
+        return self.levels is not None and all(isinstance(level, str) for level in self.levels)
 
 
 def columns_of_model(
     model: KernelPredictor, names: Sequence[str] | None = None
 ) -> list[Column] | None:
-    """Return the columns that a model takes, by these names or else those that it learned from.
+    """Return the columns that a model takes, with the given names or those it was fitted with.
 
-    None means a matrix of numbers: no names are given, and there are no categories.
+    None means a matrix of numbers: no names are given, and the model has no categories.
     """
     if names is None:
         if model.n_levels is None:
@@ -97,12 +97,12 @@ def columns_of_model(
     if len(set(names)) < len(names) or not all(isinstance(each, str) and each for each in names):
         raise ValueError(f"columns must be different texts, none of them empty; got {names}.")
     pairs = zip(names, model.levels_, strict=True)
-    return [Column(name, None if own is None else tuple(own)) for name, own in pairs]
+    return [Column(name, None if levels is None else tuple(levels)) for name, levels in pairs]
 
 
 # ---------------------------------------------------------------- JSON for a page
 
-# Names of JavaScript's arrays.
+# Typed arrays of JavaScript.
 _ARRAYS = {
     "f8": "Float64Array",
     "f4": "Float32Array",
@@ -111,12 +111,12 @@ _ARRAYS = {
     "u2": "Uint16Array",
     "u1": "Uint8Array",
 }
-# Up to here tables keep all their digits.
+# Larger tables are rounded to float32.
 _EXACT_BYTES = 3_000_000
 
 
 def pack(values, kind: str | None = None) -> dict[str, str]:
-    """Return an array as text: the name of JavaScript's array and its bytes.
+    """Return an array for JSON: the name of its JavaScript array, and its bytes in base64.
 
     >>> pack([1.0], "f4")
     {'array': 'Float32Array', 'bytes': 'AACAPw=='}
@@ -127,28 +127,28 @@ def pack(values, kind: str | None = None) -> dict[str, str]:
 
 
 def portable_model(predictor: TablePredictor, max_bytes: float) -> dict | None:
-    """Return tables and all that is needed to look rows up in them; None if they are too large."""
+    """Return a model as JSON for a page; None if it is too large or has a chi2 map."""
     if has_chi2_map(predictor):
         return None
     arrays = [_arrays(maps) for maps in predictor.maps.families]
     n_values = sum(tables.size for tables in predictor.tables)
-    n_other = sum(array.nbytes for own in arrays for array in own.values())
+    n_other = sum(array.nbytes for by_name in arrays for array in by_name.values())
     if n_other + 4 * n_values > max_bytes:
         return None
     kind = "f8" if 8 * n_values <= _EXACT_BYTES else "f4"
     parts = [
         {
             "kind": type(maps).__name__,
-            **{name: pack(array) for name, array in own.items()},
+            **{name: pack(array) for name, array in by_name.items()},
             "tables": pack(tables, kind),
         }
-        for (maps, tables), own in zip(predictor.families, arrays, strict=True)
+        for (maps, tables), by_name in zip(predictor.families, arrays, strict=True)
     ]
     return {"intercept": predictor.intercept.tolist(), "parts": parts}
 
 
 def _arrays(maps: Maps) -> dict[str, NDArray]:
-    """Return the arrays of a family; directions are dense, one after the other."""
+    """Return the arrays of a family; directions are the rows of a dense array."""
     if not isinstance(maps, ProjectionMaps):
         return plain_arrays(maps)
     return {**plain_arrays(maps), "directions": sparse.csc_array(maps.directions).toarray().T}

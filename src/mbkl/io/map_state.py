@@ -1,4 +1,4 @@
-"""Binary maps as plain arrays, and back, with every number checked."""
+"""Conversion of binary maps to plain arrays and back, with a check of every number."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ Integers = NDArray[np.int64]
 
 _MOST_BITS = 16
 _MOST_CHI2_STEPS = 3
-# Any float32 divided by it is finite.
+# Any float32 divided by a larger scale is finite.
 _SMALLEST_SCALE = 1e-250
 _NOT_INCREASING = "has values that do not increase"
 
 
 def pack_maps(maps: MapSet) -> tuple[list[dict[str, Any]], dict[str, NDArray]]:
-    """Return what the header says of each family, and the arrays of all of them."""
+    """Return the header entry of each family, and the arrays of all families."""
     headers, arrays = [], {}
     for number, family in enumerate(maps.families):
-        header, own = _pack(family)
+        header, of_family = _pack(family)
         headers.append(header)
-        arrays.update({f"maps/{number}/{name}": array for name, array in own.items()})
+        arrays.update({f"maps/{number}/{name}": array for name, array in of_family.items()})
     return headers, arrays
 
 
 @singledispatch
 def _pack(maps: Maps) -> Packed:
-    """Return what the header says of a family, and its arrays."""
+    """Return the header entry of a family, and its arrays."""
     raise TypeError(f"Model files have no {type(maps).__name__}.")
 
 
 def unpack_maps(headers: list, arrays: Stored, n_levels: Integers) -> MapSet:
-    """Return the maps of which `pack_maps` made these; numbers have 0 levels."""
+    """Return the maps that `pack_maps` packed; `n_levels` is 0 for features without levels."""
     if not headers:
         raise ModelFileError("The model has no family of maps.")
     families = []
     for number, each in enumerate(headers):
-        header, own = Stored(each), arrays.within(f"maps/{number}")
+        header, of_family = Stored(each), arrays.within(f"maps/{number}")
         family = header.take("family", str)
         if family not in _UNPACK:
             raise ModelFileError(f"The family of maps {family[:30]!r} is unknown.")
-        families.append(_UNPACK[family](header, own, n_levels))
+        families.append(_UNPACK[family](header, of_family, n_levels))
         header.done()
     return MapSet(tuple(families))
 
@@ -72,14 +72,14 @@ def _pack_edges(maps: StumpMaps) -> dict[str, NDArray]:
     return {
         "counts": compact(np.diff(maps.edges.offsets)),
         "multiplicity": compact(maps.multiplicity),
-        # Thresholds are float32 numbers, whatever the type of their array.
+        # Thresholds are exact in float32, even in arrays of float64.
         "thresholds": maps.edges.thresholds.astype("<f4"),
     }
 
 
 @_pack.register
 def _(maps: CategoryMaps) -> Packed:
-    """Pack the columns; how many levels they have follows from the header."""
+    """Pack the columns; the header of the model holds their levels."""
     return {"family": "categories"}, {"features": compact(maps.features)}
 
 
@@ -105,14 +105,14 @@ def _unpack_edges(arrays: Stored, features: NDArray[np.intp]) -> StumpMaps:
     has_all = offsets[-1] == thresholds.size
     arrays.check("counts", has_all, "has another sum than there are thresholds")
     increases = thresholds[1:] > thresholds[:-1]
-    increases[offsets[1:-1] - 1] = True  # from one group to the next
+    increases[offsets[1:-1] - 1] = True  # each group starts anew
     arrays.check("thresholds", increases.all(), _NOT_INCREASING)
     multiplicity = arrays.integers("multiplicity", thresholds.size, low=1)
     return StumpMaps(features, BinEdges(thresholds, offsets), multiplicity)
 
 
 def _unpack_thresholds(arrays: Stored, length: int | None) -> NDArray[np.float64]:
-    """Return finite numbers or -inf."""
+    """Return thresholds, which are finite or -inf."""
     thresholds = arrays.array("thresholds", "f", length).astype(np.float64)
     arrays.check("thresholds", (thresholds < np.inf).all(), "has values that are no thresholds")
     return thresholds
@@ -123,34 +123,34 @@ def _unpack_thresholds(arrays: Stored, length: int | None) -> NDArray[np.float64
 
 @_pack.register
 def _(maps: FernMaps) -> Packed:
-    """Pack cells of random ferns as one bit each.
+    """Pack ferns; the cells of a random fern take one bit each.
 
-    Their cells with a number of their own are numbered in order, and all others share the
-    number after these. Which ones have their own says it all. Cells of grown ferns have a number
-    each, that of all cells with the same table entry.
+    In a random fern, cells with their own table entry are numbered in order, and all other cells
+    share the last number: one bit per cell, whether it has its own entry, is enough. In a grown
+    fern any cells may share a number, so the numbers are stored.
     """
     shared = np.repeat(np.diff(maps.cell_offsets) - 1, maps.n_raw)
-    own = maps.numbers != shared
+    has_own_entry = maps.numbers != shared
     cells = {"numbers": compact(maps.numbers)}
     has_cells = (np.diff(maps.cell_offsets) > 1).all()
-    if has_cells and np.array_equal(_number_cells(own, maps.n_raw)[0], maps.numbers):
-        cells = {"cells": np.packbits(own)}
+    if has_cells and np.array_equal(_number_cells(has_own_entry, maps.n_raw)[0], maps.numbers):
+        cells = {"cells": np.packbits(has_own_entry)}
     arrays = pack_ferns(maps) | cells
     if maps.sets is not None:
-        # The set of each stump, counted from 1, and the members of all sets as bits.
+        # "sets" has the set of each stump, counted from 1; "members" the bits of all sets.
         arrays["sets"] = compact(maps.sets.numbers + 1)
         arrays["members"] = np.packbits(maps.sets.members)
     return {"family": "ferns"}, arrays
 
 
 def pack_ferns(maps: FernMaps) -> dict[str, NDArray]:
-    """Return what ferns are, without the sets of levels and the numbers of their cells."""
+    """Return the arrays of ferns but the sets of levels and the numbers of cells."""
     return {
         "bits": np.log2(maps.n_raw).astype(np.uint8),
         "depths": compact(np.diff(maps.offsets)),
         "factors": maps.factors,
         "features": compact(maps.features),
-        # Stumps with a set of levels have none.
+        # Stumps with a set of levels have no threshold, which is stored as 0.
         "thresholds": np.where(np.isnan(maps.thresholds), 0.0, maps.thresholds).astype(np.float32),
     }
 
@@ -212,14 +212,15 @@ def _unpack_bits(arrays: Stored, name: str, length: int) -> NDArray[np.bool_]:
     return bits[:length]
 
 
-def _number_cells(own: NDArray[np.bool_], n_raw: Integers) -> tuple[NDArray, Integers]:
-    """Return the number of each cell within its fern, and how many there are."""
+def _number_cells(has_own_entry: NDArray[np.bool_], n_raw: Integers) -> tuple[NDArray, Integers]:
+    """Return the number of each raw cell within its fern, and the count of numbers per fern."""
     starts = offsets_of(n_raw)
-    n_own = np.add.reduceat(own, starts[:-1], dtype=np.int64)
-    numbers = np.empty(own.size, smallest_code_dtype(int(n_own.max(initial=0)) + 1))
-    # Fern by fern: a cell is one bit in the file and must not become many bytes here.
+    n_own = np.add.reduceat(has_own_entry, starts[:-1], dtype=np.int64)
+    numbers = np.empty(has_own_entry.size, smallest_code_dtype(int(n_own.max(initial=0)) + 1))
+    # One fern at a time bounds the memory of cumsum, which takes 8 bytes for each bit of the file.
     for fern, (start, stop) in enumerate(pairwise(starts)):
-        numbers[start:stop] = np.where(own[start:stop], own[start:stop].cumsum() - 1, n_own[fern])
+        own = has_own_entry[start:stop]
+        numbers[start:stop] = np.where(own, own.cumsum() - 1, n_own[fern])
     return numbers, n_own + 1
 
 
@@ -231,8 +232,7 @@ def _(maps: ProjectionMaps) -> Packed:
     arrays = {"centre": maps.centre, "scale": maps.scale, **_pack_edges(maps.stumps)}
     directions = maps.directions
     if isinstance(directions, np.ndarray):
-        # One direction after the other: that is how they lie in memory too, on which
-        # the last bits of a projection depend.
+        # Directions are contiguous, as in memory: the last bits of a projection depend on that.
         arrays["directions"] = directions.T
     else:
         arrays["inputs"] = compact(directions.indices)

@@ -26,19 +26,19 @@ from mbkl.predictor import TablePredictor
 def save(model, file: str | os.PathLike | BinaryIO, *, extra: dict[str, Any] | None = None) -> None:
     """Save a fitted estimator.
 
-    The file holds JSON and plain arrays, never code. It is written as a whole or not at
-    all. The same model gives the same bytes, and so does one that was loaded.
+    The file holds JSON and plain arrays, never code. It is written completely or not at
+    all. The same model gives the same bytes, also after it was loaded.
 
     Parameters
     ----------
     model : any estimator of `mbkl`
     file : path or binary file
     extra : dict or None, default=None
-        Anything that JSON can hold, to be kept with the model; see `load_extra`.
+        Anything that JSON can hold, to be stored with the model; see `load_extra`.
 
     See Also
     --------
-    load : The way back.
+    load : Load a saved estimator.
 
     Examples
     --------
@@ -69,18 +69,18 @@ def save(model, file: str | os.PathLike | BinaryIO, *, extra: dict[str, Any] | N
 def load(file: str | os.PathLike | BinaryIO):
     """Load a fitted estimator.
 
-    Nothing in the file is ever run, and every number is checked: a file from anyone
+    Nothing in the file is ever executed, and every number is checked: an untrusted file
     gives an error or a working model.
 
     Parameters
     ----------
     file : path or binary file
-        A file object must be able to seek; it is read from where it stands to its end.
+        A file object must be seekable; it is read from its current position to its end.
 
     Returns
     -------
     model : any estimator of `mbkl`
-        Predicts the same bits as the one that was saved. `timings_` is empty.
+        Its predictions have the same bits as before saving. `timings_` is empty.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def load(file: str | os.PathLike | BinaryIO):
 
 
 def load_extra(file: str | os.PathLike | BinaryIO) -> dict[str, Any]:
-    """Load what `save` was given as `extra`.
+    """Load the `extra` that was given to `save`.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ _REGRESSORS = ("MBKLRegressor", "MBKLRegressorCV")
 _PREDICTORS = (*_CLASSIFIERS, *_REGRESSORS)
 _SEARCHES = ("MBKLClassifierCV", "MBKLRegressorCV")
 _ESTIMATORS = (*_PREDICTORS, "MBKernel")
-# Numbers that estimators learn; the attributes have an underscore more.
+# Fitted numbers, and the estimators that have them; the attributes end with an underscore.
 _NUMBERS = {
     "C": _PREDICTORS,
     "grown_share": _PREDICTORS,
@@ -161,7 +161,7 @@ _NUMBERS = {
 }
 _POSITIVE = ("temperature", "C_kernel")
 _MOST_FEATURES = 2**31
-# Frames with categories have far fewer columns.
+# Largest number of columns of a model with categories; bounds the memory of a small file.
 _MOST_COLUMNS = 1_000_000
 _NUMERIC_LABELS = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)")
 
@@ -188,7 +188,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
     }
     if model.n_levels is not None:
         header["levels"] = [
-            [feature, own] for feature, own in enumerate(model.levels_) if own is not None
+            [feature, levels] for feature, levels in enumerate(model.levels_) if levels is not None
         ]
     arrays["theta"] = model.theta_
     if model.feature_rates_ is not None:
@@ -212,7 +212,7 @@ def pack_model(model) -> tuple[dict[str, Any], dict[str, NDArray]]:
 
 
 def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
-    """Return the fitted estimator; ModelFileError unless everything fits together."""
+    """Return the fitted estimator, or raise a ModelFileError if entries contradict each other."""
     entries, stored = Stored(header), Stored(arrays)
     kind = entries.take("estimator", str)
     if kind not in _ESTIMATORS:
@@ -229,22 +229,22 @@ def unpack_model(header: dict[str, Any], arrays: dict[str, NDArray]):
         model.feature_names_in_ = _unpack_names(names, n_features)
     stored_levels = entries.take("levels", list) if "levels" in entries else []
     model.levels_ = _unpack_levels(stored_levels, n_features)
-    # However many numbers there are, they take no room.
+    # A broadcast zero takes no memory, however many features the file claims.
     n_levels = np.broadcast_to(np.int64(0), n_features)
     n_levels = n_levels if model.n_levels is None else model.n_levels
     model.maps_ = unpack_maps(entries.take("maps", list), stored, n_levels)
     learned = entries.take("learned", dict)
-    numbers = Stored({**_of_before(model, kind, learned), **learned})
+    numbers = Stored({**_numbers_missing_in_old_files(model, kind, learned), **learned})
     _set_learned(model, kind, numbers, stored)
     for taken in (numbers, entries, stored):
         taken.done()
     return model
 
 
-def _of_before(model, kind: str, learned: dict[str, Any]) -> dict[str, float]:
-    """Return numbers that files from before there were any do not have."""
-    known = {"theta_shrinkage": model.theta == "ones", "grown_share": learned.get("C") == 0.0}
-    return {name: float(value) for name, value in known.items() if kind in _NUMBERS[name]}
+def _numbers_missing_in_old_files(model, kind: str, learned: dict[str, Any]) -> dict[str, float]:
+    """Return the values of fitted numbers that older versions did not store."""
+    values = {"theta_shrinkage": model.theta == "ones", "grown_share": learned.get("C") == 0.0}
+    return {name: float(value) for name, value in values.items() if kind in _NUMBERS[name]}
 
 
 def _set_learned(model, kind: str, learned: Stored, arrays: Stored) -> None:
@@ -306,7 +306,7 @@ def _set_predictor(model, n_columns: int, arrays: Stored) -> None:
 
 
 def _single_where_exact(values: NDArray) -> NDArray:
-    """Return numbers in single precision, where that loses nothing."""
+    """Return float32 if all values are exact in it, else the values."""
     single = to_float32(values)
     return single if (single == values).all() else values
 
@@ -322,14 +322,14 @@ def _unpack_levels(stored: list, n_features: int) -> Sequence[Levels]:
     levels: list[Levels] = [None] * n_features
     for pair in stored:
         match pair:
-            case [int(feature), list(own)] if 0 <= feature < n_features and feature is not True:
-                kinds = {type(level) for level in own}
+            case [int(feature), list(known)] if 0 <= feature < n_features and feature is not True:
+                kinds = {type(level) for level in known}
                 is_alike = kinds <= {int, float} or len(kinds) == 1
                 if not is_alike or not kinds <= {str, int, float, bool}:
                     raise ModelFileError("A category has levels of different kinds.")
-                if len(set(own)) < len(own) or levels[feature] is not None:
+                if len(set(known)) < len(known) or levels[feature] is not None:
                     raise ModelFileError("A category has a level twice.")
-                levels[feature] = own
+                levels[feature] = known
             case _:
                 raise ModelFileError("The levels of a category make no sense.")
     return levels
@@ -366,16 +366,16 @@ def _unpack_names(names: list, count: int, of: str = "features") -> NDArray:
 
 # ---------------------------------------------------------------- cross-validation
 
-_OF_CANDIDATES = ("C", "C_kernel", "theta_shrinkage", "depth")
+_CANDIDATE_SETTINGS = ("C", "C_kernel", "theta_shrinkage", "depth")
 
 
 def _pack_search(model) -> dict[str, NDArray]:
-    """Return scores and settings of the candidates; the rest of `cv_results_` follows."""
+    """Return the settings and scores of the candidates, from which `cv_results_` is derived."""
     results = model.cv_results_
     n_folds = sum(name.startswith("split") for name in results)
     scores = [results[f"split{fold}_test_score"] for fold in range(n_folds)]
     return {
-        **{f"search/{name}": results[f"param_{name}"] for name in _OF_CANDIDATES},
+        **{f"search/{name}": results[f"param_{name}"] for name in _CANDIDATE_SETTINGS},
         "search/best_score": np.array([model.best_score_]),
         "search/n_maps": results["mean_n_maps"],
         "search/scores": np.array(scores),
@@ -387,12 +387,12 @@ def _set_search(model, arrays: Stored) -> None:
 
     scores = arrays.array("scores", "f", None, None).astype(np.float64)
     arrays.check("scores", scores.size > 0, "has no values")
-    # Of candidates that were given up the last ones are missing.
+    # Candidates that were abandoned lack the scores of the last folds, never the first.
     are_scores = not np.isinf(scores).any() and not np.isnan(scores[0]).any()
     arrays.check("scores", are_scores, "has values that are not finite")
     length = scores.shape[1]
     C, C_kernel, n_maps = (arrays.reals(name, length) for name in ("C", "C_kernel", "n_maps"))
-    # All of a file from before there was any have the same shrinkage.
+    # Older files do not store the shrinkage: it was the same for all candidates.
     shrinkage = np.full(length, model.theta_shrinkage_)
     if "theta_shrinkage" in arrays:
         shrinkage = arrays.reals("theta_shrinkage", length)

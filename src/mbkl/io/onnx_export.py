@@ -33,8 +33,8 @@ def to_onnx(model: KernelPredictor, columns: Sequence[str] | None = None):
     numbers agree to six digits.
 
     A model with categories has the columns of its frame as inputs, by their names and of shape
-    (n_rows, 1): float32 for numbers and booleans, strings for text, where an empty one is
-    missing. `onnx_inputs` makes them of a frame.
+    (n_rows, 1): float32 for numbers and booleans, strings for text, where the empty string
+    means missing. `onnx_inputs` creates them from a frame.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def to_onnx(model: KernelPredictor, columns: Sequence[str] | None = None):
     True
     """
     check_exportable(model)
-    own_columns = columns_of_model(model, columns)
-    if own_columns is None:
+    inputs_of_model = columns_of_model(model, columns)
+    if inputs_of_model is None:
         X, inputs = Tensor(Graph(), _INPUT), {_INPUT: (np.float32, (None, model.n_features_in_))}
     else:
-        # Names inside the graph are longer than those of all columns, and so are others.
-        longest = max(len(column.name) for column in own_columns)
-        X, inputs = _features(Graph("mbkl_".ljust(longest, "_")), own_columns)
+        # The prefix makes names inside the graph longer than, so different from, all column names.
+        longest = max(len(column.name) for column in inputs_of_model)
+        X, inputs = _features(Graph("mbkl_".ljust(longest, "_")), inputs_of_model)
     outputs = {}
     for name, (tensor, dtype, shape) in _outputs(scores_of(X, model.predictor_), model).items():
         if name in inputs:
@@ -95,7 +95,7 @@ def export_onnx(
 
 
 def register_onnx_converter() -> None:
-    """Teach skl2onnx to convert classifiers and regressors, also within a Pipeline.
+    """Register converters of classifiers and regressors with skl2onnx, also for pipelines.
 
     Examples
     --------
@@ -137,21 +137,21 @@ def _convert(scope, operator, container) -> None:
         raise TypeError("skl2onnx takes numbers alone; use mbkl.io.to_onnx for categories.")
     graph = Graph(scope.get_unique_variable_name("mbkl") + "_")
     X = Tensor(graph, operator.inputs[0].full_name).cast(np.float32)
-    inside = [tensor for tensor, *_ in _outputs(scores_of(X, model.predictor_), model).values()]
-    if isinstance(model, KernelRegressor):  # whose predictions are columns in skl2onnx
-        inside = [inside[0].reshape(-1, model.n_outputs_)]
-    elif model.classes_.dtype == bool:  # which skl2onnx takes for integers
-        inside[0] = inside[0].cast(np.int64)
-    for tensor, variable in zip(inside, operator.outputs, strict=True):
+    tensors = [tensor for tensor, *_ in _outputs(scores_of(X, model.predictor_), model).values()]
+    if isinstance(model, KernelRegressor):  # skl2onnx expects columns of predictions
+        tensors = [tensors[0].reshape(-1, model.n_outputs_)]
+    elif model.classes_.dtype == bool:  # skl2onnx treats booleans as integers
+        tensors[0] = tensors[0].cast(np.int64)
+    for tensor, variable in zip(tensors, operator.outputs, strict=True):
         graph.rename(tensor, variable.full_name)
     container.initializers.extend(graph.constants)
     container.nodes.extend(graph.nodes)
-    # Of operators that are added as they are, skl2onnx does not look for the versions.
+    # skl2onnx does not find the versions of operators that are added directly.
     container.node_domain_version_pair_sets |= {("", OPSET), (ML_DOMAIN, ML_OPSET)}
 
 
 def _set_output_shape(operator) -> None:
-    """Tell skl2onnx of which shape the predictions of a regressor are."""
+    """Tell skl2onnx the shape of the predictions of a regressor."""
     types = require("skl2onnx.common.data_types", "onnx")
     n_rows = operator.inputs[0].get_first_dimension()
     operator.outputs[0].type = types.FloatTensorType([n_rows, operator.raw_operator.n_outputs_])
@@ -188,7 +188,7 @@ def _labels(model: KernelClassifier) -> NDArray:
 
 
 def _probabilities(scores: Tensor, model: KernelClassifier) -> Tensor:
-    """Return what `predict_proba` returns; scores have a column for each class."""
+    """Return the probabilities of `predict_proba`; scores have a column for each class."""
     scaled = (scores + (model.offset_ or 0.0)) / model.temperature_
     if model.probability_rule == "softplus":
         separate = _softplus(scaled)
@@ -202,13 +202,13 @@ def _probabilities(scores: Tensor, model: KernelClassifier) -> Tensor:
 def _softplus(values: Tensor) -> Tensor:
     """Return log(1 + exp(value)), which ONNX Runtime does not have in double precision."""
     tail = np.exp(-np.abs(values))
-    whole = values.apply("Relu") + np.log(tail + 1.0)
-    # Where the tail is lost beside the one, it is the result.
-    return (values < -15.0).apply("Where", tail, whole)
+    result = values.apply("Relu") + np.log(tail + 1.0)
+    # For very negative values log(1 + tail) loses digits, and is the tail.
+    return (values < -15.0).apply("Where", tail, result)
 
 
 def _features(graph: Graph, columns: list[Column]) -> tuple[Tensor, dict[str, tuple]]:
-    """Return the features that the columns of a frame are encoded to, and these as inputs."""
+    """Return the features computed from the columns of a frame, and the columns as inputs."""
     features, inputs = [], {}
     for column in columns:
         inputs[column.name] = (object if column.is_text else np.float32, (None, 1))
@@ -218,19 +218,19 @@ def _features(graph: Graph, columns: list[Column]) -> tuple[Tensor, dict[str, tu
 
 
 def _level_numbers(values: Tensor, column: Column) -> Tensor:
-    """Return the number of each level: NaN where it is missing, one beyond the last where new."""
+    """Return level numbers: NaN for missing values, the number of levels for new ones."""
     levels = column.levels or ()
     numbers = [float(place) for place in range(len(levels))]
     if column.is_text:
-        known = {"keys_strings": ["", *levels], "values_floats": [np.nan, *numbers]}
+        table = {"keys_strings": ["", *levels], "values_floats": [np.nan, *numbers]}
     else:
         keys = [float(np.float32(level)) for level in levels]
         if len(set(keys)) < len(keys):
             raise ValueError(f"Levels of {column.name!r} are the same as float32; make them text.")
-        known = {"keys_floats": keys, "values_floats": numbers}
-    attributes: dict[str, Any] = {**known, "default_float": float(len(numbers))}
-    found = values.apply("LabelEncoder", domain=ML_DOMAIN, **attributes)
-    return found if column.is_text else np.isnan(values).apply("Where", values, found)
+        table = {"keys_floats": keys, "values_floats": numbers}
+    attributes: dict[str, Any] = {**table, "default_float": float(len(numbers))}
+    encoded = values.apply("LabelEncoder", domain=ML_DOMAIN, **attributes)
+    return encoded if column.is_text else np.isnan(values).apply("Where", values, encoded)
 
 
 def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
@@ -262,9 +262,10 @@ def onnx_inputs(model: KernelPredictor, X) -> dict[str, NDArray]:
     if columns is None:
         raise ValueError("The model has no categories: its input is a float32 matrix X.")
     inputs = {}
-    for column, own in zip(columns, columns_of(X), strict=True):
-        values = own.numbers() if column.levels is None else own.values
+    for column, of_frame in zip(columns, columns_of(X), strict=True):
+        values = of_frame.numbers() if column.levels is None else of_frame.values
         if column.is_text:
-            values = np.array(["" if value is None else value for value in own.objects()], object)
+            texts = ["" if value is None else value for value in of_frame.objects()]
+            values = np.array(texts, object)
         inputs[column.name] = np.asarray(values).astype(object if column.is_text else np.float32)
     return {name: values[:, None] for name, values in inputs.items()}

@@ -1,6 +1,6 @@
 """The scores of a model as ONNX operators: cells of all groups, then one look-up.
 
-Values and thresholds are compared as float32, as exact as the look-up itself. Tables are float32,
+Values and thresholds are compared as float32, which gives exact cells. Tables are float32 and are
 added in double precision.
 """
 
@@ -22,16 +22,16 @@ from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.predictor import TablePredictor
 
-# Operators keep their meaning from here to the latest version.
+# The operators used here are the same from these versions to the latest.
 OPSET = 15
 ML_OPSET = 3
 ML_DOMAIN = "ai.onnx.ml"
 _IR_VERSION = 8
-# Rows that are scored at a time: memory for ferns stays bounded, and more are slower (measured).
+# Rows scored at a time: bounds the memory of ferns, and larger blocks are slower (measured).
 _ROWS_AT_A_TIME = 128
-# Ferns of similar depth are compared together, filled up to a multiple of this.
+# Ferns are computed together with depths rounded up to a multiple of this.
 _DEPTH_STEP = 8
-# Operators that are not called as in NumPy.
+# ONNX operators of NumPy functions, where names differ.
 _KINDS = {
     "absolute": "Abs",
     "divide": "Div",
@@ -47,7 +47,7 @@ _KINDS = {
 
 
 class Graph:
-    """Operators and constants, in order; all names begin with the prefix."""
+    """An ONNX graph under construction; all names in it begin with the prefix."""
 
     def __init__(self, prefix: str = "mbkl_") -> None:
         self.prefix = prefix
@@ -55,15 +55,15 @@ class Graph:
         self._constants: dict[tuple, Any] = {}
 
     def add(self, kind: str, *inputs, domain: str = "", **attributes) -> Tensor:
-        """Add an operator on tensors, and arrays that are constants; return its one output."""
+        """Add an operator on tensors and constant arrays; return its output."""
         make_node = require("onnx", "onnx").helper.make_node
-        names = [own.name if isinstance(own, Tensor) else self._constant(own) for own in inputs]
+        names = [each.name if isinstance(each, Tensor) else self._constant(each) for each in inputs]
         output = self._name(kind)
         self.nodes.append(make_node(kind, names, [output], output, domain=domain, **attributes))
         return Tensor(self, output)
 
     def _constant(self, values) -> str:
-        """Return the name of a constant, of which there is one for equal values."""
+        """Return the name of a constant; equal values share one constant."""
         values = np.asarray(values, order="C")
         key = values.dtype.str, values.shape, hashlib.sha256(values.tobytes()).digest()
         if key not in self._constants:
@@ -106,9 +106,9 @@ class Graph:
 
 
 class Tensor(NDArrayOperatorsMixin):
-    """An array of a graph: what NumPy is to compute of it becomes an operator there.
+    """A symbolic array: NumPy functions of it add operators to the graph.
 
-    Numbers beside a tensor must be of its type: those of Python are float64 and int64.
+    Scalars must have the type of the tensor: Python floats are float64, Python integers int64.
     """
 
     def __init__(self, graph: Graph, name: str) -> None:
@@ -127,7 +127,7 @@ class Tensor(NDArrayOperatorsMixin):
         return self.apply("Reshape", shape)
 
     def looked_up(self, table: NDArray) -> Tensor:
-        """Return single numbers of a table, flat; Gather copies so many slowly (measured)."""
+        """Return the flat entries of a table at these indices; Gather is slower here (measured)."""
         return self.graph.add("GatherElements", table, self.reshape(-1))
 
 
@@ -145,7 +145,7 @@ def scores_of(X: Tensor, predictor: TablePredictor) -> Tensor:
     shape: Any = X.apply("Shape")
     n_rows, width = shape.apply("Gather", [0]), shape.apply("Gather", [1])
     size = np.maximum(np.minimum(n_rows, [_ROWS_AT_A_TIME]), [1])
-    # Rounded up, but one block at least: an empty one would have no shape.
+    # Round up to at least one block: Scan over no blocks would lose the shape.
     n_blocks = (np.maximum(n_rows, [1]) - [1]) // size + [1]
     pads = X.graph.add("Concat", [0], [0], n_blocks * size - n_rows, [0], axis=0)
     blocks = X.apply("Pad", pads).apply("Reshape", n_blocks.apply("Concat", size, width, axis=0))
@@ -168,7 +168,7 @@ def _scores_of_block(X: Tensor, predictor: TablePredictor) -> Tensor:
 
 
 def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
-    """Return the sums of each row's entries, which are stored as float32 where they can."""
+    """Return the sum of the table entries of each row; tables are float32 unless that overflows."""
     single = to_float32(tables)
     tables = single if np.isfinite(single).all() else tables
     if tables.shape[1] > 1:
@@ -182,22 +182,21 @@ def _table_sums(tables: NDArray, cells: Tensor) -> Tensor:
 def _codes(maps: Any, X: Tensor) -> Tensor:
     """Return the cell of each group of a family: int64 of shape (n_rows, n_groups).
 
-    Here by bisection: the cell is the number of thresholds that a value exceeds, none if it is
-    missing.
+    The cell is the number of thresholds below the value, found by bisection, and 0 for NaN.
     """
     offsets, thresholds = maps.edges.offsets, maps.edges.thresholds.astype(np.float32)
     values = X.apply("Gather", maps.features, axis=1)
     place: Any = offsets[:-1]
     n_left = np.diff(offsets)
-    # As many steps for all groups: one that needs fewer stays where it is, in steps of zero.
+    # All groups take the same number of steps; groups that are done take steps of zero.
     while n_left.max() > 1:
         step = n_left // 2
-        place = _beyond(values, thresholds, place + (step - 1)) * step + place
+        place = _exceeds(values, thresholds, place + (step - 1)) * step + place
         n_left = n_left - step
-    return _beyond(values, thresholds, place) + (place - offsets[:-1])
+    return _exceeds(values, thresholds, place) + (place - offsets[:-1])
 
 
-def _beyond(values: Tensor, thresholds: NDArray, place) -> Tensor:
+def _exceeds(values: Tensor, thresholds: NDArray, place) -> Tensor:
     """Return 1 where a value exceeds its threshold, and 0 elsewhere."""
     return (values > values.graph.add("Gather", thresholds, place)).cast(np.int64)
 
@@ -222,14 +221,14 @@ def _(maps: FernMaps, X: Tensor) -> Tensor:
 
 
 def _products(columns: Tensor, maps: FernMaps, ferns: NDArray, width: int) -> Tensor:
-    """Return outcome times factor, whose first bits are the cell, of shape (n_ferns, n_rows)."""
+    """Return outcome times factor, whose top bits are the raw cell, of (n_ferns, n_rows)."""
     depths = np.diff(maps.offsets)[ferns]
     place = np.arange(width)
     is_stump = place < depths[:, None]
     stumps = np.where(is_stump, maps.offsets[ferns][:, None] + place, 0)
     digits = np.where(is_stump, depths[:, None] - 1 - place, 0).astype(np.uint64)
     n_bits = np.log2(maps.n_raw[ferns]).astype(np.int64)
-    # The outcome of a shallow fern is its cell: moved to the top, where a hash has it.
+    # In a shallow fern the outcome itself is the raw cell: shift it to the top bits, like a hash.
     shift = np.uint64(1) << (64 - n_bits).astype(np.uint64)
     factors = np.where(depths > n_bits, maps.factors[ferns], shift)
     weights = np.where(is_stump, factors[:, None] << digits, np.uint64(0))
@@ -241,18 +240,18 @@ def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
     """Return the answers to stumps as uint64, of shape (n_stumps, n_rows)."""
     has_set = np.isnan(maps.thresholds[stumps])
     order = np.argsort(has_set, kind="stable")
-    compared, asked = np.split(stumps[order], [np.count_nonzero(~has_set)])
+    compared, in_sets = np.split(stumps[order], [np.count_nonzero(~has_set)])
     answers = []
     if compared.size:
         values = columns.apply("Gather", maps.features[compared].astype(np.int32), axis=0)
         yes = values > maps.thresholds[compared, None].astype(np.float32)
         answers.append(yes.cast(np.uint64))
-    if asked.size and maps.sets is not None:
-        features = maps.features[asked].astype(np.int32)
+    if in_sets.size and maps.sets is not None:
+        features = maps.features[in_sets].astype(np.int32)
         levels = _level_cells(columns, maps.sets).apply("Gather", features, axis=0)
-        cells = levels + maps.sets.starts[asked, None]
+        cells = levels + maps.sets.starts[in_sets, None]
         is_member = cells.looked_up(maps.sets.members.astype(np.uint8))
-        answers.append(is_member.cast(np.uint64).reshape(asked.size, -1))
+        answers.append(is_member.cast(np.uint64).reshape(in_sets.size, -1))
     if len(answers) == 1:
         return answers[0]
     together = columns.graph.add("Concat", *answers, axis=0)
@@ -260,7 +259,7 @@ def _answers(columns: Tensor, maps: FernMaps, stumps: NDArray) -> Tensor:
 
 
 def _level_cells(columns: Tensor, sets: LevelSets) -> Tensor:
-    """Return the cells of level numbers, of shape (n_features, n_rows): 0 where one is missing."""
+    """Return the cells of level numbers, of shape (n_features, n_rows); 0 for missing values."""
     before = np.float32(-1.0)
     number = np.isnan(columns).apply("Where", before, columns)
     within = np.minimum(np.maximum(number, before), sets.n_levels.astype(np.float32)[:, None])
@@ -272,9 +271,9 @@ def _level_cells(columns: Tensor, sets: LevelSets) -> Tensor:
 
 @_codes.register
 def _(maps: ProjectionMaps, X: Tensor) -> Tensor:
-    """Project, and compare the projections as float32."""
+    """Return the cells of the projections, as float32, among the thresholds of stumps."""
     scaled = (X.cast(np.float64) - maps.centre) / maps.scale
-    # Missing values count as the centre.
+    # A missing value counts as the centre, which is 0 when scaled.
     inputs = np.isnan(scaled).apply("Where", 0.0, scaled)
     dense = sparse.csc_array(maps.directions).toarray()
     return _codes(maps.stumps, (inputs @ dense).cast(np.float32))

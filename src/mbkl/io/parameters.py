@@ -1,7 +1,7 @@
 """Parameters of estimators as JSON, and back through their constructors.
 
-What JSON has stands for itself. Everything else is an object with one entry that names
-its kind, such as {"tuple": [1, 2]} or {"Ferns": {"depth": 3}}.
+JSON types are stored as they are. Any other value is an object with one entry that names
+its type, such as {"tuple": [1, 2]} or {"Ferns": {"depth": 3}}.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from mbkl.io.container import ModelFileError, array_of
 from mbkl.maps.families import FAMILIES, families_of
 
-# Paths are no part of a model, and one from a foreign file could name anything.
+# Paths are not part of a model, and a path from an untrusted file would be dangerous.
 _NOT_STORED = {"checkpoint", "cache_folder"}
-# Earlier files have it; it is passed over.
+# Older files have these parameters, which are ignored.
 _ONCE_STORED = {"cache_folder"}
 _DEEPEST = 8
 _LARGEST_INTEGER = 2**63
@@ -29,8 +29,8 @@ _ARRAY_TYPES = ("bool", "int32", "int64", "float32", "float64")
 def pack_parameters(estimator: BaseEstimator) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON.
 
-    One that cannot be stored, such as a RandomState, is left out with a warning; the
-    loaded estimator has its default.
+    A parameter that cannot be stored, such as a RandomState, is left out with a warning;
+    the loaded estimator has its default.
     """
     packed = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -49,7 +49,7 @@ def pack_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def unpack_parameters(kind: type[BaseEstimator], packed: dict[str, Any]) -> BaseEstimator:
-    """Return an estimator with these parameters, as far as scikit-learn finds them valid."""
+    """Return an estimator with these parameters, or raise an error if they are not valid."""
     packed = {name: value for name, value in packed.items() if name not in _ONCE_STORED}
     estimator = _construct(kind, packed, _DEEPEST)
     try:
@@ -92,13 +92,13 @@ def encode(value: Any, depth: int = _DEEPEST) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _ARRAY_TYPES:
         return {"array": [value.dtype.name, [encode(item, 0) for item in value.tolist()]]}
     if type(value) in _FAMILIES.values():
-        own = {name: encode(item, depth - 1) for name, item in value.get_params(deep=False).items()}
-        return {type(value).__name__: own}
+        items = value.get_params(deep=False).items()
+        return {type(value).__name__: {name: encode(item, depth - 1) for name, item in items}}
     raise TypeError(f"a {type(value).__name__}")
 
 
 def decode(value: Any, depth: int = _DEEPEST) -> Any:
-    """Return the parameter that `encode` made this of."""
+    """Return the parameter that `encode` encoded."""
     if depth < 0:
         raise ModelFileError("The parameters are nested too deeply.")
     if isinstance(value, list):

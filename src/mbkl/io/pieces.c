@@ -19,74 +19,74 @@ enum {
     ${name}_n_scores = $n_columns
 };
 
-//// stumps: Adds the table entries of stumps; $value is what the thresholds of a group divide.
-static inline void ${own}_add(const float *x, float *scores)
+//// stumps: Adds the table entries of stumps; $value is compared with the thresholds of a group.
+static inline void ${family}_add(const float *x, float *scores)
 {
 $before    for (uint32_t group = 0; group < ${n_groups}u; group++) {
         const float value = $value;
-        uint32_t low = ${own}_offsets[group], high = ${own}_offsets[group + 1u];
+        uint32_t low = ${family}_offsets[group], high = ${family}_offsets[group + 1u];
         while (low < high) {
             const uint32_t middle = low + (high - low) / 2u;
-            if (value > ${own}_thresholds[middle])
+            if (value > ${family}_thresholds[middle])
                 low = middle + 1u;
             else
                 high = middle;
         }
-        const int32_t *entry = ${own}_tables + ${n_columns}u * (low + group);
+        const int32_t *entry = ${family}_tables + ${n_columns}u * (low + group);
         for (uint32_t column = 0; column < ${n_columns}u; column++)
-            scores[column] += ${own}_units[column] * (float)entry[column];
+            scores[column] += ${family}_units[column] * (float)entry[column];
     }
 }
 
-//// in_set: Whether the level of a category, which x holds the number of, is in the set of a stump.
-static inline int ${own}_in_set(const float *x, uint32_t stump)
+//// in_set: Whether the level of a category, whose number is in x, is in the set of a stump.
+static inline int ${family}_in_set(const float *x, uint32_t stump)
 {
-    const float value = x[${own}_features[stump]];
-    const uint32_t n_levels = ${own}_n_levels[${own}_features[stump]];
+    const float value = x[${family}_features[stump]];
+    const uint32_t n_levels = ${family}_n_levels[${family}_features[stump]];
     uint32_t cell = 0, place;
     if (value >= (float)n_levels)
         cell = n_levels + 1u;
     else if (!isnan(value))
         cell = value < 0.0f ? 1u : (uint32_t)value + 1u;
-    place = (uint32_t)${own}_sets[stump] - 1u + cell;
-    return (${own}_members[place >> 3] >> (place & 7u)) & 1;
+    place = (uint32_t)${family}_sets[stump] - 1u + cell;
+    return (${family}_members[place >> 3] >> (place & 7u)) & 1;
 }
 
-//// ferns: $answer is that of a row to a stump.
-static inline void ${own}_add(const float *x, float *scores)
+//// ferns: $answer is the answer of a stump for a row.
+static inline void ${family}_add(const float *x, float *scores)
 {
     uint32_t stump = 0, raw = 0, cell = 0;
     for (uint32_t fern = 0; fern < ${n_groups}u; fern++) {
-        const uint32_t depth = ${own}_depths[fern], bits = ${own}_bits[fern];
+        const uint32_t depth = ${family}_depths[fern], bits = ${family}_bits[fern];
         const uint32_t end = stump + depth;
         uint64_t outcome = 0;
         for (; stump < end; stump++)
             outcome = (outcome << 1) | (uint64_t)($answer);
         if (depth > bits)
-            outcome = (outcome * ${own}_factors[fern]) >> (64u - bits);
-        const uint32_t number = ${own}_numbers[raw + (uint32_t)outcome];
-        const int32_t *entry = ${own}_tables + ${n_columns}u * (cell + number);
+            outcome = (outcome * ${family}_factors[fern]) >> (64u - bits);
+        const uint32_t number = ${family}_numbers[raw + (uint32_t)outcome];
+        const int32_t *entry = ${family}_tables + ${n_columns}u * (cell + number);
         for (uint32_t column = 0; column < ${n_columns}u; column++)
-            scores[column] += ${own}_units[column] * (float)entry[column];
+            scores[column] += ${family}_units[column] * (float)entry[column];
         raw += (uint32_t)1 << bits;
-        cell += ${own}_n_cells[fern];
+        cell += ${family}_n_cells[fern];
     }
 }
 
-//// projections: What projections add to before the stumps on them.
-static inline void ${own}_prepare(const float *x, double *inputs)
+//// projections: Computes the projections on which stumps then work.
+static inline void ${family}_prepare(const float *x, double *inputs)
 {
     for (uint32_t feature = 0; feature < ${n_features}u; feature++) {
-        const double value = ((double)x[feature] - ${own}_centre[feature]) / ${own}_scale[feature];
+        const double value = ((double)x[feature] - ${family}_centre[feature]) / ${family}_scale[feature];
         inputs[feature] = isnan(value) ? 0.0 : value;
     }
 }
 
-static inline float ${own}_project(const double *inputs, uint32_t group)
+static inline float ${family}_project(const double *inputs, uint32_t group)
 {
     double sum = 0.0;
-    for (uint32_t place = ${own}_starts[group]; place < ${own}_starts[group + 1u]; place++)
-        sum += inputs[${own}_inputs[place]] * ${own}_weights[place];
+    for (uint32_t place = ${family}_starts[group]; place < ${family}_starts[group + 1u]; place++)
+        sum += inputs[${family}_inputs[place]] * ${family}_weights[place];
     return (float)sum;
 }
 
@@ -119,7 +119,7 @@ static inline int ${name}_predict(const float *x)
     return best;
 }
 
-//// predict_number: $link is a function, or nothing.
+//// predict_number: $link is a function, or empty for the identity.
 /* The predicted number. */
 static inline float ${name}_predict(const float *x)
 {
@@ -146,7 +146,7 @@ static inline float ${name}_odds(float score)
     return (scaled > 0.0f ? scaled : 0.0f) + log1pf(expf(-fabsf(scaled)));
 }
 
-//// probabilities: $term is a function of scores[number], of which each class has one, and the highest score.
+//// probabilities: $term is a function of scores[number], the score of a class, and the highest score.
 /* Probabilities of the classes. */
 static inline void ${name}_probabilities(const float *x, float *probabilities)
 {
@@ -167,7 +167,7 @@ static inline void ${name}_probabilities(const float *x, float *probabilities)
         probabilities[number] /= sum;
 }
 
-//// find: The number of the level that a value is: NAN if it is missing, one beyond the last if it is new.
+//// find: The number of the level of a value: NAN if it is missing, the count of levels if it is new.
 static inline float ${name}_find_$kind($type value, $type const *levels, int n)
 {
     int place = 0;

@@ -35,9 +35,9 @@ from mbkl.plot.style import (
     shorten,
 )
 
-# Height of the strip of the data's density, of the axes'.
+# Height of the strip with the density of the data, as a share of the axes.
 _STRIP = 0.13
-# Levels of a category that have room in a picture.
+# Largest number of levels of a category in a picture.
 _LEVELS = 14
 
 
@@ -53,9 +53,9 @@ class ExplanationDisplay(Display):
         estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            See `explain_global`; without data there is no density.
+            See `explain_global`; the density is drawn only with data.
         *which, **options
-            For `from_explanation`.
+            Passed to `from_explanation`.
         """
         return cls.from_explanation(explain_global(estimator, X), *which, **options)
 
@@ -119,7 +119,7 @@ class ImportanceDisplay(ExplanationDisplay):
         return self
 
     def _words(self) -> str:
-        """Return what importances are changes of."""
+        """Return the quantity whose changes the importances are, in words."""
         unit, targets = self.explanation.unit, self.explanation.classes
         if unit == "score":
             return "a score"
@@ -143,7 +143,7 @@ class ShapeFunctionDisplay(ExplanationDisplay):
     Attributes
     ----------
     lines_ : list of list of matplotlib Line2D or BarContainer
-        Of each axes, a line for each score, or bars for each level of a category.
+        For each axes, a line for each score, or bars for each level of a category.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class ShapeFunctionDisplay(ExplanationDisplay):
         features : sequence of int or str, or None
             Features to draw; None means the four most important ones.
         classes : sequence of class labels or names of targets, or None
-            Whose scores to draw; None means those that change most, at most six.
+            Scores to draw; None means the six that change most.
         ax : matplotlib Axes, sequence of them, or None
         n_columns : int, default=2
             Columns of a new figure.
@@ -256,24 +256,24 @@ class ShapeFunctionDisplay(ExplanationDisplay):
         return lines
 
     def _draw_levels(self, ax, shape: FeatureShape, names: Sequence[str]) -> list:
-        """Draw a bar for each level: the most frequent ones, or those that add most."""
-        matter = np.abs(shape.values).max(axis=1)
+        """Draw bars for the most frequent levels, or without data for the largest values."""
+        relevance = np.abs(shape.values).max(axis=1)
         if shape.counts is not None:
-            matter = shape.counts.astype(np.float64)
+            relevance = shape.counts.astype(np.float64)
         else:
-            matter[[0, -1]] = 0.0
-        cells = np.sort(np.argsort(-matter, kind="stable")[:_LEVELS])
-        cells = cells[matter[cells] > 0]
+            relevance[[0, -1]] = 0.0
+        cells = np.sort(np.argsort(-relevance, kind="stable")[:_LEVELS])
+        cells = cells[relevance[cells] > 0]
         width = 0.8 / len(self.classes)
         bars = [
             ax.bar(
-                np.arange(cells.size) + (turn + 0.5) * width - 0.4,
+                np.arange(cells.size) + (number + 0.5) * width - 0.4,
                 shape.values[cells, column],
                 width,
                 color=colour,
                 label=str(shape.classes[column]),
             )
-            for turn, (colour, column) in enumerate(zip(COLOURS, self.classes))
+            for number, (colour, column) in enumerate(zip(COLOURS, self.classes))
         ]
         labels = [shorten(names[cell], 14) for cell in cells]
         ax.set_xticks(np.arange(cells.size), labels, rotation=40, ha="right", fontsize=8)
@@ -290,9 +290,9 @@ class WaterfallDisplay(Display):
     Parameters
     ----------
     names : sequence of str
-        What each step is of, the first on top.
+        Names of the steps, the first on top.
     steps : ndarray of shape (n_steps,)
-        What each adds.
+        Contribution of each step.
     baseline : float
         Where the first step begins.
     label : str
@@ -327,7 +327,7 @@ class WaterfallDisplay(Display):
     def from_estimator(cls, estimator, X, *, background=None, row: int = 0, **options):
         """Explain rows by `explain_local(estimator, X, background=background)` and draw one.
 
-        The values of a frame are written beside the names; see `from_explanation` for the options.
+        The values of a frame are shown beside the names; see `from_explanation` for the options.
         """
         explanation = explain_local(estimator, X, background=background)
         if hasattr(X, "iloc"):
@@ -355,13 +355,13 @@ class WaterfallDisplay(Display):
         ----------
         explanation : LocalExplanation
         row : int, default=0
-            Which of the rows.
+            Number of the row.
         label : class label, name of a target, or None
-            Whose score; None means the highest, or the first target.
+            Score to draw; None means the highest, or the first target.
         max_features : int, default=10
-            Number of steps; all other features are one more.
+            Number of features with a step each; all others share one more step.
         names : sequence of str or None
-            What to write beside the steps in place of the features' names.
+            Labels of the steps in place of the names of the features.
         ax : matplotlib Axes or None
         """
         column = number_of(explanation.classes, label, explanation.scores[row], explanation.unit)
@@ -373,8 +373,8 @@ class WaterfallDisplay(Display):
         if others.size:
             texts.append(f"{others.size} other features")
             steps = np.append(steps, added[others].sum())
-        of = {"label": str(explanation.classes[column]), "unit": explanation.unit}
-        return cls(texts, steps, baseline=float(explanation.baseline[column]), **of).plot(ax=ax)
+        score = {"label": str(explanation.classes[column]), "unit": explanation.unit}
+        return cls(texts, steps, baseline=float(explanation.baseline[column]), **score).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw into an axes, or into a new figure; return the display."""
@@ -387,7 +387,7 @@ class WaterfallDisplay(Display):
         self.bars_ = ax.barh(places, self.steps, left=starts, height=0.68, color=colours)
         texts = [f"{step:+.2g}" for step in self.steps]
         ax.bar_label(self.bars_, texts, padding=4, fontsize=8.5, color=INK)
-        # From the end of each step to the beginning of the next.
+        # Connect the end of each step to the beginning of the next.
         ax.vlines(ends[:-1], places[:-1] - 0.34, places[1:] + 0.34, color=QUIET, linewidth=0.7)
         for place in (self.baseline, ends[-1]):
             ax.axvline(place, zorder=0, **DASHED)
@@ -464,11 +464,11 @@ class InteractionDisplay(Display):
         estimator : MBKLClassifier or MBKLRegressor
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The values of all other features are those of some of these rows.
+            Rows from which all other features get their values.
         features : pair of int or str
             The two features, by number or name.
         label : class label, name of a target, or None
-            Whose score; None means the one that changes most, or the first target.
+            Score to draw; None means the one that changes most, or the first target.
         background_rows : int, default=50
             Rows of X to average over, drawn by a hash of their values.
         resolution : int, default=40
@@ -477,11 +477,11 @@ class InteractionDisplay(Display):
         """
         check_model(estimator)
         names, classes = feature_names_of(estimator), score_classes(estimator)
-        pair = [_feature(names, feature) for feature in features]
+        pair = [_feature_number(names, feature) for feature in features]
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"features must be two different ones, got {features!r}.")
         data = estimator.rows_of(X)
-        grids = [np.linspace(*data_range(column_of(data, own)), resolution) for own in pair]
+        grids = [np.linspace(*data_range(column_of(data, feature)), resolution) for feature in pair]
         rows = some_rows(data, background_rows)
         added = joint_dependence(estimator.predictor_, rows, pair, grids)
         unit = unit_of(estimator)
@@ -506,7 +506,7 @@ class InteractionDisplay(Display):
         return self
 
 
-def _feature(names, feature) -> int:
+def _feature_number(names, feature) -> int:
     if feature in names:
         return names.index(feature)
     if isinstance(feature, (int, np.integer)) and 0 <= feature < len(names):

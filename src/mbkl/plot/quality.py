@@ -1,4 +1,4 @@
-"""Pictures of how good a model is: probabilities, numbers, a search, the kernel."""
+"""Pictures of the quality of a model: probabilities, numbers, a search, the kernel matrix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mbkl.plot.style import (
     shorten,
 )
 
-# More dots than this hide each other.
+# Largest number of dots; more would hide each other.
 _MOST_DOTS = 5_000
 
 
@@ -42,7 +42,7 @@ class QualityDisplay(Display):
     Parameters
     ----------
     curves : sequence of Curves
-        Of one class against the rest each; see `mbkl.explain.quality_curves`.
+        Curves of one class against the rest; see `mbkl.explain.quality_curves`.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class QualityDisplay(Display):
         X, y
             New rows, and their classes.
         classes : sequence of class labels or None
-            Which to draw; None means the second of two, or up to six of the most frequent.
+            Classes to draw; None means the second of two, or up to six of the most frequent.
         ax : sequence of three matplotlib Axes, or None
         """
         return cls.from_predictions(
@@ -78,12 +78,12 @@ class QualityDisplay(Display):
     @classmethod
     def from_predictions(cls, y, probabilities, labels, *, classes=None, ax=None):
         """Draw the curves of probabilities; `labels` are the classes of their columns."""
-        found = quality_curves(np.asarray(y), np.asarray(probabilities), np.asarray(labels))
+        curves = quality_curves(np.asarray(y), np.asarray(probabilities), np.asarray(labels))
         if classes is not None:
-            known = tuple(each.label for each in found)
-            found = [found[number_of(known, label)] for label in classes]
-        found = sorted(found, key=lambda each: -each.share)[: len(COLOURS)]
-        return cls(found).plot(ax=ax)
+            known = tuple(each.label for each in curves)
+            curves = [curves[number_of(known, label)] for label in classes]
+        curves = sorted(curves, key=lambda each: -each.share)[: len(COLOURS)]
+        return cls(curves).plot(ax=ax)
 
     def plot(self, *, ax=None):
         """Draw into three axes, or into a new figure; return the display."""
@@ -96,11 +96,11 @@ class QualityDisplay(Display):
             average = f"{name}: mean {curves.average_precision:.3f}"
             precision.step(*curves.precision_recall, where="pre", color=colour, label=average)
             precision.axhline(curves.share, color=colour, linewidth=1, linestyle=(0, (1, 3)))
-            chance, share, counts = curves.reliability
-            reliability.plot(chance, share, color=colour, linewidth=1.2)
-            # Each dot is about as many rows.
+            probability, share, counts = curves.reliability
+            reliability.plot(probability, share, color=colour, linewidth=1.2)
+            # The area of a dot is proportional to its number of rows.
             sizes = 12 + 60 * counts / max(counts.sum(), 1)
-            reliability.scatter(chance, share, s=sizes, color=colour, zorder=3)
+            reliability.scatter(probability, share, s=sizes, color=colour, zorder=3)
         titles = {
             roc: ("ROC", "others taken for the class", "of the class found"),
             precision: ("precision and recall", "of the class found", "of those found right"),
@@ -110,7 +110,7 @@ class QualityDisplay(Display):
             each.set(title=title, xlabel=below, ylabel=left, xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
             quieten(each, grid="both")
         roc.legend(frameon=False, fontsize=8, labelcolor=INK, loc="lower right")
-        if len(self.curves) == 1:  # more would lie on the curves
+        if len(self.curves) == 1:  # a longer legend would hide the curves
             place = "lower left" if self.curves[0].share > 0.2 else "upper right"
             precision.legend(frameon=False, fontsize=8, labelcolor=INK, loc=place)
         return self
@@ -157,11 +157,11 @@ class PredictionDisplay(Display):
         Parameters
         ----------
         estimator : regressor
-            Where it has `predict_interval`, intervals are drawn too.
+            If it has `predict_interval`, intervals are drawn too.
         X, y
             New rows, and their numbers.
         coverage : float, default=0.9
-            Of the intervals.
+            Coverage of the intervals.
         name : str, default="y"
             What is predicted.
         ax : sequence of two matplotlib Axes, or None
@@ -172,14 +172,14 @@ class PredictionDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y, predictions, bounds=None, *, name="y", ax=None):
-        """Draw predictions and, where they are given, bounds of shape (n_rows, 2)."""
+        """Draw predictions and, if given, intervals with bounds of shape (n_rows, 2)."""
         return cls(y, predictions, bounds, name=name).plot(ax=ax)
 
     def plot(self, *, ax=None):
         """Draw into two axes, or into a new figure; return the display."""
         truth, residuals = self._begin(ax, 1, 2, figsize=(9, 4))
         shown = rows_to_draw(self.y.size, _MOST_DOTS)
-        y, said = self.y[shown], self.predictions[shown]
+        y, predictions = self.y[shown], self.predictions[shown]
         dots = {
             "s": 12,
             "color": COLOURS[0],
@@ -187,15 +187,15 @@ class PredictionDisplay(Display):
             "linewidths": 0,
             "rasterized": True,
         }
-        both = np.concatenate([y, said])
+        both = np.concatenate([y, predictions])
         span = [both.min(), both.max()] if both.size else [0.0, 1.0]
         truth.plot(span, span, **DASHED)
-        truth.scatter(said, y, **dots)
+        truth.scatter(predictions, y, **dots)
         residuals.axhline(0, **DASHED)
-        residuals.scatter(said, y - said, **dots)
+        residuals.scatter(predictions, y - predictions, **dots)
         figures = number_figures(self.y, self.predictions, self.bounds)
         place = {"transform": truth.transAxes, "va": "top", "fontsize": 9, "color": INK}
-        truth.text(0.03, 0.97, _in_words(figures), **place)
+        truth.text(0.03, 0.97, _figures_as_text(figures), **place)
         title = "residuals"
         band = interval_band(self.predictions, self.bounds)
         if band is not None:
@@ -209,7 +209,7 @@ class PredictionDisplay(Display):
         return self
 
 
-def _in_words(figures: dict[str, float]) -> str:
+def _figures_as_text(figures: dict[str, float]) -> str:
     lines = [f"R2 {figures['r2']:.3f}"] if "r2" in figures else []
     return "\n".join([*lines, f"RMSE {figures['rmse']:.4g}", f"MAE {figures['mae']:.4g}"])
 
@@ -272,13 +272,13 @@ class PathDisplay(Display):
         errors = self.results["std_test_score"] / max(n_folds - 1, 1) ** 0.5
         is_chosen = (C == self.C) & (self.results["param_C_kernel"] == self.C_kernel)
         paths = search_paths(self.results)
-        for colour, (label, own) in zip(cycle(COLOURS), paths):
+        for colour, (label, rows) in zip(cycle(COLOURS), paths):
             line = {"color": colour, "marker": "o", "markersize": 4.5, "linewidth": 1.6}
-            upper.plot(C[own], scores[own], label=label, **line)
-            lower.plot(C[own], self.results["mean_n_maps"][own], **line)
-            if is_chosen[own].any() and own.size > 1:
-                ends = (scores - errors)[own], (scores + errors)[own]
-                upper.fill_between(C[own], *ends, color=colour, alpha=0.14, linewidth=0, zorder=0)
+            upper.plot(C[rows], scores[rows], label=label, **line)
+            lower.plot(C[rows], self.results["mean_n_maps"][rows], **line)
+            if is_chosen[rows].any() and rows.size > 1:
+                ends = (scores - errors)[rows], (scores + errors)[rows]
+                upper.fill_between(C[rows], *ends, color=colour, alpha=0.14, linewidth=0, zorder=0)
         costs = np.unique(C)
         for axis in (upper, lower):
             axis.axvline(self.C, zorder=0, **DASHED)
@@ -301,14 +301,14 @@ class PathDisplay(Display):
 
 
 def _digits(C: float) -> str:
-    """Return three digits of a cost, without an exponent where it is of usual size."""
+    """Return a cost with three digits, without an exponent unless it is very small or large."""
     rounded = float(f"{C:.3g}")
     return f"{rounded:g}" if rounded < 1e-4 or rounded > 1e6 else f"{rounded:.10g}"
 
 
 @dataclass(eq=False, repr=False)
 class KernelMatrixDisplay(Display):
-    """The kernel matrix of rows sorted by class; learned well, it has dark blocks.
+    """The kernel matrix of rows sorted by class; a good kernel shows a dark block per class.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class KernelMatrixDisplay(Display):
         theta : {"model", "ones"}, default="model"
             Weights of the maps: the model's, or equal ones.
         max_rows : int, default=400
-            More rows are drawn from by a hash of their values.
+            Largest number of rows; more are sampled by a hash of their values.
         ax : matplotlib Axes or None
         """
         if theta not in ("model", "ones"):
@@ -381,7 +381,7 @@ class KernelMatrixDisplay(Display):
         for edge in first[1:] - 0.5:
             ax.axhline(edge, color=INK, linewidth=0.5)
             ax.axvline(edge, color=INK, linewidth=0.5)
-        # Labels that would lie on each other are left out.
+        # Labels of small classes are left out: they would overlap.
         shown = counts >= size / 30
         ax.set_yticks(
             (first + (counts - 1) / 2)[shown], [shorten(str(name), 16) for name in classes[shown]]

@@ -1,4 +1,4 @@
-"""What all pictures have in common."""
+"""Colours, labels and the base class of all pictures."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ DASHED = {"color": QUIET, "linewidth": 1.0, "linestyle": (0, (4, 3))}
 
 
 class Display:
-    """What all pictures have.
+    """Base class of all pictures.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
     ax_ : matplotlib Axes
-        The first of them.
+        The first of `axes_`.
     figure_ : matplotlib Figure
     """
 
     def _begin(self, ax, *shape: int, **options) -> NDArray:
-        """Keep and return the axes: those given, or so many of a new figure."""
+        """Store and return the given axes, or those of a new figure with this grid."""
         if ax is None:
             pyplot = require("matplotlib.pyplot", "plot")
             _, ax = pyplot.subplots(*shape, layout="constrained", **options)
@@ -37,7 +37,7 @@ class Display:
 
 
 def quieten(ax, grid: str | None = None) -> None:
-    """Leave of an axes' frame and ticks what is needed to read it; grid is its axis, or both."""
+    """Make the frame and ticks of an axes unobtrusive; draw the grid of an axis, or of both."""
     if grid is not None:
         ax.grid(axis=grid, color=FAINT, linewidth=0.6)
         ax.set_axisbelow(True)
@@ -50,14 +50,14 @@ def quieten(ax, grid: str | None = None) -> None:
 
 
 def quieten_bars(ax) -> None:
-    """Do so where bars with names lie below each other."""
+    """Style an axes of horizontal bars with names."""
     quieten(ax, grid="x")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
 
 
 def add_colour_bar(ax, image, label: str, fraction: float) -> None:
-    """Draw what the colours of an image mean beside it."""
+    """Draw a colour bar beside an image."""
     bar = ax.figure.colorbar(image, ax=ax, fraction=fraction, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=0, labelcolor=INK)
@@ -65,7 +65,7 @@ def add_colour_bar(ax, image, label: str, fraction: float) -> None:
 
 
 def shorten(name: str, length: int = 28) -> str:
-    """Return a name with its middle left out where it is long."""
+    """Return a name, with an ellipsis for its middle where it is long."""
     if len(name) <= length:
         return name
     half = (length - 1) // 2
@@ -73,7 +73,7 @@ def shorten(name: str, length: int = 28) -> str:
 
 
 def score_words(unit: str, name: str = "", length: int = 24) -> str:
-    """Return what is explained: the score of a class, a target, or the logarithm of counts.
+    """Return a label for a score of a class, a target, or the logarithm of counts.
 
     >>> score_words("score", "yes"), score_words("target", "price"), score_words("log", "visits")
     ('score of yes', 'price', 'log(visits)')
@@ -85,13 +85,13 @@ def score_words(unit: str, name: str = "", length: int = 24) -> str:
 
 
 def added_words(unit: str, name: str = "", length: int = 24) -> str:
-    """Return a label for what is added to a score; see `score_words`."""
+    """Return a label for contributions to a score; see `score_words`."""
     article = "the " if unit == "score" or not (name or unit == "log") else ""
     return f"added to {article}{score_words(unit, name, length)}"
 
 
 def number_of(classes: tuple, label, strengths=None, unit: str = "score") -> int:
-    """Return which of the scores is that of a class; None is the strongest, or the first target."""
+    """Return the index of the score of a class; None means the strongest, or the first target."""
     if label is None and strengths is not None:
         return int(np.argmax(strengths)) if unit == "score" else 0
     if label not in classes:

@@ -1,4 +1,4 @@
-// Elements, numbers and charts. Text from the data only ever becomes text nodes.
+// Elements, numbers and charts. Text from the data only becomes text nodes, never HTML.
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -72,8 +72,8 @@ function axisLeft(y, { marks, text = number }, left, right) {
   ]));
 }
 
-// A chart with axes, each with its ends, marks and text; draw gets the scales and returns what is between.
-// Without a fixed width it fills what holds it; a strip is left free below.
+// A chart with axes, each with ends, ticks and a label; draw gets the scales and returns the contents.
+// Without a fixed width it fills its container; a strip below is left free.
 function chart({ width, height, left, xAxis, yAxis, below, label, isFluid = false, strip = 0, ...attributes }, draw) {
   const right = width - 10, top = 10, bottom = height - 38;
   const x = scale(...xAxis.ends, left, right), y = scale(...yAxis.ends, bottom - strip, top);
@@ -83,7 +83,7 @@ function chart({ width, height, left, xAxis, yAxis, below, label, isFluid = fals
     svg("text", { class: "title", x: (left + right) / 2, y: height - 5, "text-anchor": "middle" }, below));
 }
 
-// An axis over some values, with room beyond them.
+// An axis over some values, with a margin at either end.
 function axisOver(values, room, count, text = number) {
   const low = Math.min(...values), high = Math.max(...values);
   const more = room * (high - low) || room * Math.abs(high) || 1;
@@ -94,13 +94,13 @@ function axisOver(values, room, count, text = number) {
 const pathThrough = (x, y, xs, ys) => xs.map((value, i) => `${i ? "L" : "M"}${x(value)} ${y(ys[i])}`).join("");
 const dashed = (x, y, [fromX, fromY], [toX, toY]) => svg("line", { class: "cursor", x1: x(fromX), y1: y(fromY), x2: x(toX), y2: y(toY) });
 
-// As many decimals for all as the largest needs for so many digits.
+// Formats values with the decimals that the largest needs for this number of digits.
 function decimals(largest, digits) {
   const count = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(largest || 1)), 0), 12);
   return (value) => value.toLocaleString("en", { minimumFractionDigits: count, maximumFractionDigits: count }).replace("-", "−");
 }
 
-// A mark on a track, from one share of it to another.
+// A mark on a track, from one share of its width to another.
 function bar(from, to, kind = "bar") {
   const made = element("span", { class: kind });
   made.style.left = `${100 * from}%`;
@@ -108,10 +108,10 @@ function bar(from, to, kind = "bar") {
   return made;
 }
 
-// One that goes from the middle to either side.
+// A mark that goes from the middle to either side.
 const diverging = (share, kind) => bar(Math.min(0.5, 0.5 + share / 2), Math.max(0.5, 0.5 + share / 2), kind);
 
-// A line of a list of bars: a name, a track with marks, and a value.
+// A row of a list of bars: a name, a track with marks, and a value.
 const barLine = (name, marks, value) => [
   element("span", { class: "name", title: name }, name),
   element("span", { class: "track", "aria-hidden": "true" }, ...marks),
@@ -128,13 +128,13 @@ function bars(rows, label, press = null) {
   }));
 }
 
-// A list to choose from, with its name before it where there is a choice.
+// A list to choose from, with its name before it, if there is more than one item.
 function choice(id, names, label, show) {
   const list = element("select", { id, onchange: show }, ...names.map((name) => element("option", {}, name)));
   return [list, names.length > 1 ? [element("label", { for: id }, label), list] : []];
 }
 
-// A table of figures; the first of a line is what they are of. Long ones scroll by themselves.
+// A table of figures; the first cell of a row is its heading. Long tables scroll.
 function figureTable(label, heads, lines) {
   return element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label },
     element("table", { class: "figures", "aria-label": label },
@@ -146,7 +146,7 @@ function figureTable(label, heads, lines) {
 const legend = (names) => element("p", { class: "legend", "aria-hidden": "true" },
   ...names.map(([name, colour]) => element("span", { class: `key c${colour % 6}` }, shorten(name, 24))));
 
-// A table whose cells are shaded by their value. On small screens it scrolls by itself.
+// A table whose cells are shaded by their values. On small screens it scrolls.
 function heatTable(rowNames, columnNames, values, { label, corner, text, strength, mark = () => null }) {
   const head = element("tr", {}, element("td", { class: "corner" }, corner), ...columnNames.map((name) =>
     element("th", { scope: "col", title: name }, element("span", {}, shorten(name, 12)))));

@@ -1,4 +1,4 @@
-"""What a report tells, as plain data for its page."""
+"""The contents of a report, as plain data for its page."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ from mbkl.maps.ferns import FernMaps
 from mbkl.maps.projections import ProjectionMaps
 from mbkl.maps.stumps import StumpMaps
 
-# What readers know the families as.
+# Names of the families of maps on the page.
 _KINDS: dict[type, str] = {
     StumpMaps: "stumps",
     CategoryMaps: "categories",
     FernMaps: "ferns",
     ProjectionMaps: "projections",
 }
-# Digits of what is drawn.
+# Significant digits of drawn numbers.
 _DIGITS = 5
-# Steps of a shape function that a screen can show.
+# Largest number of steps of a shape function.
 _STEPS = 160
-# Levels of a category that a screen can show, the most frequent ones.
+# Largest number of levels of a category; the most frequent ones are shown.
 _LEVELS = 40
 _SHAPE_VALUES = 250_000
 _ROW_VALUES = 200_000
 _CONFUSED_CLASSES = 24
 _KERNEL_ROWS = 240
 _PAIRS, _SETS, _CURVES = 10, 8, 24
-# Pictures of two columns: how many, of how many values each, over how many rows.
+# Heat maps of two columns: how many, values per column, background rows, rows to choose values by.
 _PAIR_PICTURES, _VALUES_OF_A_PAIR, _PAIR_BACKGROUND, _ROWS_OF_VALUES = 3, 10, 40, 10_000
-# Without new rows the accuracy is that of so many folds, or of the first of them on more rows, or
-# where rows times classes are more.
+# Number of folds of the cross-validation; with more rows, or more rows times classes, than these,
+# only one fold is evaluated.
 _FOLDS, _ROWS_IN_FOLDS, _LABELS_IN_FOLDS = 5, 5_000, 50_000
-# Dots that a picture of numbers can show, and groups of a target whose rows are told apart in the
-# kernel.
+# Largest number of dots in a picture of predictions, and groups by which the rows of a regression
+# are compared in the kernel matrix.
 _DOTS, _GROUPS_OF_NUMBERS = 1_200, 5
 
 
@@ -84,19 +84,19 @@ def describe_model(model) -> list[list[str]]:
 
 
 def notes_on_columns(model, X, y, columns: Sequence[InputColumn], target: str | None) -> list[str]:
-    """Return notes on columns that tell by themselves what is to be predicted."""
+    """Return notes on columns that predict the target by themselves."""
     target, y = target or getattr(y, "name", None) or "y", np.asarray(y)
     if sparse.issparse(X):
         return []
-    known = ((own.name, X[:, i], own.kind == "category") for i, own in enumerate(columns))
+    known = ((each.name, X[:, i], each.kind == "category") for i, each in enumerate(columns))
     return notes_on_leaks(known, y, target, not is_regressor(model))
 
 
 def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
-    """Return what models like this one say about rows that they have not seen, and how.
+    """Return predictions for rows held out from models like this one, and how they were held out.
 
-    These are models of five "folds" (of fewer, where no class has five rows), or for many rows, or
-    many classes, one of four fifths of them. None where the rows cannot be divided so.
+    "folds" is five-fold cross-validation (fewer where no class has five rows). With many rows or
+    classes the rows of one fold are "held out" from one model. None if the rows cannot be divided.
     """
     y = np.asarray(y)
     alike = clone(model.best_estimator_ if hasattr(model, "best_estimator_") else model)
@@ -108,7 +108,7 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
     is_long = len(y) > _ROWS_IN_FOLDS or len(y) * n_labels > _LABELS_IN_FOLDS
     outcomes = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit on all rows warned of the same things
+        warnings.simplefilter("ignore")  # the fit on all rows gave the same warnings
         for inside, outside in folds[:1] if is_long else folds:
             part = clone(alike).fit(_safe_indexing(X, inside), y[inside])
             if n_labels and part.classes_.size < n_labels:
@@ -118,7 +118,7 @@ def cross_validated(model, X, y) -> tuple[Outcome, str] | None:
 
 
 def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
-    """Return figures of predicted numbers, and what to draw, for each target."""
+    """Return metrics of predicted numbers, and the data of their pictures, for each target."""
     n_rows = len(made.truth)
     shown = rows_to_draw(n_rows, _DOTS)
     known = zip(names, figures_of_targets(made), made.by_target(), strict=True)
@@ -136,25 +136,26 @@ def numbers(made: Outcome, how: str, names: Sequence[str]) -> dict:
 
 
 def accuracy(model, made: Outcome, how: str) -> dict:
-    """Return accuracy, the confusion matrix, figures of each class and of the probabilities."""
+    """Return accuracy, the confusion matrix, metrics of each class and of the probabilities."""
     figures = class_figures(made, model.classes_, undefined=np.nan)
     classes = [{**one, "label": str(one["label"])} for one in figures["classes"]]
     confusion = figures["confusion"]
     errors = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * np.diag(confusion)
     shown = np.sort(np.argsort(-errors, kind="stable")[:_CONFUSED_CLASSES])
     curves = []
-    if made.more is not None:
-        curves = quality_curves(made.truth, made.more, model.classes_)
+    if made.uncertainty is not None:
+        curves = quality_curves(made.truth, made.uncertainty, model.classes_)
         curves = sorted(curves, key=lambda one: -one.share)[:_CURVES]
-    found = {
-        **figures,
-        "how": how,
-        "classes": classes,
-        "confusion": confusion[np.ix_(shown, shown)],
-        "confusionClasses": [classes[place]["label"] for place in shown],
-        "curves": [{**plain(one, 7), "label": str(one.label)} for one in curves],
-    }
-    return plain(found)
+    return plain(
+        {
+            **figures,
+            "how": how,
+            "classes": classes,
+            "confusion": confusion[np.ix_(shown, shown)],
+            "confusionClasses": [classes[place]["label"] for place in shown],
+            "curves": [{**plain(one, 7), "label": str(one.label)} for one in curves],
+        }
+    )
 
 
 def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
@@ -169,8 +170,8 @@ def importances(explanation: GlobalExplanation, shown: Sequence[int]) -> dict:
         "pairNames": [names[place] for place in pairs],
         "pairs": plain(explanation.pair_strengths[: pairs.size, : pairs.size], _DIGITS),
         "sets": [
-            {"name": _set_name([names[i] for i in own.features]), "value": own.importance}
-            for own in sets[:_SETS]
+            {"name": _set_name([names[i] for i in group.features]), "value": group.importance}
+            for group in sets[:_SETS]
         ],
         "setCount": len(sets),
     }
@@ -183,16 +184,16 @@ def _set_name(names: Sequence[str]) -> str:
 def together(
     model, X, explanation: GlobalExplanation, columns: Sequence[InputColumn]
 ) -> list[dict]:
-    """Return what values of two columns add together, for the pairs that tell most."""
+    """Return the joint partial dependence of the pairs of columns that interact most."""
     rows = some_rows(X, _PAIR_BACKGROUND)
-    found = []
+    pictures = []
     for across, down, _ in strongest_pairs(explanation, _PAIR_PICTURES):
         pair = [down, across]
         grids = [_some_values(columns[place], X, place) for place in pair]
         added = joint_dependence(model.predictor_, rows, pair, grids)
         score = int(np.ptp(added, axis=(0, 1)).argmax())
-        words = [_in_words(columns[own], values) for own, values in zip(pair, grids)]
-        found.append(
+        words = [_in_words(columns[place], values) for place, values in zip(pair, grids)]
+        pictures.append(
             {
                 "names": [columns[place].name for place in pair],
                 "score": str(explanation.classes[score]),
@@ -201,17 +202,17 @@ def together(
                 "values": plain(added[:, :, score], 3),
             }
         )
-    return found
+    return pictures
 
 
 def _some_values(column: InputColumn, X, place: int) -> NDArray[np.float64]:
-    """Return some values of a column: the most frequent levels, or numbers over its range."""
-    own = some_rows(X[:, [place]], _ROWS_OF_VALUES).astype(np.float64).ravel()
+    """Return some values of a column: the most frequent levels, or quantiles of numbers."""
+    values = some_rows(X[:, [place]], _ROWS_OF_VALUES).astype(np.float64).ravel()
     if column.kind == "category":
-        counts = np.bincount(column.level_of(own), minlength=len(column.levels) + 1)
+        counts = np.bincount(column.level_of(values), minlength=len(column.levels) + 1)
         frequent = np.argsort(-counts[:-1], kind="stable")[:_VALUES_OF_A_PAIR]
         return np.sort(frequent).astype(np.float64)
-    present = own[~np.isnan(own)]
+    present = values[~np.isnan(values)]
     if not present.size:
         return np.zeros(1)
     shares = np.linspace(0.02, 0.98, _VALUES_OF_A_PAIR)
@@ -225,25 +226,25 @@ def _in_words(column: InputColumn, values: NDArray[np.float64]) -> list[str]:
 def shapes(
     explanation: GlobalExplanation, columns: Sequence[InputColumn], shown: Sequence[int], X
 ) -> list[dict]:
-    """Return what some columns add: a step function, or a bar for each level."""
+    """Return the shape functions of some columns: steps, or a bar for each level."""
     drawn = {shape.feature: shape for shape in explanation.shapes}
-    found = []
+    pictures = []
     for place in shown:
         column, shape = columns[place], drawn.get(place)
         if column.kind == "category":
-            own = _bars(column, shape, len(explanation.classes), column_of(X, place))
+            values = _bars(column, shape, len(explanation.classes), column_of(X, place))
         elif shape is not None:
-            own = {"kind": column.kind, **_steps(shape)}
+            values = {"kind": column.kind, **_steps(shape)}
         else:
             continue
-        found.append({"column": place, "name": column.name, **own})
-    return found
+        pictures.append({"column": place, "name": column.name, **values})
+    return pictures
 
 
 def _bars(
     column: InputColumn, shape: FeatureShape | None, n_scores: int, rows: NDArray[np.float64]
 ) -> dict:
-    """Return what each level adds, less the mean over the rows; the last is a missing value."""
+    """Return the centred contributions of the levels and of missing values."""
     n_levels = len(column.levels)
     values = np.zeros((n_levels + 1, n_scores))
     if shape is not None:
@@ -268,7 +269,8 @@ def columns_to_show(explanation: GlobalExplanation, most: int) -> list[int]:
 
 
 def _steps(shape: FeatureShape) -> dict:
-    """Return the step function of a column of numbers; the report always has data."""
+    """Return the step function of a column of numbers."""
+    # A report always has data, which set these.
     assert shape.bins is not None
     assert shape.density is not None
     assert shape.counts is not None
@@ -289,7 +291,7 @@ def _steps(shape: FeatureShape) -> dict:
 
 
 def kernel(model, X, y) -> dict:
-    """Return the kernel matrix of rows sorted by class or number, in 256 steps."""
+    """Return the kernel matrix of rows sorted by class or number, as 256 shades."""
     y = np.asarray(y)
     names, groups = np.unique(y, return_inverse=True)
     if is_regressor(model):
@@ -315,7 +317,7 @@ def kernel(model, X, y) -> dict:
 
 
 def _groups_of_numbers(y: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
-    """Divide numbers into groups of about as many rows; return what they are, and each row's."""
+    """Divide numbers into groups of similar size; return their names and the group of each row."""
     levels = np.linspace(0, 1, _GROUPS_OF_NUMBERS + 1)
     edges = np.unique(np.quantile(y, levels, method="nearest"))
     groups = np.clip(np.searchsorted(edges, y, side="left") - 1, 0, max(edges.size - 2, 0))
@@ -337,13 +339,13 @@ def what_if(
     max_rows: int,
     max_bytes: float,
 ) -> dict | None:
-    """Return rows and a model with which the page computes scores, or None if too large."""
+    """Return rows, and the model with which the page computes scores; None if it is too large."""
     of_numbers = is_regressor(model)
     packed = portable_model(model.with_spreads() if of_numbers else model.predictor_, max_bytes)
     if packed is None:
         return None
     data = model.rows_of(X)
-    n_rows = max(min(max_rows, _ROW_VALUES // data.shape[1]), 5)
+    n_rows = min(max_rows, max(_ROW_VALUES // data.shape[1], 5))
     chosen = first_by_hash(data, None, n_rows, seed=0)
     labels = np.asarray(y)[chosen]
     return {
@@ -360,20 +362,20 @@ def what_if(
 
 
 def _of_classes(model, y: NDArray) -> dict:
-    """Return what the page needs to tell of classes: what rows are, and how scores are read."""
-    chances = None
+    """Return the labels of rows, and how the page computes probabilities of classes."""
+    probabilities = None
     if hasattr(model, "predict_proba"):
         calibration = {"temperature": model.temperature_, "offset": model.offset_ or 0.0}
-        chances = {"rule": model.probability_rule, **calibration}
+        probabilities = {"rule": model.probability_rule, **calibration}
     return {
         "classes": [str(label) for label in model.classes_.tolist()],
         "labels": [str(label) for label in y.tolist()],
-        "chances": chances,
+        "chances": probabilities,
     }
 
 
 def _of_numbers(model, y: NDArray) -> dict:
-    """Return what the page needs to tell of numbers: what rows are, and their intervals."""
+    """Return the targets of rows, and how the page computes intervals of numbers."""
     lower, upper = Residuals(model.residuals_, model.n_held_out_).bounds(COVERAGE)
     return {
         "labels": y.reshape(len(y), -1).astype(np.float64).tolist(),
@@ -385,7 +387,7 @@ def _of_numbers(model, y: NDArray) -> dict:
 
 
 def _span(column: InputColumn, X, place: int) -> dict:
-    """Return between which values a column of numbers can be moved."""
+    """Return the range over which the page lets a column of numbers vary."""
     low, high = data_range(column_of(X, place))
     if column.kind != "number":
         low, high = np.floor(low), np.ceil(high)

@@ -8,7 +8,7 @@ function date(days) {
 
 const writers = { date, whole: (value) => number(value, 6), number: (value) => number(value, 4) };
 
-// Three pictures of how good the probabilities of a class are.
+// ROC, precision and recall, and reliability of the probabilities of a class.
 function qualityCurves(section, curves) {
   const [list, controls] = choice("curve-class", curves.map((one) => one.label), "Class against the rest", show);
   const holder = element("div", { class: "columns quality" });
@@ -35,7 +35,7 @@ function qualityCurves(section, curves) {
   show();
 }
 
-// What each level of a category adds, by score.
+// Contributions of the levels of a category to each score.
 function levelBars(shape, columns, names) {
   const lines = shape.levels.map((name, i) => ({ name, count: shape.counts[i], values: columns.map((column) => shape.values[column][i]) }));
   if (shape.missing) lines.push({ name: "missing", count: shape.missingCount, values: columns.map((column) => shape.missing[column]) });
@@ -80,7 +80,7 @@ function shapeFunctions(section, data) {
     const isWhole = kind === "whole";
     const value = isWhole ? Math.min(Math.max(Math.round(between), Math.ceil(low)), Math.floor(high)) : between;
     const place = Math.max(edges.findIndex((edge) => edge >= value) - 1, 0);
-    // Whole numbers are beyond one edge, and up to the next.
+    // An interval excludes its lower edge and includes its upper edge.
     const ends = isWhole ? [Math.floor(edges[place]) + 1, Math.floor(edges[place + 1])] : [edges[place], edges[place + 1]];
     const [from, to] = ends.map(write);
     const range = place === 0 ? `up to ${to}` : place === counts.length - 1 ? `${isWhole ? "from" : "above"} ${from}${isWhole ? " on" : ""}`

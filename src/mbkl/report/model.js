@@ -12,7 +12,7 @@ function unpackAll(part) {
   return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, value.bytes === undefined ? value : unpack(value)]));
 }
 
-// How many thresholds from first to last - 1 lie below x; none for a missing value.
+// The number of thresholds from first to last - 1 below x; 0 for a missing value.
 function countBelow(thresholds, first, last, x) {
   const value = Math.fround(x);
   let low = first, high = last;
@@ -59,7 +59,7 @@ const families = {
 };
 families.CategoryMaps = families.StumpMaps;
 
-// The outcomes of a fern's stumps are the digits of a number; long ones are hashed.
+// The outcomes of a fern's stumps are the bits of a number; long numbers are hashed.
 function cellOf(part, row, fern, first, last, bits) {
   const isRight = (k) => (part.sets && part.sets[k] ? isInSet(part, row, k)
     : Math.fround(row[part.features[k]]) > part.thresholds[k]);
@@ -73,7 +73,7 @@ function cellOf(part, row, fern, first, last, bits) {
   return Number(BigInt.asUintN(64, number * part.factors[fern]) >> BigInt(64 - bits));
 }
 
-// Whether the level of a category, of which a row has the number, is in the set of a stump.
+// Whether the level of a category, whose number is in the row, is in the set of a stump.
 function isInSet(part, row, k) {
   const level = row[part.features[k]], most = part.n_levels[part.features[k]];
   const cell = Number.isNaN(level) ? 0 : Math.min(Math.trunc(level), most) + 1;

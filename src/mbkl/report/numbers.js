@@ -1,9 +1,9 @@
-// Numbers: how good predictions are, and what they and their intervals are for a row.
+// Regressions: quality of predictions, and the prediction and interval of a row.
 
 const amount = (value) => (value === null || !Number.isFinite(value) ? "–"
   : value.toLocaleString("en", { maximumSignificantDigits: 5 }).replace("-", "−"));
 
-// What is added to: the score of a class, or a number itself.
+// The quantity that contributions add to: the score of a class, or the predicted number.
 const scoreOf = (data, name) => (data.numbers ? name : `the score of ${name}`);
 
 function numberCards({ numbers }) {
@@ -29,7 +29,7 @@ function numberQuality(section, { numbers }) {
   const holder = element("div", { class: "columns quality" });
   section.append(element("div", { class: "controls" }, ...controls), holder);
 
-  // Dots, a line where predictions are right, and a band behind them.
+  // Dots, the line of exact predictions, and the band of intervals behind them.
   function picture(title, below, left, xs, ys, from, to, band = null) {
     const xAxis = axisOver(xs, 0.03, 5, amount);
     const yAxis = axisOver([...ys, from[1], to[1], ...(band ? [...band[1], ...band[2]] : [])], 0.03, 5, amount);
@@ -55,11 +55,11 @@ function numberQuality(section, { numbers }) {
   show();
 }
 
-// What the page says of a row: its numbers, and between what they will be.
+// The predictions of a row, and their intervals.
 function numberOutcome(data, panel, scores) {
   const names = data.numbers.targets.map(({ name }) => name);
   const predicted = (found) => names.map((_, k) => (panel.isLogarithm ? Math.exp(found[k]) : found[k]));
-  // Beside the scores there are logarithms of spreads, where these are not the same everywhere.
+  // After the scores come logarithms of spreads, if the spread depends on the row.
   const boundsOf = (values, found) => values.map((value, k) => {
     if (panel.lower[k] === null || panel.upper[k] === null) return null;
     const spread = found.length > names.length ? Math.exp(found[names.length + k]) : 1;

@@ -33,7 +33,7 @@ function classQuality(section, data) {
         ? `; the ${confusionClasses.length} of ${classes.length} classes with the most errors` : ""}`,
       corner: "class",
       text: (value) => (value ? whole(value) : ""),
-      // Errors are few: their shades rise faster.
+      // Errors are few, so small counts get darker shades.
       strength: (value, i, j) => (i === j ? value / totals[i] : Math.sqrt(value / totals[i])),
       mark: (i, j) => (i === j ? "right" : "wrong"),
     }),
@@ -164,7 +164,7 @@ const sections = {
   },
 
   timings(section, { timings: { total, ...stages } }) {
-    if (!total) return section.remove();  // a model that was read from a file
+    if (!total) return section.remove();  // a loaded model has no timings
     const rest = total - Object.values(stages).reduce((sum, value) => sum + value, 0);
     if (rest > 0.01 * total) stages["everything else"] = rest;
     const rows = Object.entries(stages).map(([name, value]) => ({ name, value }));

@@ -1,6 +1,6 @@
-// Change a row, see the probabilities or the number move.
+// Rows whose values can be changed, with the resulting probabilities or numbers.
 
-// Probabilities from scores, as in Python; the scores of two classes are one.
+// Probabilities from scores, as in Python; two classes share one score.
 function chancesOf({ rule, temperature, offset }, scores) {
   const isTwo = scores.length === 1;
   const all = isTwo ? [rule === "softplus" ? -scores[0] : 0, scores[0]] : Array.from(scores);
@@ -15,7 +15,7 @@ function chancesOf({ rule, temperature, offset }, scores) {
   return odds.map((value) => value / sum);
 }
 
-// What the page says of a row: its class, and the probabilities or scores of all.
+// The predicted class of a row, and the probabilities or scores of all classes.
 function classOutcome(data, panel, scores) {
   const isTwo = data.scores.length === 1, names = panel.classes, hasChances = panel.chances !== null;
   const barsOf = (found) => (isTwo ? [-found[0], found[0]] : Array.from(found));
@@ -95,7 +95,7 @@ function whatIf(section, data) {
     update();
   }
 
-  // The levels of a category, and that it is missing.
+  // The levels of a category, and the missing value.
   function list(column, place) {
     const n = column.levels.length;
     const select = element("select", { id: `move-${place}`, onchange: () => move(place, select.selectedIndex < n ? select.selectedIndex : NaN) },

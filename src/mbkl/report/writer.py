@@ -1,4 +1,4 @@
-"""One HTML file with all there is to know about a model."""
+"""Reports: one HTML file with the quality and the explanation of a model."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def write_report(
 ) -> Path:
     """Write a report on a fitted model: one HTML file that needs no network.
 
-    It shows how good predictions are, the importances, the shape functions, the kernel, and
-    rows of which anything can be changed to see the probabilities, or the number and its interval,
-    move; these are computed in the page, from the tables of the model.
+    It shows the quality of predictions, importances, shape functions, the kernel matrix, and rows
+    whose values can be changed to see how probabilities, or the number and its interval, change;
+    the page computes these from the tables of the model.
 
     Parameters
     ----------
@@ -61,23 +61,23 @@ def write_report(
     path : str or path
         File to write, or to replace.
     X_test, y_test : as X and y, or None
-        New data on which to measure how good predictions are; the report says what was used.
+        New data on which to measure the quality of predictions; the report says what was used.
     columns : sequence of InputColumn or str, or None
-        What the features are, such as dates, or their names alone. None means the names that the
-        model has seen, or x0, x1 and so on, and what the values tell.
+        Kinds of the features, such as dates, or their names alone. None means the names that the
+        model was fitted with, or x0, x1, ..., and kinds that are inferred from the values.
     target : str or None
-        What is predicted, for numbers; None means the name of y, or y.
+        Name of the target; None means the name of y, or "y".
     cross_validate : bool, default=True
-        Whether to measure that, without new data, on rows that models of other folds
-        have not seen: five more fits, or one for more than 5,000 rows or many classes.
-        False measures it on the training rows, and the report says so.
+        Whether, without new data, to measure the quality by cross-validation: five more
+        fits, or one for more than 5,000 rows or many classes. False measures it on the
+        training rows, and the report says so.
     title : str, default="A model of binary maps"
     max_rows : int, default=200
-        Largest number of rows to try changes on.
+        Largest number of rows whose values can be changed.
     max_features : int, default=30
-        Largest number of features shown; the most important ones.
+        Largest number of features shown, the most important ones.
     max_megabytes : float, default=10.0
-        Room for the model's tables; a page without them cannot compute scores of changed rows.
+        Largest size of the model's tables; a page without them cannot compute scores.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def write_report(
     check_consistent_length(X_new, y_new)
     check_model(model)
     rows = model.rows_of(X)
-    columns = _described(model, rows, columns)
+    columns = _complete_columns(model, rows, columns)
     explanation = explain_global(model, X)
     explanation = replace(explanation, feature_names=tuple(column.name for column in columns))
     targets = _target_names(model, y, target) if is_regressor(model) else ()
@@ -143,10 +143,9 @@ def write_report(
 
 
 def _predictions(model, made: Outcome, how: str, targets: Sequence[str]) -> dict:
-    """Return what is known of classes or of numbers; the page has no part for the other.
+    """Return the quality of predicted classes or numbers.
 
-    The rows are "new", were not seen by models of other "folds" or "held out" from one, or are of
-    the "training".
+    `how` says which rows were predicted: "new", of "folds", "held out", or of the "training".
     """
     if targets:
         return {"numbers": content.numbers(made, how, targets)}
@@ -168,33 +167,33 @@ def page(title: str, data: dict) -> str:
         "data": embedded_json(data),
     }
     template = (folder / "template.html").read_text(encoding="utf-8")
-    # One pass: what is put in is never searched for more to replace.
+    # A single pass never replaces placeholders within inserted text.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: filled[match[1]], template)
 
 
 def embedded_json(data: dict) -> str:
-    """Return JSON that no text in it can end early within a script element."""
+    """Return JSON without characters that could end the script element around it."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _hash(text: str) -> str:
-    """Return what the page's policy knows a style or script by: no other can run."""
+    """Return the hash by which the Content-Security-Policy of the page allows a style or script."""
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _target_names(model, y, target: str | None) -> tuple[str, ...]:
-    """Return what a regressor predicts: the name of y, or those of its columns."""
+    """Return the names of the targets of a regressor: the name of y, or those of its columns."""
     if model.n_outputs_ == 1:
         name = target or getattr(y, "name", None) or score_classes(model)[0]
         return (str(name),)
     return tuple(str(name) for name in getattr(y, "columns", score_classes(model)))
 
 
-def _described(model, X, columns: Sequence[InputColumn | str] | None) -> list[InputColumn]:
-    """Return what the features are, where that is not given by their values and names."""
+def _complete_columns(model, X, columns: Sequence[InputColumn | str] | None) -> list[InputColumn]:
+    """Return a column for each feature; kinds that are not given are inferred from the values."""
     given = feature_names_of(model) if columns is None else columns
     if len(given) != model.n_features_in_:
         raise ValueError(f"columns has {len(given)} entries for {model.n_features_in_} features.")
-    found = input_columns([str(own) for own in given], model.levels_, X=X)
-    return [own if isinstance(own, InputColumn) else other for own, other in zip(given, found)]
+    inferred = input_columns([str(each) for each in given], model.levels_, X=X)
+    return [one if isinstance(one, InputColumn) else other for one, other in zip(given, inferred)]

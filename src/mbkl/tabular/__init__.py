@@ -1,11 +1,11 @@
-"""People's frames and files: many formats, and columns of any kind as numbers."""
+"""Frames and files of users: readers of many formats, and encoding of columns as numbers."""
 # ruff: noqa: E402
 
 from __future__ import annotations
 
 from mbkl.extras import require
 
-# All of it rests on pyarrow: whoever has none is told so before anything else.
+# All modules need pyarrow: report a missing one before anything else.
 require("pyarrow", "cli")
 
 from mbkl.tabular.columns import BadValueError, TableEncoder, task_of

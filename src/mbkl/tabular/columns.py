@@ -1,4 +1,4 @@
-"""Columns of frames: their kinds, as numbers or labels, and `TableEncoder`, for all of them."""
+"""Columns of frames: their kinds, conversion to numbers and labels, and `TableEncoder`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Task = Literal["classification", "regression"]
 
 _SECONDS_PER_DAY = 86_400
 _PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-# What pandas calls a column without a name, and an index without one.
+# Names that pandas gives to unnamed columns and indices.
 _NO_NAME = re.compile(r"(Unnamed: \d+(\.\d+)?|__index_level_\d+__)?")
-# As many different whole numbers are classes, if they come twice on average.
-_FEW = 20
-# More of them are, if they count from 0 or 1 and each comes so often.
-_OFTEN = 5
-# So many different texts are no keys, in however few rows.
+# At most this many different integers are classes, if each occurs twice on average.
+_FEW_CLASSES = 20
+# More integers are classes only if they count from 0 or 1 and each occurs at least this often.
+_OCCURRENCES_OF_A_CODE = 5
+# At most this many different texts are never taken for keys, however few rows there are.
 _FEW_TEXTS = 16
 KINDS = ("number", "text")
 
@@ -39,10 +39,10 @@ class BadValueError(ValueError):
     Parameters
     ----------
     row : int
-        Its place in the column, from 0.
+        Index of the row, from 0.
     column : str
     reason : str
-        What is wrong and what to do.
+        The error, and its remedy.
     """
 
     def __init__(self, row: int, column: str, reason: str) -> None:
@@ -54,7 +54,7 @@ class BadValueError(ValueError):
 
 
 def _kind(column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of the values, also of those in a dictionary."""
+    """Return the type of the values, of a dictionary that of its entries."""
     return column.type.value_type if types.is_dictionary(column.type) else column.type
 
 
@@ -64,13 +64,13 @@ def is_text(column: pa.ChunkedArray) -> bool:
 
 
 def is_number(column: pa.ChunkedArray) -> bool:
-    """Say whether a column can be numbers: numbers, booleans, dates, times or nothing at all."""
+    """Say whether a column converts to numbers: numbers, booleans, dates, times or all null."""
     tests = (_is_numeric, types.is_boolean, types.is_temporal, types.is_null)
     return any(test(_kind(column)) for test in tests)
 
 
 def is_measure(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds numbers, and no categories of them."""
+    """Say whether a column has a numeric type and is not categorical."""
     return _is_numeric(column.type)
 
 
@@ -79,7 +79,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def is_whole(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds whole numbers, and all of them."""
+    """Say whether a column holds whole numbers without missing values."""
     return is_measure(column) and not column.null_count and _are_whole(_floats(column))
 
 
@@ -88,7 +88,7 @@ def _are_whole(numbers: NDArray[np.float64]) -> bool:
 
 
 def kinds_of(frame: pa.Table) -> dict[str, str]:
-    """Return the kinds of columns that are more than numbers: whole ones, dates and booleans."""
+    """Return the kinds of the columns that hold integers, booleans or dates."""
     tests = {
         "whole": types.is_integer,
         "category": types.is_boolean,
@@ -107,7 +107,7 @@ def is_plain_number(text: str) -> bool:
 
 
 def are_plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Say which texts are plain numbers; nothing where one is missing."""
+    """Say which texts are plain numbers; null where a text is missing."""
     return pc.match_substring_regex(column, _PLAIN_NUMBER)
 
 
@@ -115,7 +115,7 @@ def are_plain_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    # Not checked for exactness: an integer beyond 2^53 is rounded.
+    # safe=False rounds integers beyond 2^53 without an error.
     return column.cast(pa.float64(), safe=False).to_numpy()
 
 
@@ -146,7 +146,7 @@ def to_numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 
 def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return text as numbers, or say which row holds none."""
+    """Return text as numbers, or raise an error that names the first row that is no number."""
     try:
         return column.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -156,7 +156,7 @@ def _parsed(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def to_labels(column: pa.ChunkedArray) -> NDArray:
-    """Return class labels without missing ones: integers where all are, else text."""
+    """Return class labels of a column without nulls: integers if all are whole, else text."""
     column = column.cast(_kind(column))
     if types.is_integer(column.type):
         return column.cast(pa.int64()).to_numpy()
@@ -169,11 +169,11 @@ def to_labels(column: pa.ChunkedArray) -> NDArray:
 
 
 def index_names(columns: pa.Table) -> list[str]:
-    """Return the columns that say which row it is, and nothing about new ones.
+    """Return the columns that identify rows, and so are useless for new rows.
 
-    They are the index that pandas wrote beside the columns, and first columns without a name
-    whose whole numbers or texts are different in half of the rows or more: row names of R, an
-    index of pandas, also shuffled or cut.
+    They are the index columns that pandas declares, and unnamed first columns whose integers or
+    texts are at least half as many different values as rows: row names of R, or an index of
+    pandas, also shuffled or cut.
     """
     names = written_index(columns.schema)
     for name, column in zip(columns.column_names, columns.columns, strict=True):
@@ -188,19 +188,19 @@ def index_names(columns: pa.Table) -> list[str]:
 
 
 def is_unnamed(name: str) -> bool:
-    """Say whether a column has no name, or one that pandas made up for it."""
+    """Say whether a column has no name, or a name that pandas gives to unnamed columns."""
     return _NO_NAME.fullmatch(name) is not None
 
 
 def written_index(schema: pa.Schema) -> list[str]:
-    """Return the columns that pandas says are the index of its frame."""
+    """Return the columns that the metadata of pandas declares as index."""
     metadata = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    found = metadata.get("index_columns", [])
-    return [name for name in found if isinstance(name, str) and name in schema.names]
+    names = metadata.get("index_columns", [])
+    return [name for name in names if isinstance(name, str) and name in schema.names]
 
 
 def note_on_index(names: list[str]) -> str:
-    """Say that columns are left out, and how to keep them."""
+    """Return a note that index columns are left out, and how to keep them."""
     shown = ", ".join(f"'{name}'" for name in names)
     return (
         f"Index {shown} is left out: it tells rows apart, and nothing about new ones. To learn "
@@ -221,7 +221,7 @@ def task_of(target: Any) -> Task:
     Parameters
     ----------
     target : array-like of shape (n_rows,)
-        Also a series, or a column of pyarrow. Missing values do not matter.
+        Also a series, or a column of pyarrow. Missing values are ignored.
 
     Returns
     -------
@@ -241,10 +241,11 @@ def task_of(target: Any) -> Task:
     values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     if not _are_whole(values):
         return "regression"
-    if values.size <= max(2, min(_FEW, counts.sum() // 2)):
+    if values.size <= max(2, min(_FEW_CLASSES, counts.sum() // 2)):
         return "classification"
     no_gaps = values[-1] - values[0] + 1 == values.size
-    are_codes = values[0] in (0, 1) and no_gaps and counts.min() >= _OFTEN
+    is_frequent = counts.min() >= _OCCURRENCES_OF_A_CODE
+    are_codes = values[0] in (0, 1) and no_gaps and is_frequent
     return "classification" if are_codes else "regression"
 
 
@@ -252,23 +253,23 @@ def task_of(target: Any) -> Task:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn columns of booleans, dates and times into numbers, and leave out what tells nothing.
+    """Turn columns of booleans, dates and times into numbers, and leave out useless columns.
 
-    The estimators of this package take text as it is, and need this for dates and times alone;
-    for other estimators put a `OneHotEncoder` of scikit-learn behind it.
+    The estimators of this package take text as it is, and need this for dates and times only;
+    for other estimators add a `OneHotEncoder` of scikit-learn after it.
 
     Numbers stay as they are, missing ones are NaN. Booleans become 0 and 1, dates days
     since 1970-01-01, times and durations seconds. Text stays text. Text that is different in more
-    than half of the rows, such as names and keys, is left out. An empty text is a missing one. The
-    index of a frame of pandas is no column, and a first column without a name that numbers the
-    rows is left out.
+    than half of the rows, such as names and keys, is left out. An empty text is a missing value.
+    The index of a pandas frame is ignored, and an unnamed first column that numbers the rows is
+    left out.
 
     Attributes
     ----------
     rules_ : list of dict
-        For each column that is used its `name` and its `kind`: "number" or "text".
+        The `name` and the `kind`, "number" or "text", of each column that is used.
     notes_ : list of str
-        Columns that are left out or constant, in words.
+        Notes for the user on columns that are left out or constant.
     feature_names_in_, n_features_in_ : ndarray, int
         Names and number of the columns seen during fit.
 
@@ -294,7 +295,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         rules : list of dict
-            As in `rules_`, also after a round trip through JSON.
+            As in `rules_`; they may come from JSON.
 
         Returns
         -------
@@ -311,8 +312,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         1   0.0
         """
         for rule in rules:
-            is_whole = isinstance(rule, dict) and isinstance(rule.get("name"), str)
-            if not is_whole or rule.get("kind") not in KINDS:
+            has_name = isinstance(rule, dict) and isinstance(rule.get("name"), str)
+            if not has_name or rule.get("kind") not in KINDS:
                 kinds = ", ".join(KINDS)
                 raise ValueError(f"A rule needs a name and one of the kinds {kinds}, got {rule}")
         encoder = cls()
@@ -355,7 +356,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe of pandas or polars, or pyarrow.Table
-            Columns are found by their names, in any order; others are ignored.
+            Columns are identified by their names, in any order; others are ignored.
 
         Returns
         -------
@@ -372,7 +373,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         missing = [name for name in wanted if name not in present]
         if not missing:
             return
-        # A column that has a use of its own is not one that was misspelt.
+        # A column that is itself expected is not a misspelling of the missing one.
         close = closest(missing[0], sorted(present.difference(wanted)))
         if close is not None:
             raise ValueError(f"no column '{missing[0]}'; did you mean '{close}'?")
@@ -400,7 +401,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _arrow(X) -> pa.Table:
-    """Return a dataframe as columns of arrow, without its index."""
+    """Return a dataframe as a table of pyarrow, without its index."""
     try:
         frame = pa.Table.from_pandas(X, preserve_index=False) if hasattr(X, "iloc") else pa.table(X)
     except pa.ArrowException as error:
@@ -415,9 +416,9 @@ def _arrow(X) -> pa.Table:
 
 
 def _rule_of(name: str, column: pa.ChunkedArray) -> tuple[str | None, str | None]:
-    """Return the kind of a column (None leaves it out), and what to tell the user."""
+    """Return the kind of a column, None if it is left out, and a note for the user or None."""
     empty = f"Column '{name}' is left out: it is empty."
-    if types.is_null(column.type):  # new rows may have anything here
+    if types.is_null(column.type):  # its type in new rows is unknown
         return None, empty
     if is_number(column):
         note = _note_on_numbers(name, to_numbers(column, name), not is_measure(column))
@@ -444,7 +445,7 @@ def _note_on_numbers(name: str, numbers: NDArray[np.float64], is_date: bool) -> 
         return f"Column '{name}' is empty."
     if present.size == numbers.size and present.min() == present.max():
         return f"Column '{name}' is always {present[0]:g}."
-    # A date for each row is no number of it: new rows have dates too.
+    # Consecutive dates are no row numbers: new rows have dates too.
     if not is_date and numbers.size > 2 and (np.diff(np.sort(numbers)) == 1).all():
         return (
             f"Column '{name}' counts the rows; leave it out unless the order of the rows is "
@@ -454,14 +455,14 @@ def _note_on_numbers(name: str, numbers: NDArray[np.float64], is_date: bool) -> 
 
 
 def _encoded(rule: dict[str, Any], column: pa.ChunkedArray) -> NDArray:
-    """Return a column as numbers, or as text with None where it is missing."""
+    """Return a column as numbers, or as text with None for missing values."""
     if rule["kind"] == "number":
         return to_numbers(column, rule["name"])
     return np.array([text or None for text in column.cast(pa.string()).to_pylist()], dtype=object)
 
 
 def closest(name: str, names: Sequence[str]) -> str | None:
-    """Return the name that is most like another one, if any is."""
+    """Return the most similar of some names, or None if none is similar."""
     by_lower_case = {known.lower(): known for known in names}
     close = difflib.get_close_matches(name.lower(), list(by_lower_case), n=1)
     return by_lower_case[close[0]] if close else None

@@ -1,4 +1,4 @@
-"""Text files: how they are written is found out, pyarrow reads them."""
+"""Delimited text files: detection of their dialect, and reading by pyarrow."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mbkl.tabular.columns import is_plain_number
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SPACES = " "
-# Characters and lines at the beginning that tell how a file is written.
+# Characters and lines at the beginning of a file from which its dialect is detected.
 _SAMPLE, _LINES = 2**24, 1_000
-# Bytes that are parsed at once: more than the longest line.
+# Bytes that are parsed at a time; must exceed the longest line.
 _BLOCK = 2**24
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -31,7 +31,7 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Comments, and the line that tells Excel the delimiter.
+# Empty lines, comments, and the line that tells Excel the delimiter.
 _NO_ROW = re.compile(r"\s*$|[#%]|sep=.$")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 _COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
@@ -39,7 +39,7 @@ _COMMA_NUMBER, _POINT_NUMBER = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written; None is found out. See `read_frame`."""
+    """The format of a text file; None is detected. See `read_frame`."""
 
     header: bool | None = None
     delimiter: str | None = None
@@ -47,36 +47,36 @@ class Dialect:
     encoding: str | None = None
     missing: tuple[str, ...] = ()
     text: frozenset[str] = frozenset()
-    # Found out alone: names of the columns, and how many lines are above the rows.
+    # Always detected: names of the columns, and the number of lines above the rows.
     names: tuple[str, ...] = ()
     n_skipped: int = 0
 
 
 def read_delimited(path: Path, dialect: Dialect) -> tuple[pa.Table, Dialect, list[str]]:
-    """Read a text file: columns, whose names may be empty or come twice, what was found, notes.
+    """Read a text file; return its columns, the detected dialect and notes for the user.
 
-    Values of each column have one type, text if nothing else fits.
+    Names may be empty or duplicate. Each column has one type, which is text if no other fits.
     """
     with pa.input_stream(str(path)) as stream:
         content = stream.read()
     text, encoding = _decoded(content, dialect.encoding)
     try:
-        found = _found_out(text, dialect)
-        if found.delimiter == _SPACES:
-            text = _with_commas(text, found.n_skipped)
-            columns = _parsed(text.encode(), replace(found, delimiter=",", n_skipped=0))
+        detected = _detected(text, dialect)
+        if detected.delimiter == _SPACES:
+            text = _with_commas(text, detected.n_skipped)
+            columns = _parsed(text.encode(), replace(detected, delimiter=",", n_skipped=0))
         else:
-            columns = _parsed(content if encoding == "utf-8" else text.encode(), found)
+            columns = _parsed(content if encoding == "utf-8" else text.encode(), detected)
     except csv.Error as error:
         raise ValueError(f"{error}; a quote may not be closed") from None
     if dialect.encoding or encoding.startswith("utf"):
-        return columns, found, []
+        return columns, detected, []
     note = f"The text is not UTF-8: read as {encoding} (encoding, --encoding names another)."
-    return columns, found, [note]
+    return columns, detected, [note]
 
 
 def _decoded(content: bytes, encoding: str | None) -> tuple[str, str]:
-    """Return the text and its encoding, which is named or found out."""
+    """Return the text and its encoding, which is given or detected."""
     known = encoding or next((name for mark, name in _BOMS.items() if content.startswith(mark)), "")
     if not known and b"\0" in content[:_BLOCK]:
         raise ValueError(
@@ -91,8 +91,8 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, str]:
     raise ValueError(f"the text is not {name}. Name its encoding (--encoding), or leave it out")
 
 
-def _found_out(text: str, dialect: Dialect) -> Dialect:
-    """Find out how a file is written from its beginning."""
+def _detected(text: str, dialect: Dialect) -> Dialect:
+    """Detect the missing parts of a dialect from the beginning of a file."""
     lines = list(islice(io.StringIO(text[:_SAMPLE], newline=None), _LINES))
     n_skipped = next((n for n, line in enumerate(lines) if not _NO_ROW.match(line)), len(lines))
     if n_skipped == len(lines):
@@ -101,7 +101,7 @@ def _found_out(text: str, dialect: Dialect) -> Dialect:
     if len(delimiter) != 1:
         raise ValueError(f"the delimiter must be one character, not '{delimiter}' (--delimiter)")
     if n_skipped and re.match(r"#\S", lines[n_skipped - 1]):
-        # Names of columns may look like a comment.
+        # A line that looks like a comment holds names if it has as many fields as the next line.
         width = len(next(_rows(lines[n_skipped - 1 :], delimiter)))
         n_skipped -= width > 1 and width == len(next(_rows(lines[n_skipped:], delimiter)))
     reader = _rows(lines[n_skipped:], delimiter)
@@ -116,32 +116,32 @@ def _found_out(text: str, dialect: Dialect) -> Dialect:
         names = _fitting(names, body)
     else:
         names = [f"column_{number + 1}" for number in range(len(first))]
-    found = replace(dialect, header=header, delimiter=delimiter, decimal=decimal)
-    return replace(found, names=tuple(names), n_skipped=n_skipped)
+    detected = replace(dialect, header=header, delimiter=delimiter, decimal=decimal)
+    return replace(detected, names=tuple(names), n_skipped=n_skipped)
 
 
 def _rows(lines: list[str], delimiter: str) -> Any:
-    """Return a reader of rows; of those separated by spaces, runs of them count as one."""
+    """Return a reader of rows; a run of spaces is one delimiter."""
     if delimiter == _SPACES:
         lines = [line.replace("\t", " ").strip() + "\n" for line in lines]
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter == _SPACES)
 
 
 def _delimiter(lines: list[str]) -> str:
-    """Return what divides most rows into the same number of fields, and into most of them."""
+    """Return the delimiter for which most rows have the same, and the largest, number of fields."""
 
-    def how_good(delimiter: str) -> tuple[float, int]:
+    def quality(delimiter: str) -> tuple[float, int]:
         try:
             widths = Counter(len(row) for row in _rows(lines, delimiter) if row)
-        except csv.Error:  # a field that is longer than fields are
+        except csv.Error:  # a field exceeds the size limit
             return 0.0, 1
         width, count = widths.most_common(1)[0]
         return (count / widths.total() if width > 1 else 0.0), width
 
-    best = max(_DELIMITERS, key=how_good)
-    if how_good(best)[0] == 1.0:
+    best = max(_DELIMITERS, key=quality)
+    if quality(best)[0] == 1.0:
         return best
-    # Sentences have spaces as well, but not each the same number. R leaves out a name.
+    # Spaces delimit only if all rows have equally many; files of R have one name less than fields.
     first, *widths = [len(row) for row in _rows(lines, _SPACES) if row]
     widths = widths or [first]
     same = len(set(widths)) == 1 and widths[0] - first in (0, 1)
@@ -149,9 +149,9 @@ def _delimiter(lines: list[str]) -> str:
 
 
 def _decimal(rows: list[list[str]], delimiter: str) -> str:
-    """Return what stands before the fraction of most numbers."""
+    """Return the decimal separator of most numbers."""
     fields = [field.strip() for row in rows for field in row]
-    if delimiter == ",":  # in quotes 1,234 is one thousand and more
+    if delimiter == ",":  # a quoted 1,234 is an integer with a thousands separator
         fields = [field for field in fields if not _THOUSANDS.fullmatch(field)]
     commas = sum(_COMMA_NUMBER.fullmatch(field) is not None for field in fields)
     points = sum(_POINT_NUMBER.fullmatch(field) is not None for field in fields)
@@ -159,26 +159,26 @@ def _decimal(rows: list[list[str]], delimiter: str) -> str:
 
 
 def _is_data(first: list[str], decimal: str) -> bool:
-    """Say whether a first line cannot be names: numbers with signs or fractions, or one twice."""
+    """Say whether a first line is data: it has numbers with signs or fractions, or duplicates."""
     fields = [field.strip().replace(decimal, ".") for field in first]
     numbers = [field for field in fields if is_plain_number(field)]
     return any(not one.isdigit() for one in numbers) or len(set(numbers)) < len(numbers)
 
 
 def _fitting(names: list[str], body: list[list[str]]) -> list[str]:
-    """Return as many names as rows have fields, where one is missing or one too many."""
+    """Return as many names as rows have fields, if one name is missing or superfluous."""
     width = Counter(map(len, body)).most_common(1)[0][0] if body else len(names)
     if width == len(names) - 1 and not names[-1]:
         return names[:-1]
     if width == len(names) + 1:
-        # A delimiter at the end of rows, or row names as R writes them.
+        # Rows end with a delimiter, or begin with row names as R writes them.
         at_the_end = not any(row[-1].strip() for row in body if len(row) == width)
         return [*names, ""] if at_the_end else ["", *names]
     return names
 
 
 def _parsed(content: bytes, dialect: Dialect) -> pa.Table:
-    # Names may come twice, and the reader knows columns by their names.
+    # The reader needs distinct names, so columns are first named by their positions.
     places = {str(place): name for place, name in enumerate(dialect.names)}
     text = {place: pa.string() for place, name in places.items() if name in dialect.text}
     options: dict[str, Any] = {
@@ -196,14 +196,14 @@ def _parsed(content: bytes, dialect: Dialect) -> pa.Table:
     try:
         columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
     except pa.ArrowInvalid:
-        # With one thread the reader knows the number of the row.
+        # With a single thread the error names the row.
         reading.use_threads = False
         columns = reader.read_csv(pa.py_buffer(content), read_options=reading, **options)
     return columns.rename_columns(list(dialect.names))
 
 
 def _with_commas(text: str, n_skipped: int) -> str:
-    """Return rows whose fields are separated by runs of spaces as some with commas."""
+    """Return rows separated by runs of spaces as rows separated by commas."""
     target = io.StringIO()
     lines = io.StringIO(text, newline=None).readlines()
     csv.writer(target).writerows(_rows(lines[n_skipped:], _SPACES))
@@ -211,7 +211,7 @@ def _with_commas(text: str, n_skipped: int) -> str:
 
 
 def unique(names: list[str]) -> Iterator[str]:
-    """Yield names, as pandas does: a number behind one that came before, a place for none."""
+    """Yield distinct names as pandas does: number duplicates, and name columns without names."""
     taken = set(names)
     seen: set[str] = set()
     for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Files to frames: text, Parquet, Arrow and matrices; with labels, and where rows came from."""
+"""Readers of files: text, Parquet, Arrow and matrices as frames with labels and row numbers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ from mbkl.tabular.delimited import Dialect, read_delimited, unique
 
 _NO_TEXT = ("", "?", "NA", "na", "<NA>", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING = (*_NO_TEXT, "NaN", "nan", "-nan", "NaT")
-# Digits in groups of three, such as 1,234.5; what stands between them is no decimal. Signs of
-# currencies and of percent are the same for all.
-_SIGN = r"\s*[$€£¥%]?\s*"
-_GROUPED = rf"^[+-]?{_SIGN}[+-]?(\d{{{{1,3}}}}([,.' ]\d{{{{3}}}})+|\d+)([{{0}}]\d*)?{_SIGN}$"
-# Dates as people write them, besides 2020-12-31; 12/10/2020 may be two days.
+# Numbers with a thousands separator, such as 1,234.5, or with a sign of a currency or of percent.
+_UNIT = r"\s*[$€£¥%]?\s*"
+_GROUPED = rf"^[+-]?{_UNIT}[+-]?(\d{{{{1,3}}}}([,.' ]\d{{{{3}}}})+|\d+)([{{0}}]\d*)?{_UNIT}$"
+# Date formats besides ISO 8601; 12/10/2020 is ambiguous and not accepted.
 _LIKE_A_DATE = re.compile(r"\d{1,4}([./])\d{1,2}\1\d{2,4}( \d.*)?")
 _DATES = [
     f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d") for time in ("", " %H:%M", " %H:%M:%S")
@@ -53,7 +52,7 @@ _NUMPY = (".npy", ".npz")
 
 
 class FrameError(ValueError):
-    """A file that cannot be used; one line with the file, the place and the remedy."""
+    """A file cannot be used; the message names the file, the place and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +64,21 @@ class Frame:
     path : str
         The file, for messages.
     columns : pyarrow.Table
-        The features; none where they are a matrix.
+        The features; no columns if they are a matrix.
     row_numbers : ndarray of shape (n_rows,)
-        Rows of the file, from 1 below the header.
+        Row numbers in the file; the first row below the header is 1.
     labels : ndarray of shape (n_rows,) or (n_rows, n_targets) or None
-        Text or integers, or float64 where numbers are to be learned.
+        Text or integers of classes, float64 of numbers.
     targets : tuple of str
-        Columns that the labels come from.
+        Names of the columns of the labels.
     task : {"classification", "regression"} or None
-        What there is to learn, see `task_of`; None without labels.
+        What the labels are, see `task_of`; None without labels.
     header : bool
         Whether the file has names of columns.
     notes : tuple of str
-        What the user may want to know.
+        Notes for the user.
     matrix : csr_array or None
-        The features of a file of sparse rows.
+        The features, if the file holds a sparse matrix.
 
     Examples
     --------
@@ -114,12 +113,12 @@ class Frame:
 
     @property
     def target(self) -> str | None:
-        """What is to be learned, in words."""
+        """Names of the targets, as text."""
         return ", ".join(self.targets) or None
 
     @property
     def y(self) -> NDArray:
-        """The labels, which must be there."""
+        """The labels; an error if there are none."""
         if self.labels is None:
             shown = ", ".join(self.names[:20]) + (", ..." if len(self.names) > 20 else "")
             raise FrameError(
@@ -130,7 +129,7 @@ class Frame:
 
     @contextmanager
     def errors_located(self) -> Iterator[None]:
-        """Make errors about the columns name the file and its row."""
+        """Turn errors about columns into errors that name the file and the row."""
         try:
             yield
         except BadValueError as error:
@@ -141,14 +140,15 @@ class Frame:
 
     def column(self, name: str | int) -> pa.ChunkedArray:
         """Return a column by its name, or by its place (negative: from the end)."""
-        return self.columns.column(self._found(name))
+        return self.columns.column(self._resolved(name))
 
     def without(self, names: Sequence[str]) -> Frame:
         """Return the frame without some columns."""
-        return replace(self, columns=self.columns.drop_columns([self._found(one) for one in names]))
+        resolved = [self._resolved(name) for name in names]
+        return replace(self, columns=self.columns.drop_columns(resolved))
 
     def without_index(self, keep: Sequence[str] = ()) -> Frame:
-        """Return the frame without columns that number or name the rows, and with a note."""
+        """Return the frame without index columns, and with a note on them."""
         names = [name for name in index_names(self.columns) if name not in keep]
         if not names:
             return self
@@ -157,14 +157,14 @@ class Frame:
     def with_target(
         self, target: str | int | Sequence[str | int] | None, task: Task | None = None
     ) -> Frame:
-        """Return the frame with the labels taken out of a column, or numbers out of several.
+        """Return the frame with its target columns as labels; several targets are numbers.
 
-        Rows without a label are left out. No task finds out which it is.
+        Rows without a label are left out. A task of None is inferred from the labels.
         """
         wanted = [target] if isinstance(target, str | int) else list(target or ())
         if not wanted:
             return self
-        names = [self._found(one) for one in wanted]
+        names = [self._resolved(column) for column in wanted]
         if len(set(names)) < len(names):
             raise FrameError(f"{self.path}: the targets {', '.join(names)} name a column twice.")
         if len(names) > 1 and task == "classification":
@@ -183,7 +183,7 @@ class Frame:
         return replace(frame, labels=y, task=task)
 
     def _without_rows(self, is_left_out: NDArray[np.bool_], reason: str) -> Frame:
-        """Return the other rows, with a note."""
+        """Return the frame without some rows, and with a note on them."""
         numbers = self.row_numbers[is_left_out]
         if not numbers.size:
             return self
@@ -198,11 +198,11 @@ class Frame:
         )
 
     def with_classes(self, classes: NDArray) -> Frame:
-        """Return the frame with labels spelt as classes are; others are an error."""
+        """Return the frame with labels spelt like the classes; unknown labels are an error."""
         labels = self.y
         if classes.dtype.kind == "U":
             labels = labels.astype(str)
-            # What was true and false in one file may be text, such as TRUE, in another.
+            # Booleans of one file may be text, such as TRUE, in another.
             if set(classes) <= {"true", "false"}:
                 labels = np.char.lower(labels)
         unknown = np.setdiff1d(labels, classes)
@@ -214,8 +214,8 @@ class Frame:
             )
         return replace(self, labels=labels)
 
-    def _found(self, column: str | int) -> str:
-        """Return the name of a column, given by its name or its place."""
+    def _resolved(self, column: str | int) -> str:
+        """Return the name of a column, given by its name or its position."""
         names = self.names
         if column in names:
             return str(column)
@@ -249,39 +249,40 @@ def read_frame(
 
     The ending of the name tells the format: .csv, .tsv, .txt, .data (also .gz, .bz2, .zst),
     .parquet, .arrow and .feather, .svm, .svmlight and .libsvm (also .gz, .bz2), .npy and .npz
-    (arrays X and y, or a sparse matrix of SciPy). How a text file is written is found out.
-    Features of matrices are x0, x1, ... and their labels, where the file has some, y.
+    (arrays X and y, or a sparse matrix of SciPy). The format of a text file is detected.
+    Features of matrices are x0, x1, ... and their labels, if the file has some, y.
 
-    Columns that number or name the rows are left out: an index that pandas wrote, or a first
-    column without a name. Columns of the same name get a number behind it.
+    Columns that number or name the rows are left out: an index that pandas wrote, or an
+    unnamed first column. Columns with duplicate names get a number after the name.
 
     Parameters
     ----------
     path : path
     target : str, int, sequence of them or None
-        Column of the labels: its name, or its place from 0, or from the end from -1; several
-        columns are numbers. None takes those that the file of a matrix has.
+        Column of the labels: its name, or its position (0 is the first, -1 the last); several
+        columns are numbers. None means the labels in the file of a matrix, if any.
     task : {"classification", "regression"} or None
-        What the labels are; None asks `task_of`.
+        What the labels are; None means the result of `task_of`.
     drop : sequence of str
         Columns to leave out.
     keep : sequence of str
-        Columns not to leave out, whatever they look like.
+        Columns never to leave out as an index.
     text : sequence of str
         Columns whose numbers are names, such as post codes.
     missing : sequence of str
-        What else means a missing value in text files and in text columns; always so are an
-        empty field, ?, NA, N/A, NaN, null and None.
+        More marks of missing values in text files and in text columns, besides the empty
+        field, ?, NA, N/A, NaN, null and None.
     header : bool or None
-        Whether the first line of a text file holds the names of the columns; without them they
-        are column_1, column_2, ... None takes it for names unless it holds numbers that are
-        none.
+        Whether the first line of a text file holds the names of the columns; if not, they
+        are column_1, column_2, ... None means names, unless the line has numbers that cannot
+        be names.
     delimiter : str or None
-        Separates fields; a space stands for any number of them. None finds out.
+        Separates fields; a space means any number of spaces. None is detected.
     decimal : str or None
-        Before the fraction of a number, in text files. None finds out.
+        Decimal separator, in text files. None is detected.
     encoding : str or None
-        Of a text file. None finds out: UTF-8, UTF-16 with its mark, else Windows-1252.
+        Encoding of a text file. None is detected: UTF-8, UTF-16 with a byte-order mark, else
+        Windows-1252.
 
     Returns
     -------
@@ -290,7 +291,7 @@ def read_frame(
     Raises
     ------
     FrameError
-        With the file, the place and the remedy.
+        Names the file, the place and the remedy.
 
     Examples
     --------
@@ -305,7 +306,7 @@ def read_frame(
     """
     path = Path(path)
     kind = _format(path)
-    found: Dialect | None = None
+    detected: Dialect | None = None
     matrix: sparse.csr_array | None = None
     notes: list[str] = []
     marks = (*_MISSING, *missing)
@@ -313,7 +314,7 @@ def read_frame(
         if kind in _DELIMITED:
             delimiter = delimiter or ("\t" if kind == ".tsv" else None)
             dialect = Dialect(header, delimiter, decimal, encoding, marks, frozenset(text))
-            columns, found, notes = read_delimited(path, dialect)
+            columns, detected, notes = read_delimited(path, dialect)
         elif kind in _PARQUET:
             columns = parquet.ParquetFile(path).read()
         elif kind in _ARROW:
@@ -327,12 +328,12 @@ def read_frame(
     n_rows = columns.num_rows if matrix is None else matrix.shape[0]
     if not n_rows:
         raise FrameError(f"{path}: there are no rows, only the names of columns.")
-    clean, more_notes = _cleaned(columns, found, header is None, text, keep, marks)
+    clean, more_notes = _cleaned(columns, detected, header is None, text, keep, marks)
     frame = Frame(
         str(path),
         clean,
         np.arange(1, n_rows + 1),
-        header=found is None or bool(found.header),
+        header=detected is None or bool(detected.header),
         notes=(*notes, *more_notes),
         matrix=matrix,
     )
@@ -340,7 +341,7 @@ def read_frame(
 
 
 def _format(path: Path) -> str:
-    """Return the ending that tells the format."""
+    """Return the ending of a file name, which gives the format."""
     if not path.exists():
         raise FrameError(f"{path}: there is no such file.")
     if path.is_dir():
@@ -356,10 +357,10 @@ def _format(path: Path) -> str:
 
 
 def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | None]:
-    """Return columns x0, x1, ... and y of the labels; sparse rows as a matrix.
+    """Return columns x0, x1, ... and the labels y; a sparse matrix stays a matrix.
 
-    Feature x7 of an svmlight file has the index 7; where indices begin with 1, x0 is empty. Nothing
-    is unpickled.
+    Feature x7 of an svmlight file has index 7; if indices begin with 1, x0 is empty. Nothing is
+    unpickled.
     """
     labels = None
     if kind in _SVMLIGHT:
@@ -373,8 +374,8 @@ def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | No
                 elif "X" in arrays:
                     X, labels = arrays["X"], arrays.get("y")
                 else:
-                    found = ", ".join(arrays)
-                    raise FrameError(f"the features must be an array named X; there are: {found}")
+                    names = ", ".join(arrays)
+                    raise FrameError(f"the features must be an array named X; there are: {names}")
     if X.ndim != 2 or not X.size or X.dtype.kind not in "biuf":
         raise FrameError(f"X must be numbers in rows and columns, not {X.dtype} of shape {X.shape}")
     if labels is not None and labels.shape != X.shape[:1]:
@@ -383,18 +384,18 @@ def _read_matrix(path: Path, kind: str) -> tuple[pa.Table, sparse.csr_array | No
     matrix = None
     if sparse.issparse(X):
         matrix = sparse.csr_array(X)
-        # Not all other methods take eight bytes.
+        # Some methods do not support indices of eight bytes.
         if max(matrix.nnz, *matrix.shape) < np.iinfo(np.int32).max:
             matrix.indices, matrix.indptr = np.int32(matrix.indices), np.int32(matrix.indptr)
     else:
-        named = {f"x{place}": np.ascontiguousarray(own) for place, own in enumerate(X.T)} | named
-    # From pandas means that NaN is a missing value.
+        named = {f"x{place}": np.ascontiguousarray(x) for place, x in enumerate(X.T)} | named
+    # from_pandas=True makes NaN a missing value.
     columns = {name: pa.array(values, from_pandas=True) for name, values in named.items()}
     return pa.table(columns), matrix
 
 
 def _reason(error: Exception, kind: str) -> str:
-    """Return in words what a reader did not like."""
+    """Return the message of a reader's error, with a remedy where one is known."""
     words = " ".join(str(error).split())
     if isinstance(error, FrameError):
         return f"{words}."
@@ -423,26 +424,26 @@ def _cleaned(
     keep: Sequence[str],
     missing: Sequence[str],
 ) -> tuple[pa.Table, list[str]]:
-    """Return columns with a name each and text that says something, and what is odd about them."""
+    """Return columns with distinct names and cleaned text, and notes for the user."""
     written = [name.strip() for name in columns.column_names]
     names = list(unique(written))
     notes = _notes_on_names(written, names, dialect is not None and header_is_guessed)
     clean = {}
     for name, column in zip(names, columns.columns, strict=True):
         if is_unnamed(name) and column.null_count == len(column) and name not in keep:
-            continue  # a delimiter at the end of each line
+            continue  # the lines end with a delimiter
         if name in text or is_text(column):
             column = _trimmed(column, missing)
             if dialect and name not in text:
                 column, more = _as_numbers(column, name, dialect.decimal)
                 notes += more
         clean[name] = column
-    # What pandas wrote about the index is still needed.
+    # The metadata of pandas are needed later to find its index.
     return pa.table(clean).replace_schema_metadata(columns.schema.metadata), notes
 
 
 def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list[str]:
-    """Say which columns got other names, and whether the names may be none."""
+    """Return notes on renamed columns, and on a first line that may have been misunderstood."""
     notes = []
     changed = [new for old, new in zip(written, names, strict=True) if old not in ("", new)]
     if changed:
@@ -463,8 +464,8 @@ def _notes_on_names(written: list[str], names: list[str], guessed: bool) -> list
 
 
 def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
-    """Return text without spaces around it, and nothing where it means so."""
-    # Done once for each different text.
+    """Return text without surrounding spaces; marks of missing values become null."""
+    # Each different text is trimmed once.
     encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     values = pc.utf8_trim_whitespace(encoded.dictionary)
     absent = pc.is_in(values, pa.array(missing, pa.string()))
@@ -475,7 +476,7 @@ def _trimmed(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray
 def _as_numbers(
     column: pa.ChunkedArray, name: str, decimal: str | None
 ) -> tuple[pa.ChunkedArray, list[str]]:
-    """Return text as numbers or dates if all of it is; and a note if most of it is numbers."""
+    """Return text as numbers or dates if all of it is, and notes if most of it is."""
     if column.null_count == len(column):
         return column, []
     numbers = column
@@ -486,13 +487,13 @@ def _as_numbers(
         return numbers.cast(pa.float64()), []
     except pa.ArrowInvalid:
         pass
-    some = column.drop_null()[0].as_py()
-    if _LIKE_A_DATE.fullmatch(some):
+    example = column.drop_null()[0].as_py()
+    if _LIKE_A_DATE.fullmatch(example):
         for form in _DATES:
             dates = pc.strptime(column, form, "s", error_is_null=True)
             if dates.null_count == column.null_count:
                 return dates, []
-        return column, [f"Column '{name}' is text: dates as '{some}' are to be as 2020-12-31."]
+        return column, [f"Column '{name}' is text: dates as '{example}' are to be as 2020-12-31."]
     if pc.mean(are_plain_numbers(numbers.unique())).as_py() <= 0.5:
         return column, []
     row = pc.index(are_plain_numbers(numbers), False).as_py()
