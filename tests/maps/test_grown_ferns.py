@@ -363,7 +363,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
     GrownFerns(sample_rows=most)._validate_params()
-    assert 1.5 * Growth._POOL * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
+    assert 1.5 * Growth._SHARE_BY_SAMPLE * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert limits.ROWS_OF_A_FERN[1] <= most
 
 

@@ -24,15 +24,15 @@ FEW_ROWS_TO_PREDICT = 4
 
 # Files and devices ----------------------------------------------------------------------------
 
-# Rows whose codes fit in memory even if others are in files (python -m benchmarks.scale out_of_core).
+# Most rows whose codes `take` always reads into memory (python -m benchmarks.scale out_of_core).
 FEW_ROWS_OF_A_FILE = 4_096
 # Rows up to which the codes of ferns are only read to form the kernel matrix, a few times
 # (python -m benchmarks.speed uci).
 FEW_ROWS_OF_FERNS = 200
 
-# Work below which the CPU is faster than a GPU, whose calls take time: codes times columns of a pass
-# over drawn maps; all codes of grown ferns, each read once; all codes of rows to predict, which must
-# be copied there first (python -m benchmarks.gpu).
+# Work below which the CPU is faster than a GPU, whose calls take time: codes times columns of a
+# pass over drawn maps; all codes of grown ferns, each read once; all codes of rows to predict,
+# which must be copied there first (python -m benchmarks.gpu).
 CODES_ON_A_DEVICE = 100_000_000
 GROWN_CODES_ON_A_DEVICE = 10_000_000
 CODES_TO_PREDICT_ON_A_DEVICE = 10_000_000
