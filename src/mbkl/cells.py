@@ -132,15 +132,17 @@ class Operator:
 
     def spread(self, kernel_weights: NDArray) -> NDArray:
         """Return for each column the kernel weight of its map."""
-        return stacked(self._map_slots(lambda block, own: block.cells.spread(own), kernel_weights))
+        parts = self._map_slots(lambda block, part: block.cells.spread(part), kernel_weights)
+        return stacked(parts)
 
     def penalty(self, kernel_weights: Array) -> Array:
         """Return the quadratic penalty of the weight of each column."""
-        return stacked(self._map_slots(lambda block, own: block.cells.penalty(own), kernel_weights))
+        parts = self._map_slots(lambda block, part: block.cells.penalty(part), kernel_weights)
+        return stacked(parts)
 
     def collect(self, values: NDArray) -> NDArray:
         """Return for each map the sum over its columns."""
-        return stacked(self.of_columns(lambda block, own: block.cells.collect(own), values))
+        return stacked(self.of_columns(lambda block, part: block.cells.collect(part), values))
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> Operator:
         """Return the operator of some of the maps; cells are joined where a stump is dropped.
@@ -153,7 +155,7 @@ class Operator:
 
     def gather(self, tables: Values) -> Values:
         """Return for each row the sum over the groups of its table entries."""
-        return sum_in_order(self.of_columns(lambda block, own: block.codes.gather(own), tables))
+        return sum_in_order(self.of_columns(lambda block, part: block.codes.gather(part), tables))
 
     def forward(self, weights: Values) -> Values:
         """Return Z @ weights, of shape (n_rows, n_columns)."""

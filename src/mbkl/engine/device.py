@@ -84,7 +84,7 @@ class Device:
         return self.loops is not torch_loops
 
     def repeated(self, run: Callable[[], Any], room: Any) -> Callable[[], Any]:
-        """Return a function that replays the calls of `run` as a CUDA graph from its third use on.
+        """Return a function that replays the calls of `run` as a CUDA graph from its second use on.
 
         `run` must not wait for the device, and must read and write the same tensors every time.
         Copy its result before anything else that was recorded in `room` is replayed: it overwrites
@@ -619,7 +619,8 @@ def device_of(device: str) -> Device:
     """Return a device ("cuda", "cuda:1", ..., or "torch"); raise if it cannot be used."""
     if device == "torch":
         return Device("cpu")
-    if device.split(":")[0] != "cuda":
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal():
         known = "'auto', 'cpu', 'cuda', 'cuda:1', ... or 'torch'"
         raise ValueError(f"device must be {known}, got {device!r}.")
     if not has_gpu(device):

@@ -175,11 +175,11 @@ def _set_cuts(members: NDArray[np.bool_], categories, n_cells, cuts: LevelCuts) 
 
 
 class Categories(Family):
-    """Family of the levels of categorical columns: two rows agree where they share the level.
+    """Family of the levels of categorical columns: the kernel counts the levels two rows share.
 
-    It is what infinitely many random stumps on categories add up to, each of which asks
-    whether the level is in a random half. Where columns are categories it comes beside
-    `Stumps` by itself.
+    Random stumps on categories, each of which asks whether the level is in a random half,
+    approach this kernel as their number grows. If there are categorical columns, this
+    family is added to `Stumps` automatically.
 
     Examples
     --------

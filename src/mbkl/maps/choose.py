@@ -52,7 +52,7 @@ _START = 0, 0, 3
 # Residuals are clipped to this, so that one outlier among a few hundred rows does not decide.
 _LARGEST_RESIDUAL = 3.0
 # Rates are learned again while the error falls below this share of the last one, at most so many
-# times; a line has to lower the error as much.
+# times. A line has to lower the error by as much.
 _WORTH_IT = 0.98
 _MOST_ROUNDS = 6
 # Weights of a linear kernel that are tried; the kernel of the maps has weight one.
@@ -66,8 +66,8 @@ _FOLDS = 5
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 5e6
 _DEEPEST = 40.0
-# Most cost for the squared hinge, which gains nothing from higher ones as it ignores rows that are
-# right by a margin; the ridge regression does not.
+# Largest cost for the squared hinge. Unlike the ridge regression, it ignores rows that are right by
+# a margin, and gains nothing from higher costs.
 _LARGEST_COST = 5.0
 # Depth grows with this power of the number of rows beyond the sample, as more rows fill smaller
 # cells (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
@@ -329,7 +329,7 @@ class _SampleLearner:
 
     def _choice(self, best: _Candidate, rates: Array, mean: float) -> Choice:
         depth = min(best.exponent / mean, _DEEPEST) if mean > 0 else 1.0
-        # Ferns of depth zero are not drawn, and the stumps drawn have distances of any mean.
+        # The kernel in terms of maps: no fern has depth zero, and distances keep their mean.
         ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
         stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
         total = ferns + stumps

@@ -129,20 +129,20 @@ class FernFamily(Family):
 
 @estimator
 class Ferns(FernFamily):
-    """Family of random ferns: which of several random stumps say yes, all together.
+    """Family of random ferns: the joint answers of several random stumps.
 
     A fern of depth d divides the space into up to 2^d cells, and its kernel is one
-    where two samples share a cell. With Poisson depths of mean l the sum of many has
-    the limit exp(-l * distance), where the distance is the chance that a random stump
-    parts two samples: ferns see interactions of features of any order.
+    where two samples share a cell. With Poisson depths of mean l the mean of many ferns
+    approaches exp(-l * distance), where the distance is the chance that a random stump
+    separates two samples: ferns model interactions of features of any order.
 
     Parameters
     ----------
     depth : float, default=6.0
         Number of stumps of a fern, or its mean.
     distribution : {"poisson", "fixed"}, default="poisson"
-        Whether depths are drawn from a Poisson distribution (without zero) or all the
-        same.
+        Whether depths are drawn from a Poisson distribution (without zero) or are all
+        the same.
     thresholds : {"mixed", "uniform", "quantile"}, default="mixed"
         How the thresholds of a feature are drawn, see `Stumps`.
     max_cells : int, default=256
@@ -151,8 +151,8 @@ class Ferns(FernFamily):
     rates : array-like of shape (n_features,) or None, default=None
         How often each feature is drawn; None means equally often.
     cuts : LevelCuts or None, default=None
-        Orders of the levels of categories, of which some stumps ask on which side of a cut a
-        level is, as maps="auto" chooses them; None means random halves of the levels alone.
+        Orders of the levels of categories, which some stumps cut in two, as maps="auto" chooses
+        them. With None, all stumps on categories ask for random halves of the levels.
 
     Examples
     --------
@@ -176,8 +176,8 @@ class Ferns(FernFamily):
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.
 
-        Their kernel deviates from its limit by one over the root of their number, but time
-        grows with it: they are fewer beyond 400 million codes.
+        The error of their kernel falls with the root of their number, but time grows with it:
+        they are fewer beyond 400 million codes.
 
         >>> Ferns().default_n_maps((100, 4)), Ferns().default_n_maps((10**6, 4))
         (2000, 400)

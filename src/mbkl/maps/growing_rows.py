@@ -313,7 +313,7 @@ class GrowingRows:
     def _share(self, number: int, n_shares: int) -> NDArray[np.intp]:
         """Return the rows of a share; each row is in one share of an epoch."""
         epoch, share = divmod(number, n_shares)
-        if n_shares == 1:
+        if n_shares == 1:  # all epochs have the same share
             epoch = 0
         if self._shares[0] != (epoch, n_shares):
             rows = np.flatnonzero(~self._held_out)

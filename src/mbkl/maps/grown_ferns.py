@@ -45,8 +45,8 @@ from mbkl.maps.ordered_levels import LevelOrder, ordered_levels
 from mbkl.maps.stumps import StumpMaps, fine_stumps
 from mbkl.solvers.problem import SharedProgress
 
-# Most ferns of a growth; nearly all growths stop earlier. Half as many are too few for some data,
-# whose steps then get larger too early (python -m benchmarks.suite --all-rows).
+# Most ferns of a growth; nearly all growths stop earlier. With half as many, steps get larger too
+# soon on data that need more (python -m benchmarks.suite --all-rows).
 _FERNS_OF_A_GROWTH = 1_000
 # Columns of the scores that the stumps of one fern are chosen by. With twice as many, growth takes
 # a fifth longer and is no better (python -m benchmarks.suite --all-rows).
@@ -60,42 +60,43 @@ _FERNS_OF_A_LOOK = 32
 
 @estimator
 class GrownFerns(FernFamily):
-    """Family of ferns that are grown where the loss has most gradient.
+    """Family of ferns that are grown one after the other by gradient boosting.
 
-    A fern of depth d asks d questions of the form "is feature i above t", or "is the level of
-    category i among these", of every row, as a random one does, but the questions are chosen by
-    the labels. What the ferns add up to while they grow is a model already, and the squared norms
-    of their tables are the weights theta of a learned kernel.
+    A fern of depth d asks d questions of every row, of the form "is feature i above t" or "is the
+    level of category i in set S". The labels choose the questions, which random ferns draw. The
+    sum of the ferns is a model already when they have grown, and the squared norms of their tables
+    are the weights theta of a learned kernel.
 
     Parameters
     ----------
     depth : int or "auto", default="auto"
-        Largest number of stumps of a fern. Ferns begin with six or fewer and get deeper
-        while the last levels gain on rows that took no part. "auto" leaves eight rows a cell,
-        with at least 6 and at most 14 levels.
+        Largest number of stumps of a fern. Ferns begin with six or fewer and get deeper while the
+        last levels lower the loss of validation rows. "auto" leaves eight rows in a cell on
+        average, with at least 6 and at most 14 levels.
     n_ferns : int or "auto", default="auto"
         Largest number of ferns, of all growths together; "auto" is 1,000 for each growth.
     rate : float or "auto", default="auto"
-        Share of a Newton step that each fern takes; up to three times as much if growth is still
-        going on after half of all ferns. "auto" is 0.2 for two classes, and 0.1 elsewhere.
+        Learning rate: the share of a Newton step that each fern takes. It rises up to threefold if
+        growth has not ended after half of all ferns. "auto" is 0.2 for two classes, otherwise 0.1.
     sample_rows : int or "auto", default="auto"
         Rows on which the stumps of a fern are chosen, drawn in proportion to their residuals.
         "auto" is eight for each cell, at least 16,000 and at most 130,000, and at most half of
         more than 4,000 rows.
     ridge : float or "auto", default="auto"
-        Rows of average curvature that are added to every cell. "auto" is 5, or 4, 16 or 64 times
-        as many: what would lately have suited rows that took no part, where these are 5,000 or
-        more.
+        Regularisation of the steps: the curvature that is added to every cell, in average rows.
+        "auto" is 5. With 5,000 or more validation rows it is 1, 4, 16 or 64 times 5, whichever
+        lately lowered their loss most.
     objective : {"log_loss", "squared_hinge"}, default="log_loss"
-        Loss that ferns are grown to lower, for classes; for numbers it is that of the regressor.
+        Loss of a classifier; regressors have a parameter of their own.
     validation_share : float, default=0.1
-        Share of the rows that decide when growth ends (at most 50,000); then these count too.
+        Share of the rows that are held out for early stopping (at most 50,000). After it, the
+        tables are filled again with all rows, unless fewer than three percent were held out.
     patience : int, default=40
-        Ferns without progress on these rows after which growth ends.
+        Growth ends when the loss of validation rows has not fallen during this many ferns.
     n_growths : int or "auto", default="auto"
-        Ferns are grown so many times, each time from other samples of rows and features, and the
-        model is the mean. "auto" is 4 up to 6,600 rows, fewer for more, and 1 from 20,000 on or
-        with fewer than 2,000 ferns.
+        Number of growths, each from other samples of rows and features, whose mean is the model.
+        "auto" is 4 up to 6,600 rows, fewer for more, and 1 from 20,000 rows on or with fewer than
+        2,000 ferns.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class GrownFerns(FernFamily):
         is_small = n_growths > 1 and rows.shape[0] <= limits.ROWS_OF_ALL_GROWTHS
         codes_of_a_thread = codes.in_one_thread() if is_small else None
 
-        def path(number: int) -> Path | None:
+        def grow_one(number: int) -> GrowthResult | None:
             if number and (shared.is_told_to_stop or shared.has_failed):
                 return None
             growing = growing_rows(codes_of_a_thread or codes, *labelled)
@@ -179,9 +180,9 @@ class GrownFerns(FernFamily):
         # A new pool, as the pool of the loops is for short tasks.
         with ThreadPoolExecutor(n_threads) as pool, shared:
             run_all = pool.map if n_threads > 1 else map
-            paths = [found for found in run_all(path, range(n_growths)) if found is not None]
-        finished = [found for found in paths if found.is_finished]
-        return averaged_maps(finished or paths, stumps, orders, counts, rows.loops)
+            results = [grown for grown in run_all(grow_one, range(n_growths)) if grown is not None]
+        finished = [grown for grown in results if grown.is_finished]
+        return averaged_maps(finished or results, stumps, orders, counts, rows.loops)
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class Term:
 
 
 @dataclass
-class Path:
+class GrowthResult:
     """The result of one growth."""
 
     terms: list[Term]
@@ -282,7 +283,7 @@ class HeldOutRidges:
         return int(np.argmax(gained / np.sqrt(np.maximum(squared_length, np.finfo(float).tiny))))
 
 
-class Promises:
+class FeatureGains:
     """Fading means of the gain of a stump on each feature, relative to the best feature.
 
     Half of the features compete for each stump, drawn with probabilities that increase with these
@@ -294,7 +295,7 @@ class Promises:
     def __init__(self, n_features: int) -> None:
         self._shares = np.ones(n_features)
 
-    def look(self, gains: NDArray[np.float64]) -> None:
+    def restart(self, gains: NDArray[np.float64]) -> None:
         """Begin anew with the gains of a first stump on each feature.
 
         Gains up to the median are taken for noise.
@@ -303,13 +304,13 @@ class Promises:
         if beyond.any():
             self._shares = beyond / beyond.max()
 
-    def some(self, count: int, generator) -> NDArray[np.intp]:
+    def draw_features(self, count: int, generator) -> NDArray[np.intp]:
         """Draw `count` of all features, better ones more often, and return them in order."""
         times = generator.standard_exponential(self._shares.size)
         times /= self._shares + self._SMALLEST
         return np.sort(np.argpartition(times, count)[:count])
 
-    def draw(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
+    def draw_asked(self, features: NDArray[np.intp], depth: int, generator) -> NDArray[np.intp]:
         """Draw some of these features for each level, and return their places among them."""
         least, most = self._BOUNDS
         count = min(max(len(features) // 2, least), most)
@@ -320,7 +321,7 @@ class Promises:
         times /= self._shares[features] + self._SMALLEST
         return np.sort(np.argpartition(times, count, axis=1)[:, :count], axis=1)
 
-    def note(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
+    def update(self, features: NDArray[np.intp], gains: NDArray[np.float64]) -> None:
         """Update the shares by the gains of the features asked on each level of a fern.
 
         The gain of the level before is subtracted, so that only the new stump counts.
@@ -377,7 +378,7 @@ class Growth:
         if family.depth != "auto":
             depth = int(family.depth)
         self.gains = HeldOutGains(self._LEAST_DEPTH, depth)
-        self._promises, self._n_comparisons = Promises(self._n_features), 0
+        self._feature_gains, self._n_comparisons = FeatureGains(self._n_features), 0
         self.terms: list[Term] = []
         self.losses: list[float] = []
         self._n_chosen = number * self._NUMBERS_OF_A_GROWTH
@@ -399,7 +400,7 @@ class Growth:
         """The state of the growth, in words."""
         return f"loss of held-out rows {self.losses[-1]:.4f}"
 
-    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> Path:
+    def run(self, n_ferns: int, progress: Callable[[Growth], bool]) -> GrowthResult:
         """Grow ferns until the loss of held-out rows no longer falls (early stopping).
 
         Ferns that are chosen together are all added before growth ends.
@@ -430,7 +431,7 @@ class Growth:
         if self._rows.n_held_out > self._WORTH_REFILLING * self._rows.n_rows:
             self._refill()
         intercept = self._intercept.astype(np.float64)
-        return Path(self.terms, intercept, n_rounds, held_out, not is_told_to_stop)
+        return GrowthResult(self.terms, intercept, n_rounds, held_out, not is_told_to_stop)
 
     def _refill(self) -> None:
         """Fill all tables again with all rows."""
@@ -472,7 +473,7 @@ class Growth:
         chosen = self._rows.choose(drafts, self.ridges.values[used])
         ferns = []
         for draft, fern in zip(drafts, chosen, strict=True):
-            self._promises.note(draft.features[draft.levels.asked], fern.gains)
+            self._feature_gains.update(draft.features[draft.levels.asked], fern.gains)
             ferns.append(fern._replace(features=draft.features[fern.features]))
         return ferns
 
@@ -483,7 +484,7 @@ class Growth:
         features = np.arange(self._n_features)
         draft = self._draft_of(number, features, features[None], limits.ROWS_OF_A_LOOK, generator)
         (chosen,) = self._rows.choose([draft], self.ridges.values[used])
-        self._promises.look(chosen.gains[0])
+        self._feature_gains.restart(chosen.gains[0])
         self._n_comparisons += 1
 
     def _draft(self, number: int) -> Draft:
@@ -491,17 +492,17 @@ class Growth:
         generator = np.random.Generator(np.random.Philox([self._seed, 4, number]))
         count, depth = self._n_features_of_a_fern, self.gains.depth
         if self._sees_few_features:
-            features = self._promises.some(count, generator)
+            features = self._feature_gains.draw_features(count, generator)
         else:
-            features = _some(self._n_features, count, generator)
-        asked = self._promises.draw(features, depth, generator)
+            features = _draw_some(self._n_features, count, generator)
+        asked = self._feature_gains.draw_asked(features, depth, generator)
         return self._draft_of(number, features, asked, self._n_wanted(depth), generator)
 
     def _draft_of(
         self, number: int, features: NDArray[np.intp], asked, n_wanted: int, generator
     ) -> Draft:
         """Return the draft of a fern with these features, some of which each level asks."""
-        columns = _some(self.objective.n_columns, _COLUMNS_OF_A_FERN, generator)
+        columns = _draw_some(self.objective.n_columns, _COLUMNS_OF_A_FERN, generator)
         n_shares = max(round(self._rows.n_training / (self._SHARE_BY_SAMPLE * n_wanted)), 1)
         n_rows = rows_of_a_fern(self._rows.n_training, n_shares, n_wanted)
         n_codes, is_category = self._n_codes[features], self._is_category[features]
@@ -556,7 +557,7 @@ class Growth:
         return loss / n_held_out if n_held_out else np.nan
 
 
-def _some(n_all: int, count: int, generator) -> NDArray[np.intp]:
+def _draw_some(n_all: int, count: int, generator) -> NDArray[np.intp]:
     """Draw `count` of the numbers below `n_all`, in order."""
     if count >= n_all:
         return np.arange(n_all)
@@ -564,15 +565,15 @@ def _some(n_all: int, count: int, generator) -> NDArray[np.intp]:
 
 
 def averaged_maps(
-    paths: list[Path],
+    results: list[GrowthResult],
     fine: StumpMaps,
     orders: list[LevelOrder],
     n_levels: NDArray[np.int64],
     loops: Twins,
 ) -> GrownMaps:
     """Return the mean of growths, with thresholds in place of codes, and equal cells merged."""
-    ferns = [term.fern for path in paths for term in path.terms]
-    cells = [to_host(term.table) for path in paths for term in path.terms]
+    ferns = [term.fern for result in results for term in result.terms]
+    cells = [to_host(term.table) for result in results for term in result.terms]
     by_group = np.append(fine.features, [order.feature for order in orders]).astype(np.intp)
     features = [by_group[fern.features] for fern in ferns]
     thresholds = [_thresholds(fern, fine) for fern in ferns]
@@ -583,9 +584,9 @@ def averaged_maps(
     merged = each(lambda number: _distinct_rows(cells[number]), range(len(cells)))
     sizes = np.array([len(distinct) for distinct, _ in merged], dtype=np.int64)
     dtype = smallest_code_dtype(int(sizes.max(initial=1)))
-    nothing, no_cells = np.empty(0), np.empty((0, paths[0].intercept.size))
+    nothing, no_cells = np.empty(0), np.empty((0, results[0].intercept.size))
     all_thresholds = np.concatenate([nothing, *thresholds])
-    scores, y = zip(*(path.held_out for path in paths), strict=True)
+    scores, y = zip(*(result.held_out for result in results), strict=True)
     return GrownMaps(
         np.concatenate([by_group[:0], *features]),
         all_thresholds,
@@ -594,9 +595,9 @@ def averaged_maps(
         np.array([numbers.size for _, numbers in merged], dtype=np.int64),
         np.concatenate([nothing, *(numbers for _, numbers in merged)]).astype(dtype),
         offsets_of(sizes),
-        np.concatenate([no_cells, *(distinct for distinct, _ in merged)]) / len(paths),
-        np.mean([path.intercept for path in paths], axis=0),
-        sum(path.n_rounds for path in paths),
+        np.concatenate([no_cells, *(distinct for distinct, _ in merged)]) / len(results),
+        np.mean([result.intercept for result in results], axis=0),
+        sum(result.n_rounds for result in results),
         np.mean(scores, axis=0),
         y[0],
         sets=_joined_sets(sets, all_thresholds, n_levels),

@@ -100,7 +100,7 @@ class Projections(Family):
     Parameters
     ----------
     directions : {"gaussian", "sparse"}, default="gaussian"
-        "sparse" directions join sqrt(n_features) features each, with random signs.
+        "sparse" directions add up sqrt(n_features) features each, with random signs.
     input_map : {None, "chi2"}, default=None
         "chi2" projects the explicit map of the chi2 kernel in place of the features,
         the "MBKL proj." of the paper. Features must not be negative.

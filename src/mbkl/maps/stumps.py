@@ -198,13 +198,13 @@ class Stumps(Family):
         "uniform" draws thresholds uniformly over the range of the feature, as in
         the paper. "quantile" draws them uniformly over its distribution, between
         neighbouring values: the maps then do not change when a feature is
-        transformed monotonically, and outliers do not matter. "mixed" draws every
-        other one in either way.
+        transformed monotonically, and outliers do not matter. "mixed" alternates
+        between the two.
     draw : {"random", "stratified"}, default="random"
         "random" draws feature and threshold of each stump independently, as in
         the paper. "stratified" takes the features in turn and spreads the
-        thresholds of each one evenly: a third of the deviation from the limit
-        kernel at the same number of stumps.
+        thresholds of each one evenly: with as many stumps the kernel deviates a
+        third as much from its limit.
 
     Examples
     --------
@@ -417,7 +417,7 @@ def rows_of_thresholds(n_features: int) -> int:
 def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
     """Return thresholds between neighbouring values, in intervals of nearly equal mass.
 
-    A value with more than the mass of an interval gets its own one, and the others divide the
+    A value with more mass than an interval gets an interval alone, and the others divide the
     remaining thresholds: a column that is mostly zero has fine thresholds above zero.
 
     >>> values = np.array([0.0] * 90 + list(range(1, 11)))
