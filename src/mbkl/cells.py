@@ -132,17 +132,17 @@ class Operator:
 
     def spread(self, kernel_weights: NDArray) -> NDArray:
         """Return for each column the kernel weight of its map."""
-        parts = self._map_slots(lambda block, part: block.cells.spread(part), kernel_weights)
-        return stacked(parts)
+        pieces = self._map_slots(lambda block, piece: block.cells.spread(piece), kernel_weights)
+        return stacked(pieces)
 
     def penalty(self, kernel_weights: Array) -> Array:
         """Return the quadratic penalty of the weight of each column."""
-        parts = self._map_slots(lambda block, part: block.cells.penalty(part), kernel_weights)
-        return stacked(parts)
+        pieces = self._map_slots(lambda block, piece: block.cells.penalty(piece), kernel_weights)
+        return stacked(pieces)
 
     def collect(self, values: NDArray) -> NDArray:
         """Return for each map the sum over its columns."""
-        return stacked(self.of_columns(lambda block, part: block.cells.collect(part), values))
+        return stacked(self.of_columns(lambda block, piece: block.cells.collect(piece), values))
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> Operator:
         """Return the operator of some of the maps; cells are joined where a stump is dropped.
@@ -155,7 +155,7 @@ class Operator:
 
     def gather(self, tables: Values) -> Values:
         """Return for each row the sum over the groups of its table entries."""
-        return sum_in_order(self.of_columns(lambda block, part: block.codes.gather(part), tables))
+        return sum_in_order(self.of_columns(lambda block, piece: block.codes.gather(piece), tables))
 
     def forward(self, weights: Values) -> Values:
         """Return Z @ weights, of shape (n_rows, n_columns)."""
@@ -235,16 +235,16 @@ class Operator:
         return Operator(tuple(Block(codes_of(block), block.cells) for block in self.blocks))
 
     def _map_slots(self, function: Callable, values: Values) -> list:
-        """Apply a function to each block and its part of the values, which have one per slot."""
+        """Apply a function to each block and its piece of the values, which have one per slot."""
         return self._map_blocks(function, values, [block.cells.n_slots for block in self.blocks])
 
     def of_columns(self, function: Callable, values: Values) -> list:
-        """Apply a function to each block and its part of the values, which have one per column."""
+        """Apply a function to each block and its piece of the values, which have one per column."""
         return self._map_blocks(function, values, [block.cells.n_cells for block in self.blocks])
 
     def _map_blocks(self, function: Callable, values: Values, sizes: Sequence[int]) -> list:
-        parts = (values[start:stop] for start, stop in pairwise(np.cumsum([0, *sizes])))
-        return [function(*pair) for pair in zip(self.blocks, parts, strict=True)]
+        pieces = (values[start:stop] for start, stop in pairwise(np.cumsum([0, *sizes])))
+        return [function(*pair) for pair in zip(self.blocks, pieces, strict=True)]
 
 
 def operator_of(codes: Codes, cells: Ladder | FreeCells) -> Operator:

@@ -121,15 +121,15 @@ class Compiled(Twins):
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
-        parts: list[NDArray[np.int64]] = []
+        partial_sums: list[NDArray[np.int64]] = []
 
         def add_up(start: int, stop: int) -> None:
             sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
             growth_loops.histogram_packed(cells, packed, sums, start, stop)
-            parts.append(sums)
+            partial_sums.append(sums)
 
         self.share(cells.size, packed.size, add_up)
-        return sum(parts[1:], start=parts[0])
+        return sum(partial_sums[1:], start=partial_sums[0])
 
     def choose_stumps(
         self, codes, is_category, n_codes, levels, is_ranked, residuals, ridge: float
