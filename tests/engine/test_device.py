@@ -243,9 +243,10 @@ def test_without_a_gpu_the_remedy_is_named(monkeypatch):
         device_of("cuda")
 
 
-def test_an_unknown_device_is_named():
-    with pytest.raises(ValueError, match=r"device must be .*'tpu'"):
-        device_of("tpu")
+@pytest.mark.parametrize("device", ["tpu", "cuda:first"])
+def test_an_unknown_device_is_named(device):
+    with pytest.raises(ValueError, match=rf"device must be .*'{device}'"):
+        device_of(device)
 
 
 def test_no_groups_have_no_counts():

@@ -380,10 +380,10 @@ def test_stumps_are_chosen_the_same(make_compiled, n_rows, n_columns, categories
     shifts = generator.integers(0, 4, asked.shape)
     levels = asked, shifts, generator.integers(0, 2**shifts)
     is_category = np.isin(np.arange(5), categories)
-    told_apart = generator.random((depth, len(categories), 256)) < 0.5
+    is_ranked = generator.random((depth, len(categories), 256)) < 0.5
     residuals = wide_for(generator, n_rows, n_columns)
     residuals[: n_rows // 8] = 0  # some levels have no curvature
-    arguments = (codes, is_category, n_codes, Levels(*levels), told_apart, residuals, ridge)
+    arguments = (codes, is_category, n_codes, Levels(*levels), is_ranked, residuals, ridge)
     expected = TWINS.choose_stumps(*arguments)
     for left, right in zip(make_compiled(1).choose_stumps(*arguments), expected, strict=True):
         assert_same_bits(left, right)

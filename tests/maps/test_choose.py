@@ -145,7 +145,7 @@ def test_errors_are_those_of_refits_without_each_row(n_classes, ridge, candidate
     expected = residuals_by_refits(learner, kernel, candidate.ridge)
     losses = np.clip(learner.labels * expected, 0.0, _LARGEST_RESIDUAL) ** 2
     mean = np.average(losses.mean(axis=1), weights=learner.weights)
-    assert learner.tried(candidate, kernel).error == pytest.approx(mean, rel=1e-6)
+    assert learner.solved(candidate, kernel).error == pytest.approx(mean, rel=1e-6)
 
 
 def test_weights_solve_the_ridge_regression():
@@ -165,20 +165,20 @@ def test_the_best_ridge_is_no_worse_than_its_neighbours(start):
     distance, _ = learner.distance(np.full(4, 0.25))
     best = learner.best_ridge(_Candidate((1, 0, start)), distance)
     kernel = best.kernel(distance)
-    assert best.error == learner.tried(best, kernel).error
+    assert best.error == learner.solved(best, kernel).error
     for step in (-1, 1):
         neighbour = replace(best, place=(1, 0, best.place[2] + step))
         if 0 <= neighbour.place[2] < len(_RIDGES):
-            assert best.error <= learner.tried(neighbour, kernel).error
+            assert best.error <= learner.solved(neighbour, kernel).error
 
 
-def test_a_walk_tries_each_candidate_once_and_ends_below_its_neighbours():
+def test_a_descent_solves_each_candidate_once_and_ends_below_its_neighbours():
     learner = _SampleLearner(make_sample(), 2)
     grid = _Grid(learner, learner.distance(np.full(4, 0.25))[0])
-    best = grid.walk((0, 0, 3), (0, 1, 2))
-    tried = [each for each in grid.tried.values() if each.weights is not None]
-    assert best.error == min(each.error for each in tried)
-    assert len(tried) < len(_EXPONENTS) * len(_STUMP_SHARES) * len(_RIDGES) / 2
+    best = grid.descend((0, 0, 3), (0, 1, 2))
+    solved = [each for each in grid.solved.values() if each.weights is not None]
+    assert best.error == min(each.error for each in solved)
+    assert len(solved) < len(_EXPONENTS) * len(_STUMP_SHARES) * len(_RIDGES) / 2
     neighbours = [(axis, step) for axis in range(3) for step in (-1, 1)]
     for axis, step in neighbours:
         place = [*best.place]

@@ -73,7 +73,7 @@ def test_every_step_is_that_of_the_cpu(objective, n_classes, is_given):
     held_out = np.arange(here.n_rows) % 5 == 0 if is_given else 0.2
     assert there.hold_out(held_out) == here.hold_out(held_out) > 0
     assert there.n_training == here.n_training
-    np.testing.assert_array_equal(there._leading.numpy(), here._held_out)
+    np.testing.assert_array_equal(there._is_held_out.numpy(), here._held_out)
     intercept = here.start()
     np.testing.assert_allclose(there.start(), intercept, rtol=1e-6)
     generator, ferns = np.random.default_rng(0), []

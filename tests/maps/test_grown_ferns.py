@@ -15,11 +15,11 @@ from mbkl.engine.twins import TWINS
 from mbkl.maps import GrownFerns
 from mbkl.maps.growing_rows import RESIDUAL_BITS, SAMPLE_UNIT
 from mbkl.maps.grown_ferns import (
+    FeatureGains,
     GrownMaps,
     Growth,
     HeldOutGains,
     HeldOutRidges,
-    Promises,
 )
 from mbkl.maps.growth_losses import Targets
 from mbkl.maps.numbers import Numbers
@@ -363,7 +363,7 @@ def test_sums_of_the_largest_sample_fit_in_32_bits():
     """Curvatures have 14 bits, of which two are dropped; rows are drawn from six times as many."""
     most = 150_000
     GrownFerns(sample_rows=most)._validate_params()
-    assert 1.5 * Growth._POOL * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
+    assert 1.5 * Growth._SHARE_BY_SAMPLE * most * 2**RESIDUAL_BITS / SAMPLE_UNIT < 2**32
     assert limits.ROWS_OF_A_FERN[1] <= most
 
 
@@ -416,22 +416,22 @@ def test_ferns_that_are_chosen_together_are_added_before_growth_ends(monkeypatch
 
 
 def test_features_that_gain_more_are_asked_more_often():
-    promises, generator = Promises(100), np.random.default_rng(0)
+    feature_gains, generator = FeatureGains(100), np.random.default_rng(0)
     features = np.arange(100)
     for _ in range(100):
-        asked = promises.draw(features, 1, generator)[0]
+        asked = feature_gains.draw_asked(features, 1, generator)[0]
         assert len(np.unique(asked)) == 32
-        promises.note(asked[None], np.where(asked < 10, 1.0, 0.01)[None])
-    assert ((promises.draw(features, 3, generator) < 10).sum(axis=1) >= 8).all()
+        feature_gains.update(asked[None], np.where(asked < 10, 1.0, 0.01)[None])
+    assert ((feature_gains.draw_asked(features, 3, generator) < 10).sum(axis=1) >= 8).all()
     few = np.arange(8)
-    np.testing.assert_array_equal(promises.draw(few, 2, generator), [few, few])
-    promises.note(few[None], np.zeros((1, 8)))  # nothing gained tells nothing
+    np.testing.assert_array_equal(feature_gains.draw_asked(few, 2, generator), [few, few])
+    feature_gains.update(few[None], np.zeros((1, 8)))  # nothing gained tells nothing
 
 
 def test_what_a_stump_promises_is_what_it_adds():
-    promises, features = Promises(3), np.array([[0, 1], [1, 2]])
-    promises.note(features, np.array([[4.0, 2.0], [4.0, 6.0]]))
-    np.testing.assert_allclose(promises._shares, [1.0, 0.9 * 0.95, 1.0])
+    feature_gains, features = FeatureGains(3), np.array([[0, 1], [1, 2]])
+    feature_gains.update(features, np.array([[4.0, 2.0], [4.0, 6.0]]))
+    np.testing.assert_allclose(feature_gains._shares, [1.0, 0.9 * 0.95, 1.0])
 
 
 def test_growth_says_where_it_stands():
@@ -699,16 +699,16 @@ def test_a_callback_that_fails_ends_growths_side_by_side(compiled):
 
 
 def test_features_that_promise_more_are_seen_more_often():
-    promises, generator = Promises(1_000), np.random.default_rng(0)
+    feature_gains, generator = FeatureGains(1_000), np.random.default_rng(0)
     gains = np.full(1_000, 5.0)
     gains[:10] = 50.0
-    promises.look(gains)
-    seen = np.array([promises.some(100, generator) for _ in range(50)])
+    feature_gains.restart(gains)
+    seen = np.array([feature_gains.draw_features(100, generator) for _ in range(50)])
     assert (np.diff(seen, axis=1) > 0).all()
     assert (seen < 10).sum(axis=1).mean() > 8
     assert len(np.unique(seen)) > 900  # the others have a chance
-    promises.look(np.full(1_000, 3.0))  # which says nothing
-    assert (promises.some(100, generator) < 10).sum() > 4
+    feature_gains.restart(np.full(1_000, 3.0))  # which says nothing
+    assert (feature_gains.draw_features(100, generator) < 10).sum() > 4
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

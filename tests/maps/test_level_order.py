@@ -10,8 +10,8 @@ def packed(gradient, curvature):
     return (np.asarray(gradient, np.int64) << 32) + np.asarray(curvature, np.int64)
 
 
-def places(codes, residuals, starts, n_codes, ridge=1.0, told_apart=True):
-    told = np.full(256, told_apart)
+def places(codes, residuals, starts, n_codes, ridge=1.0, is_ranked=True):
+    told = np.full(256, is_ranked)
     order = np.arange(len(codes))
     return TWINS.put_in_order(codes, order, residuals, np.array(starts), told, n_codes, ridge)
 
@@ -21,7 +21,7 @@ def test_levels_are_in_the_order_of_their_residuals():
     residuals = packed([[-50], [90], [10], [-50], [90], [10]], np.full((6, 1), 10))
     found = places(codes, residuals, [0, 6], 3)
     assert found[:4].tolist() == [0, 2, 1, 3]  # and codes not in use come after them
-    assert places(codes, residuals, [0, 6], 3, told_apart=False)[:3].tolist() == [0, 1, 2]
+    assert places(codes, residuals, [0, 6], 3, is_ranked=False)[:3].tolist() == [0, 1, 2]
 
 
 def test_stumps_ask_about_the_levels_that_collect_most():
@@ -30,8 +30,8 @@ def test_stumps_ask_about_the_levels_that_collect_most():
     is_category, n_codes = np.array([True, False]), np.array([3, 6])
     none = np.zeros((1, 2), np.int64)
     levels = Levels(np.array([[0, 1]]), none, none)
-    told_apart = np.ones((1, 1, 256), bool)
-    arguments = (codes, is_category, n_codes, levels, told_apart, residuals, 1.0)
+    is_ranked = np.ones((1, 1, 256), bool)
+    arguments = (codes, is_category, n_codes, levels, is_ranked, residuals, 1.0)
     (feature,), (cut,), (n_above,), (ranks,), _ = TWINS.choose_stumps(*arguments)
     assert (feature, n_above) == (0, 2)
     assert (ranks[:3] > cut).tolist() == [False, True, False]

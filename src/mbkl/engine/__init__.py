@@ -1,4 +1,4 @@
-"""Codes, and the two hot operations over them: everything above is written once.
+"""Codes, and the two hot operations over them, behind one interface for all kinds of storage.
 
 `gather` adds up table entries (codes -> scores) and `histogram` is its adjoint
 (residuals -> sums per cell).

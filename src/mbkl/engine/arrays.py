@@ -1,4 +1,4 @@
-"""Arrays of NumPy and tensors of Torch alike, and bits that do not depend on order or threads.
+"""Functions for NumPy arrays and Torch tensors alike, and sums that do not depend on order.
 
 Floating-point addition is not associative, so a sum over rows would depend on how the rows
 are divided among threads or machines. Rounding every term once to a multiple of a power of
@@ -21,16 +21,16 @@ from threadpoolctl import ThreadpoolController
 
 from mbkl.extras import require
 
-# NumPy's arrays or Torch's tensors: what solvers are written for.
+# A NumPy array or a Torch tensor: solvers take either.
 Values = Any
 
-# One bit is the sign; one more is head room, since a map's gradient is
-# 2 * suffix - total and must fit in the same 64 bits.
+# Of 64 bits one is the sign; two are head room for a map's gradient, 2 * suffix - total,
+# which is at most three times as large as a sum.
 _MAGNITUDE_BITS = 61
 
 
 def is_numpy(array) -> bool:
-    """Say whether functions of NumPy apply to an array: it is not on a device."""
+    """Say whether NumPy functions apply to an array, so that it is not a Torch tensor."""
     return isinstance(array, float) or hasattr(array, "__array_ufunc__")
 
 
@@ -47,33 +47,33 @@ def cast(array: Values, reference: Values) -> Values:
 
 
 def index_for(index: NDArray, reference: Values) -> Values:
-    """Return an index of NumPy as one for another array."""
+    """Return a NumPy index in the form, and on the device, that indexing `reference` needs."""
     if is_numpy(reference):
         return index
     return require("torch", "gpu").as_tensor(index, device=reference.device)
 
 
 def to_host(array: Values) -> NDArray:
-    """Return an array of NumPy; anything else than a tensor as it is."""
+    """Return a tensor as a NumPy array, and anything else unchanged."""
     return array.detach().cpu().numpy() if type(array).__module__ == "torch" else array
 
 
 def numbers_below(count: int, reference: Values) -> Values:
-    """Return the numbers from zero on, on the device of another array."""
+    """Return the integers 0 to count - 1 on the device of `reference`."""
     if is_numpy(reference):
         return np.arange(count)
     return namespace(reference).arange(count, device=reference.device)
 
 
 def look_up(table: NDArray, index: Values) -> Values:
-    """Return the entries of a table that an array of the rows asks for."""
+    """Return table[index], also for an index that is divided among the workers of a cluster."""
     if hasattr(index, "apply"):
         return index.apply(np.take, table, index, axis=0)
     return table[index]
 
 
 def block_of(matrix: NDArray, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray:
-    """Return some rows and columns of a matrix: in half the time of an index of both.
+    """Return some rows and columns of a matrix, in half the time of indexing by both at once.
 
     >>> block_of(np.arange(9).reshape(3, 3), np.array([2, 0]), np.array([1]))
     array([[7],
@@ -83,7 +83,7 @@ def block_of(matrix: NDArray, rows: NDArray[np.intp], columns: NDArray[np.intp])
 
 
 def levels_of(columns: Values) -> tuple[NDArray, Values]:
-    """Return the different rows of an array, in order, and the place of each row among them.
+    """Return the distinct rows of an array, sorted, and the index among them of each row.
 
     >>> levels_of(np.array([[3.0], [1.0], [3.0]]))
     (array([[1.],
@@ -91,7 +91,7 @@ def levels_of(columns: Values) -> tuple[NDArray, Values]:
     """
     if hasattr(columns, "levels"):
         return columns.levels()
-    if columns.shape[1] == 1:  # many times faster
+    if columns.shape[1] == 1:  # many times faster than with axis=0
         levels, place = np.unique(columns, return_inverse=True)
         return levels[:, None], place.reshape(-1)
     levels, place = np.unique(columns, axis=0, return_inverse=True)
@@ -99,7 +99,7 @@ def levels_of(columns: Values) -> tuple[NDArray, Values]:
 
 
 def is_fresh(*keys: NDArray) -> NDArray[np.bool_]:
-    """Say of sorted entries which ones differ from the one before in some key.
+    """Mark the sorted entries that differ from the entry before them in any key.
 
     >>> is_fresh(np.array([0, 0, 1]), np.array([5, 5, 5]))
     array([ True, False,  True])
@@ -123,7 +123,7 @@ def group_totals(integers: Values, group: Values, n_groups: int) -> NDArray[np.i
 
 
 def collected(array: Values) -> NDArray:
-    """Return an array of NumPy that is here, wherever its rows are."""
+    """Return an array as NumPy in local memory, from a device or the workers of a cluster."""
     return array.collected() if hasattr(array, "collected") else to_host(array)
 
 
@@ -131,7 +131,7 @@ def running_sum(values: Values) -> Values:
     """Return the sums of all rows up to each one."""
     if is_numpy(values):
         return np.cumsum(values, axis=0)
-    # A device adds up lines side by side, and columns with a thread for each.
+    # A GPU scans contiguous lines in parallel, but strided columns with one thread each.
     return values.t().contiguous().cumsum(1).t().contiguous()
 
 
@@ -151,8 +151,8 @@ def group_sums(values: Values, offsets: NDArray[np.int64]) -> Values:
 def to_fixed_point(values: Values) -> tuple[Values, Values]:
     """Round each column to integers whose sum cannot overflow, and return them with their unit.
 
-    The values are integers * unit up to rounding, the unit of a column a power of two. Tensors
-    stay as they are, and the unit is one: a device adds up in an order of its own.
+    Up to rounding, values = integers * unit, where the unit of each column is a power of two.
+    Tensors are returned unchanged with unit one, since a device sums in no fixed order.
 
     >>> integers, unit = to_fixed_point(np.array([[0.25], [-0.5]]))
     >>> float(integers.sum() * unit[0])
@@ -163,7 +163,7 @@ def to_fixed_point(values: Values) -> tuple[Values, Values]:
     _, exponent = np.frexp(magnitude(values))
     count_bits = max(int(values.shape[0] - 1).bit_length(), 0)
     power = _MAGNITUDE_BITS - count_bits - exponent
-    # A factor beyond 2^1023 would overflow for columns of tiny values.
+    # For columns of tiny values the factor must not exceed 2^1023.
     factor = np.ldexp(1.0, np.minimum(power, 1000))
     return np.rint(values * factor).astype(np.int64), 1.0 / factor
 
@@ -181,12 +181,12 @@ def exact_sum(values: Values) -> Values:
 
 
 def exact_total(values: Values) -> float:
-    """Sum one number a row, with a result that does not depend on the order of the rows."""
+    """Sum a vector with a result that does not depend on the order of its entries."""
     return float(exact_sum(values[:, None])[0])
 
 
 def total_of(integers: Values, unit: Values) -> Values:
-    """Return the sum over rows of what `to_fixed_point` returned."""
+    """Return the column sums of values in fixed point, see `to_fixed_point`."""
     if is_numpy(integers):
         return integers.sum(axis=0) * unit
     return integers.sum(axis=0, dtype=unit.dtype)
@@ -205,7 +205,7 @@ def smallest_code_dtype(n_cells: int) -> np.dtype:
 
 
 def offsets_of(sizes: NDArray) -> NDArray[np.int64]:
-    """Return where groups of these sizes begin, and where the last one ends.
+    """Return where each group of these sizes begins, and where the last one ends.
 
     >>> offsets_of(np.array([2, 3]))
     array([0, 2, 5])
@@ -213,13 +213,13 @@ def offsets_of(sizes: NDArray) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-_one_at_a_time = threading.RLock()
+_blas_lock = threading.RLock()
 
 
 def _unlock_child() -> None:
-    """Make a new lock in a forked child: the old one may be held by a thread it lacks."""
-    global _one_at_a_time
-    _one_at_a_time = threading.RLock()
+    """Make a new lock in a forked child: a thread that it does not have may hold the old one."""
+    global _blas_lock
+    _blas_lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -228,12 +228,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread; fits in other threads wait, as the limit is global."""
-    with _one_at_a_time, _controller().limit(limits=1, user_api="blas"):
+    """Limit BLAS to one thread; other threads wait at this lock, as the limit is global."""
+    with _blas_lock, _controller().limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return what sets the limits: to look for libraries takes milliseconds."""
+    """Return the controller of thread pools, made once as finding libraries takes milliseconds."""
     return ThreadpoolController()

@@ -1,13 +1,13 @@
 """The data as small integers: which cell of every group each row falls in.
 
-Codes own where they are. Those of this file are in memory; `files`, `device` and `mbkl.dask`
-have others, with the same methods. Solvers ask for
+A class of codes hides where they are stored. Those of this file are in memory; `files`, `device`
+and `mbkl.dask` have others with the same methods. Solvers call
 
     gather(tables) -> scores, histogram(residuals) -> sums per cell, counts()
 
-and, to have fewer rows or cells, take(rows), coarsen(plan) and keep_groups(groups); growing ferns
-for fern_cells(...) and take_some(...); small problems for dense(). A pass costs one look-up per
-group and row, whatever the number of cells.
+and, to reduce rows or cells, take(rows), coarsen(plan) and keep_groups(groups). Growing ferns call
+fern_cells(...) and take_some(...), small problems dense(). A pass costs one look-up per group and
+row, whatever the number of cells.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mbkl.engine.twins import TWINS, Twins
 class Coarsening:
     """Renumbering of cells after some boundaries between cells are removed."""
 
-    # Groups that still have two or more cells; the others are constant and go.
+    # Groups that keep two or more cells; the others are constant and are dropped.
     groups: NDArray[np.intp]
     new_codes: NDArray[np.int64]  # (n_cells,): new code, within its group, of each old cell
     offsets: NDArray[np.int64]  # (len(groups) + 1,): first new cell of each kept group
@@ -39,12 +39,12 @@ class Coarsening:
 
 
 def code_dtype(offsets: NDArray[np.int64]) -> np.dtype:
-    """Return the smallest type of codes of the groups whose cells begin there."""
+    """Return the smallest code type for groups with these cell offsets."""
     return smallest_code_dtype(int(np.diff(offsets).max(initial=1)))
 
 
 def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> Coarsening:
-    """Plan the removal of cell boundaries but those between neighbours that `keep_boundary` keeps.
+    """Plan to join neighbouring cells; `keep_boundary` marks the boundaries that stay.
 
     >>> coarsening(np.array([0, 3]), np.array([False, True])).new_codes
     array([0, 0, 1])
@@ -54,20 +54,20 @@ def coarsening(offsets: NDArray[np.int64], keep_boundary: NDArray[np.bool_]) -> 
     is_first[offsets[:-1]] = True
     steps = np.zeros(int(offsets[-1]), dtype=np.int64)
     steps[~is_first] = keep_boundary
-    climbed = np.cumsum(steps)
-    new_codes = climbed - np.repeat(climbed[offsets[:-1]], np.diff(offsets))
+    running = np.cumsum(steps)
+    new_codes = running - np.repeat(running[offsets[:-1]], np.diff(offsets))
     n_cells = new_codes[offsets[1:] - 1] + 1 if n_groups else np.zeros(0, dtype=np.int64)
     groups = np.flatnonzero(n_cells > 1)
     return Coarsening(groups, new_codes, offsets_of(n_cells[groups]))
 
 
 class Codes:
-    """What codes have in common wherever they are."""
+    """Base class of codes, wherever they are stored."""
 
     n_rows: Any
     offsets: Any  # (n_groups + 1,): cells of group g are numbered offsets[g] to offsets[g + 1] - 1
-    loops: Any  # what computes with those that are in memory
-    # Whether a pass of many columns takes hardly longer than one of a single column.
+    loops: Any  # the loops that compute with codes in memory
+    # Whether a pass over many columns takes hardly longer than over a single one.
     many_at_once = False
 
     @property
@@ -99,14 +99,15 @@ class Codes:
         raise NotImplementedError
 
     def renumbered(self, groups, numbers: NDArray, offsets) -> Codes:
-        """Return the codes of some groups with new numbers, within its group, for all cells.
+        """Return the codes of some groups, with their cells renumbered.
 
-        `offsets` has the first new cell of each kept group.
+        `numbers` has the new code of each old cell within its group, `offsets` the first new cell
+        of each kept group.
         """
         raise NotImplementedError
 
     def in_one_thread(self) -> Codes | None:
-        """Return the same for one of several threads; None where a pass is for all of them."""
+        """Return codes whose passes use one thread only; None where this is not possible."""
         return None
 
     def coarsen(self, plan: Coarsening) -> Codes:
@@ -119,11 +120,11 @@ class Codes:
         return self.renumbered(groups, codes, self.kept_offsets(groups))
 
     def with_groups(self, sizes: Sequence[int], *values: Any) -> Codes:
-        """Return the codes with more groups of a byte: their numbers of cells, and their codes."""
+        """Append groups of one-byte codes; `sizes` are their numbers of cells."""
         raise NotImplementedError
 
     def more_offsets(self, sizes: Sequence[int]) -> NDArray[np.int64]:
-        """Return the first cell of each group, when groups of some sizes follow."""
+        """Return the cell offsets after groups with these numbers of cells are appended."""
         return offsets_of(np.append(np.diff(self.offsets), sizes))
 
     def dense(self) -> DenseCodes:
@@ -135,27 +136,27 @@ class Codes:
         return self.histogram(np.ones((self.n_rows, 1), dtype=np.int64))[:, 0]
 
     def kept_offsets(self, groups: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the first cell of each of some groups, when the others are gone."""
+        """Return the cell offsets when only these groups are kept."""
         return offsets_of(np.diff(self.offsets)[groups])
 
-    # What growing ferns asks of codes of a byte -----------------------------------------------
+    # For growing ferns, on codes of one byte --------------------------------------------------
 
     def take_some(self, groups: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray:
-        """Return the codes of some rows in some groups, here."""
+        """Return the codes of some rows in some groups, in memory."""
         raise NotImplementedError
 
     def fern_cells(self, groups, cuts, members, leading: NDArray, cells: NDArray) -> None:
         """Write the cell of each row in a fern; see `Twins.fern_cells`."""
         raise NotImplementedError
 
-    # Where numbers of rows and of cells are ---------------------------------------------------
+    # Arrays of rows and of cells, on the device of the codes ----------------------------------
 
     def place(self, array, dtype=None) -> Any:
-        """Return an array where the codes are computed with: here."""
+        """Return an array on the device of the codes."""
         return array
 
     def fetch(self, array: Any) -> NDArray:
-        """Return an array from there as one of NumPy."""
+        """Return an array from the device of the codes as a NumPy array."""
         return array
 
     def row_dtype(self, n_columns: int) -> Any:
@@ -221,23 +222,22 @@ class DenseCodes(Codes):
 class SparseCodes(Codes):
     """Codes of a sparse matrix: only entries outside the cell of zero are stored."""
 
-    # (n_rows, 1 + n_cells): one in the first column, and in that of each cell a row is in
+    # (n_rows, 1 + n_cells): a column of ones, then the indicators of the stored cells
     indicators: sparse.csr_array
-    # (n_groups,): code of the value zero in each group, that of every row not stored
+    # (n_groups,): code of the value zero, which all rows without a stored entry have
     zero_codes: NDArray[np.int64]
     offsets: NDArray[np.int64]  # (n_groups + 1,)
     loops: Twins = field(default=TWINS, repr=False)
 
     @classmethod
     def of(cls, rows, cells, n_rows: int, zero_codes, offsets, loops: Twins) -> SparseCodes:
-        """Return the codes of which row and cell of each entry are given."""
+        """Return the codes with stored entries at these rows and cells."""
         shape = (n_rows, 1 + int(offsets[-1]))
-        places = (
-            np.concatenate([np.arange(n_rows), rows]),
-            np.append(np.zeros(n_rows, int), cells + 1),
-        )
-        ones = np.ones(places[0].size, dtype=np.int8)
-        return cls(sparse.csr_array((ones, places), shape=shape), zero_codes, offsets, loops)
+        all_rows = np.concatenate([np.arange(n_rows), rows])
+        columns = np.append(np.zeros(n_rows, int), cells + 1)
+        ones = np.ones(all_rows.size, dtype=np.int8)
+        indicators = sparse.csr_array((ones, (all_rows, columns)), shape=shape)
+        return cls(indicators, zero_codes, offsets, loops)
 
     @property
     def n_rows(self) -> int:
@@ -250,14 +250,14 @@ class SparseCodes(Codes):
 
     @property
     def entries(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Row, cell and group of each entry."""
+        """Row, cell and group of each stored entry."""
         rows, columns = self.indicators.nonzero()
         rows, cells = rows[columns > 0], columns[columns > 0] - 1
         return rows, cells, np.searchsorted(self.offsets, cells, side="right") - 1
 
     def gather(self, tables):
         zeros = tables[self.zero_cells]
-        # The score of zero comes first, then what each entry changes, in the order of the groups.
+        # A row of zeros has this score; each stored entry changes it, in the order of the groups.
         score_of_zero = np.cumsum(np.vstack([np.zeros(tables.shape[1]), zeros]), axis=0)[-1:]
         changes = tables - np.repeat(zeros, np.diff(self.offsets), axis=0)
         return self.indicators @ np.concatenate([score_of_zero, changes])
@@ -279,8 +279,8 @@ class SparseCodes(Codes):
         codes = plan.new_codes[cells]
         kept = (first[groups] >= 0) & (codes != zeros[groups])
         cells = (first[groups] + codes)[kept]
-        own = (self.n_rows, zeros[plan.groups], plan.offsets, self.loops)
-        return SparseCodes.of(rows[kept], cells, *own)
+        zero_codes = zeros[plan.groups]
+        return SparseCodes.of(rows[kept], cells, self.n_rows, zero_codes, plan.offsets, self.loops)
 
     def keep_groups(self, groups) -> DenseCodes:
         return self.dense().keep_groups(groups)

@@ -1,4 +1,4 @@
-"""The compiled loops on a thread pool: for all but small data."""
+"""The compiled loops on a thread pool, used for all but small data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mbkl.engine.keys import salted
 from mbkl.engine.limits import SMALLEST_SHARE
 from mbkl.engine.twins import Twins, has_one_weight
 
-# Several columns are chosen by together as multiples of this: a register of the processor.
+# `choose_stumps` pads several columns of residuals to a multiple of this, a vector register.
 _LANES = 4
 
 
@@ -68,7 +68,7 @@ class Compiled(Twins):
         return self._compare(loops.city_block, positions, others)
 
     def _compare(self, loop: Callable, left, right, *arguments) -> NDArray[np.float64]:
-        """Run a loop that compares all rows of two sides."""
+        """Run a loop that compares each row on the left with each on the right."""
         symmetric = left is right
         result = np.empty((left.shape[1], right.shape[1]))
         arguments = (left, right, *arguments, symmetric, result)
@@ -86,26 +86,26 @@ class Compiled(Twins):
     def bin_ferns(self, X, ferns: Any) -> NDArray:
         values = np.empty((ferns.n_maps, X.shape[0]), dtype=ferns.numbers.dtype)
         stumps = (ferns.features, ferns.thresholds, ferns.offsets, ferns.factors)
-        own = (*stumps, ferns.raw_offsets, ferns.numbers, *_sets(ferns))
-        self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, X, own, values)
+        arrays = (*stumps, ferns.raw_offsets, ferns.numbers, *_set_arrays(ferns))
+        self.share(X.shape[0], X.shape[0] * ferns.features.size, loops.bin_ferns, X, arrays, values)
         return values
 
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
-        n_others = min(self.n_threads, len(numbers)) - 1
-        if n_others < 1:
+        n_workers = min(self.n_threads, len(numbers)) - 1  # beside this thread
+        if n_workers < 1:
             return super().each(task, numbers)
-        found: list[Any] = [None] * len(numbers)
+        results: list[Any] = [None] * len(numbers)
         waiting = iter(enumerate(numbers))
 
         def work() -> None:
-            for place, number in waiting:
-                found[place] = task(number)
+            for position, number in waiting:
+                results[position] = task(number)
 
-        others = [_pool(self.n_threads).submit(work) for _ in range(n_others)]
+        workers = [_pool(self.n_threads).submit(work) for _ in range(n_workers)]
         work()
-        for other in others:
-            other.result()
-        return found
+        for worker in workers:
+            worker.result()
+        return results
 
     @property
     def alone(self) -> Compiled:
@@ -121,35 +121,35 @@ class Compiled(Twins):
         self.share(cells.size, cells.size * len(features), growth_loops.fern_cells, *arguments)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
-        found: list[NDArray[np.int64]] = []
+        partial_sums: list[NDArray[np.int64]] = []
 
         def add_up(start: int, stop: int) -> None:
             sums = np.zeros((n_cells, packed.shape[1], 2), dtype=np.int64)
             growth_loops.histogram_packed(cells, packed, sums, start, stop)
-            found.append(sums)
+            partial_sums.append(sums)
 
         self.share(cells.size, packed.size, add_up)
-        return sum(found[1:], start=found[0])
+        return sum(partial_sums[1:], start=partial_sums[0])
 
     def choose_stumps(
-        self, codes, is_category, n_codes, levels, told_apart, residuals, ridge: float
+        self, codes, is_category, n_codes, levels, is_ranked, residuals, ridge: float
     ) -> tuple[NDArray, ...]:
         shape, n_columns = levels.asked.shape, residuals.shape[1]
-        # Columns of zeros, up to those that the loops are compiled for.
-        missing = -n_columns % _LANES if n_columns > 1 else 0
-        residuals = np.pad(residuals, ((0, 0), (0, missing))) if missing else residuals
+        # Columns of zeros fill up the lanes, for each number of which the loop is compiled anew.
+        n_padding = -n_columns % _LANES if n_columns > 1 else 0
+        residuals = np.pad(residuals, ((0, 0), (0, n_padding))) if n_padding else residuals
         lanes = (0,) * residuals.shape[1]
         category = np.where(is_category, np.cumsum(is_category) - 1, -1)
         features, cuts, n_above = np.zeros((3, shape[0]), dtype=np.int64)
-        found = features, cuts, n_above, np.empty((shape[0], 256), np.uint8), np.empty(shape)
-        own = (codes, category, n_codes, *levels, told_apart, residuals, n_columns, ridge, lanes)
-        growth_loops.choose_stumps(*own, *found)
-        return found
+        stumps = features, cuts, n_above, np.empty((shape[0], 256), np.uint8), np.empty(shape)
+        inputs = (codes, category, n_codes, *levels, is_ranked, residuals, n_columns, ridge, lanes)
+        growth_loops.choose_stumps(*inputs, *stumps)
+        return stumps
 
     def draw_rows(self, keys, rows, chances, salt: int) -> tuple[NDArray, NDArray]:
         return growth_loops.draw_rows(keys, rows, chances, salted(salt))
 
-    # No threads share these: they are short, or run in a thread of their own.
+    # These are not divided among threads: they are short, or the caller runs several at once.
     pack_residuals = staticmethod(growth_loops.pack_residuals)
     log_loss_residuals = staticmethod(growth_loops.log_loss_residuals)
     add_table = staticmethod(growth_loops.add_table)
@@ -162,10 +162,11 @@ class Compiled(Twins):
     ) -> None:
         """Run `loop` over range(length), divided among the threads.
 
-        Work that falls along the range, to nothing at its end, is divided accordingly.
+        `falling` says that the work falls linearly to zero at the end of the range, as in a
+        triangle of a matrix.
         """
         n_shares = max(1, min(self.n_threads, length, n_codes // SMALLEST_SHARE))
-        if n_shares == 1:  # loops of a few microseconds, thousands of times in a growth
+        if n_shares == 1:  # growth calls loops of a few microseconds thousands of times
             loop(*arguments, 0, length)
             return
         parts = [share / n_shares for share in range(n_shares + 1)]
@@ -179,14 +180,14 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return a pool shared by all of one process: threads start once."""
+    """Return the thread pool of this process, whose threads start once."""
     if n_threads not in _pools:
         _pools[n_threads] = ThreadPoolExecutor(n_threads - 1, thread_name_prefix="mbkl")
     return _pools[n_threads]
 
 
 def announce_if_cold() -> None:
-    """Say in one line on stderr that the first fit will wait for the compiler."""
+    """Tell the user on stderr, in one line, that the first fit waits for the compiler."""
     folder = getattr(getattr(loops.gather_one, "_cache", None), "cache_path", None)
     if folder is None or not any(Path(folder).glob("loops.gather_one*.nbi")):
         print(
@@ -196,17 +197,17 @@ def announce_if_cold() -> None:
         )
 
 
-def _child_of_fork() -> None:
-    """Forget thread pools that a forked child does not really have."""
+def _forget_pools() -> None:
+    """Forget the thread pools in a forked child, which does not inherit their threads."""
     _pools.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_child_of_fork)
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
-def _sets(ferns: Any) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the sets of levels that stumps ask about; none where all have thresholds."""
+def _set_arrays(ferns: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """Return the level sets of the stumps as arrays, empty where all stumps have thresholds."""
     if ferns.sets is None:
         return np.full(ferns.features.size, -1), np.zeros(0, bool), np.zeros(0, np.int64)
     return ferns.sets.starts, ferns.sets.members, ferns.sets.n_levels

@@ -1,10 +1,10 @@
 """Codes on a GPU, and the two hot operations in Torch.
 
 With few columns, table entries are looked up and residuals scattered. With many, one pass is
-matrix products: blocks of the indicators of all cells are formed on the fly and go through the
-tensor cores, with values as integers of eight bits, whose sums are exact. A value is the sum of two
-such pieces, each in a unit of its column: as much work as one of bfloat16, and finer. One would not
-do for the directions of Newton steps either, which have small entries that matter.
+matrix products: blocks of the indicators of all cells are formed on the fly and multiplied by the
+tensor cores with values of eight-bit integers, whose sums are exact. Each value is the sum of two
+such integers in units of its column: as fast as one bfloat16 product, and more precise. A single
+integer is too coarse for the small entries of Newton directions.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 # The tensor cores run seven times slower on other widths (measured on an H200).
 _WIDTH = 128
-# Indicators formed at once: enough to fill the device, little enough to fit anywhere. Products
-# whose sums run over the cells take more of these with fewer rows.
+# Rows and cells of indicators formed at once: enough to keep a GPU busy, in a gigabyte of memory.
+# Products that sum over the cells take this many times as many cells, and as fewer rows.
 _BLOCK_ROWS, _BLOCK_CELLS, _MORE_CELLS = 131_072, 8_192, 4
 _SMALLEST_BLOCK = 1_024
-# Pieces of a value, and the largest integer of one, in its unit.
+# Eight-bit integers that a value is the sum of, and the largest of each.
 _PIECES, _MOST_OF_A_PIECE = 2, 127
-# Look-ups at once, and what one takes with all that is made of it.
+# Look-ups made at once, and bytes that each needs with its intermediate results.
 _BLOCK_CODES, _BYTES_OF_A_VALUE = 64_000_000, 32
-# Rows that take up more of the free memory than this are sent again for each pass over them.
+# Rows that would take a larger share of the free memory are copied again for each pass.
 _SHARE_OF_MEMORY = 0.3
-# Copies between here and the device go through so much page-locked memory at a time, at most;
-# more threads copy there no faster.
+# Most page-locked memory of a copy to or from the device, and threads that fill it; more threads
+# are no faster.
 _STAGED_BYTES, _STAGING_THREADS = 256_000_000, 8
-# Arrays of models that predict, on devices.
+# Copies on devices of the arrays of fitted models; see `Device.keep`.
 _kept: dict[tuple[int, str], Any] = {}
 _NO_MEMBERS = np.zeros(1, dtype=bool)
 # Codes of rows that are scored at once.
@@ -57,7 +57,7 @@ _SCORED_CODES = 1_000_000_000
 
 
 class Device:
-    """A device of Torch: where numbers go, and how much is computed there at once."""
+    """A Torch device: copies arrays to and from it, and knows how much fits there."""
 
     def __init__(self, name) -> None:
         self.torch = require("torch", "gpu")
@@ -71,7 +71,7 @@ class Device:
         return self.torch.as_tensor(array, dtype=dtype, device=self.device)
 
     def keep(self, array: NDArray, dtype=None) -> Tensor:
-        """Return an array as a tensor on the device, that stays there as long as the array."""
+        """Return an array as a tensor on the device, cached as long as the array exists."""
         key = (id(array), str(self.device))
         if key not in _kept:
             _kept[key] = self.place(array, dtype)
@@ -80,63 +80,64 @@ class Device:
 
     @property
     def can_record(self) -> bool:
-        """Whether calls can be recorded, and started again at once."""
+        """Whether calls can be recorded as a CUDA graph and replayed."""
         return self.loops is not torch_loops
 
     def repeated(self, run: Callable[[], Any], room: Any) -> Callable[[], Any]:
-        """Return a function that does the same, of many short calls, and faster from now on.
+        """Return a function that replays the calls of `run` as a CUDA graph from its second use on.
 
-        `run` waits for nothing, and reads and writes the same tensors every time. What it returns
-        is written to by whatever else was recorded in that room, so it is to be copied before.
+        `run` must not wait for the device, and must read and write the same tensors every time.
+        Copy its result before anything else that was recorded in `room` is replayed: it overwrites
+        the result.
         """
         if not self.can_record:
             return run
-        found: list[Any] = []
+        recording: list[Any] = []
 
         def call() -> Any:
-            if not found:  # loops are compiled
-                found.append(None)
+            if not recording:  # the first call compiles loops, which a recording cannot contain
+                recording.append(None)
                 return run()
-            if found[0] is None:
-                found[0] = self.record(run, room)
-            replay, result = found[0]
+            if recording[0] is None:
+                recording[0] = self.record(run, room)
+            replay, result = recording[0]
             replay()
             return result
 
         return call
 
     def room_for_recordings(self) -> Any:
-        """Return memory that recordings share, none of which needs what another leaves there.
+        """Return a memory pool for recordings that do not need each other's results.
 
-        It goes with the last of them, and is not to be asked for again after that.
+        It is freed with the last of these recordings, and must not be used after that.
         """
         return self.torch.cuda.graph_pool_handle() if self.can_record else None
 
     def record(self, run: Callable[[], Any], room: Any) -> tuple[Callable[[], Any], Any]:
-        """Return what starts all calls of a function at once, and what they write the result to.
+        """Record a function as a CUDA graph; return its replay and the tensors of its result.
 
-        Nothing is computed while they are recorded.
+        Recording computes nothing.
         """
         torch = self.torch
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)
-        # Recordings of an earlier model must not be freed while another is made.
+        # The garbage collector must not free an earlier recording during this one.
         was_collecting = gc.isenabled()
         gc.disable()
         torch.cuda.synchronize(self.device)
         with torch.cuda.stream(stream):
             graph.capture_begin(pool=room, capture_error_mode="thread_local")
             try:
-                found = run()
+                result = run()
             finally:
                 graph.capture_end()
                 if was_collecting:
                     gc.enable()
         torch.cuda.current_stream(self.device).wait_stream(stream)
-        return graph.replay, found
+        return graph.replay, result
 
     @cached_property
     def loops(self) -> Any:
-        """Loops over rows: fused where Triton is there."""
+        """Loops over rows: fused ones where Triton is installed."""
         if self.device.type != "cuda" or importlib.util.find_spec("triton") is None:
             return torch_loops
         from mbkl.engine import triton_loops
@@ -144,7 +145,7 @@ class Device:
         return triton_loops
 
     def row_dtype(self, n_columns: int) -> torch.dtype:
-        """Return the data type of the scores of rows: single where products are coarser."""
+        """Return the data type of scores: single precision where they are matrix products."""
         return (
             self.torch.float32
             if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE
@@ -152,32 +153,32 @@ class Device:
         )
 
     def empty_codes(self, n_groups: int, n_rows: int, dtype: np.dtype) -> Tensor:
-        """Return room for codes; Torch has no wider unsigned integers."""
+        """Allocate codes of uint8, or of int32 as Torch lacks wider unsigned integers."""
         kind = self.torch.uint8 if dtype == np.uint8 else self.torch.int32
         self.check_room(float(n_groups) * n_rows * kind.itemsize, "The codes of the rows")
         return self._lines(n_groups, n_rows, kind)
 
     def in_words(self, codes: Tensor) -> Tensor:
-        """Return codes whose lines begin where words of the memory do: several are read at once."""
+        """Return codes with aligned lines, so that several codes are read as one word."""
         if codes.stride(1) == 1 and codes.stride(0) % TILE == 0:
             return codes
         return self._lines(len(codes), codes.shape[1], codes.dtype).copy_(codes)
 
     def _lines(self, n_groups: int, n_rows: int, kind: torch.dtype) -> Tensor:
-        room = self.torch.empty((n_groups, n_rows + -n_rows % TILE), dtype=kind, device=self.device)
-        return room[:, :n_rows]
+        shape = (n_groups, n_rows + -n_rows % TILE)
+        return self.torch.empty(shape, dtype=kind, device=self.device)[:, :n_rows]
 
     def free_memory(self) -> float:
         """Return the free bytes of the device."""
         if self.device.type != "cuda":
             return np.inf
         cuda = self.torch.cuda
-        # What Torch keeps for later is free too.
-        kept = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        return float(cuda.mem_get_info(self.device)[0] + kept)
+        # Memory that Torch has reserved and does not use is free too.
+        reserved = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return float(cuda.mem_get_info(self.device)[0] + reserved)
 
     def check_room(self, n_bytes: float, what: str) -> None:
-        """Complain where the device has no room for so many bytes."""
+        """Raise MemoryError if the device has fewer bytes left than these."""
         free = self.free_memory()
         if n_bytes > free:
             raise MemoryError(
@@ -186,7 +187,7 @@ class Device:
             )
 
     def at_once(self, most: int, bytes_of_one: int) -> int:
-        """Return how many numbers or rows to work on at once: fewer where memory is short."""
+        """Return how many items to work on at once: `most`, or fewer if memory is short."""
         return max(int(min(most, _SHARE_OF_MEMORY * self.free_memory() / bytes_of_one)), 1)
 
     def upload(self, X: NDArray) -> Tensor:
@@ -206,23 +207,23 @@ class Device:
         return tensor
 
     def download(self, tensor: Tensor, target: NDArray) -> None:
-        """Copy rows from the device, likewise: one block goes on from there while one arrives."""
+        """Copy rows from the device through page-locked memory, in two buffers that take turns."""
         if not self._is_worth_staging(target):
             self.torch.from_numpy(target).copy_(tensor)
             return
         with self.torch.cuda.device(self.device), ThreadPoolExecutor(_STAGING_THREADS) as pool:
-            arriving: list[Any] = []
+            pending: list[Any] = []
             for rows, buffer, event in self._staged(tensor):
                 buffer.copy_(tensor[rows], non_blocking=True)
                 event.record()
-                arriving.append((rows, buffer, event))
-                if len(arriving) == 2:
-                    _arrive(pool, target, *arriving.pop(0))
-            for each in arriving:
-                _arrive(pool, target, *each)
+                pending.append((rows, buffer, event))
+                if len(pending) == 2:
+                    _finish_copy(pool, target, *pending.pop(0))
+            for each in pending:
+                _finish_copy(pool, target, *each)
 
     def fetch(self, array: Any) -> NDArray:
-        """Return an array of NumPy; a large tensor by the faster way."""
+        """Return a NumPy array; matrices are copied by `download`, the faster way."""
         if not (isinstance(array, self.torch.Tensor) and array.dim() == 2):
             return to_host(array)
         target = np.empty(array.shape, dtype=to_host(array[:0]).dtype)
@@ -233,9 +234,9 @@ class Device:
         return self.device.type == "cuda" and array.nbytes >= limits.BYTES_WORTH_STAGING
 
     def _staged(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor, Any]]:
-        """Yield blocks of rows, page-locked memory for each in turn, and an event of each."""
+        """Yield blocks of rows, each with one of two page-locked buffers and its event."""
         torch = self.torch
-        # Page-locked memory takes long to get: no more than an eighth of the rows.
+        # Allocating page-locked memory is slow: take an eighth of the rows at most.
         n_bytes = min(_STAGED_BYTES, tensor.nbytes // 8)
         step = max(n_bytes // (tensor.itemsize * tensor.shape[1]), 1)
         shape = (step, tensor.shape[1])
@@ -246,25 +247,27 @@ class Device:
 
 
 def _copy(pool: ThreadPoolExecutor, target: NDArray, source: NDArray) -> None:
-    """Copy rows, a share by each thread."""
+    """Copy rows, divided among the threads of the pool."""
     parts = steps(len(source), -(-len(source) // _STAGING_THREADS))
     list(pool.map(lambda rows: np.copyto(target[rows], source[rows]), parts))
 
 
-def _arrive(pool: ThreadPoolExecutor, target: NDArray, rows: slice, buffer: Tensor, event) -> None:
-    """Copy a block on that comes from the device."""
+def _finish_copy(
+    pool: ThreadPoolExecutor, target: NDArray, rows: slice, buffer: Tensor, event
+) -> None:
+    """Wait for a block from the device, and copy it from its buffer to the target."""
     event.synchronize()
     _copy(pool, target[rows], buffer.numpy())
 
 
 @dataclass(frozen=True)
 class DeviceCodes(Codes):
-    """Codes on a device, with numbers of rows and cells as tensors there."""
+    """Codes on a device; tables, residuals and scores are tensors there."""
 
     values: Tensor  # (n_groups, n_rows)
     offsets: NDArray[np.int64]  # (n_groups + 1,)
     device: Device
-    loops: Twins = field(default=TWINS, repr=False)  # for codes that are collected here
+    loops: Twins = field(default=TWINS, repr=False)  # for codes collected in memory
 
     many_at_once = True
 
@@ -286,7 +289,7 @@ class DeviceCodes(Codes):
         n_columns = tables.shape[1]
         if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE:
             scores = tables.new_zeros((self.n_rows, n_columns), dtype=torch.float32)
-            # Where Step 2 starts, tables are zero.
+            # When Step 2 starts, all tables are zero.
             return self._in_blocks(self._multiply, tables, scores) if tables.any() else scores
         scores = tables.new_zeros((self.n_rows, n_columns))
         self.device.loops.look_up(self.values, self.place(self.offsets[:-1]), tables, scores)
@@ -295,12 +298,13 @@ class DeviceCodes(Codes):
     def histogram(self, residuals: Tensor) -> Tensor:
         n_columns = residuals.shape[1]
         if n_columns >= limits.MANY_COLUMNS_ON_A_DEVICE:
-            # Where Step 2 starts, the curvature of all columns is.
+            # When Step 2 starts, all columns have the same curvatures: one product serves all.
             are_equal = bool((residuals == residuals[:, :1]).all())
-            own = residuals[:, :1] if are_equal else residuals
-            sums = own.new_zeros((self.n_cells, own.shape[1]), dtype=self.device.torch.float64)
-            return self._in_blocks(self._multiply_transposed, own, sums).expand(-1, n_columns)
-        if residuals.is_floating_point():  # running sums over all groups follow
+            distinct = residuals[:, :1] if are_equal else residuals
+            shape = (self.n_cells, distinct.shape[1])
+            sums = distinct.new_zeros(shape, dtype=self.device.torch.float64)
+            return self._in_blocks(self._multiply_transposed, distinct, sums).expand(-1, n_columns)
+        if residuals.is_floating_point():  # running sums over all groups need the precision
             residuals = residuals.double()
         sums = residuals.new_zeros((self.n_cells, n_columns))
         for groups, rows in self._blocks(n_columns, self.n_groups):
@@ -314,12 +318,12 @@ class DeviceCodes(Codes):
         first = self.place(self.offsets[:-1][groups])[:, None]
         return self.values[groups, rows].long() + first
 
-    def _in_blocks(self, operation, values: Tensor, found: Tensor) -> Tensor:
-        """Run an operation, in smaller blocks of rows where memory does not suffice."""
+    def _in_blocks(self, operation, values: Tensor, result: Tensor) -> Tensor:
+        """Run an operation, halving the blocks of rows while memory does not suffice."""
         while True:
             try:
-                operation(values, found)
-                return found
+                operation(values, result)
+                return result
             except self.device.torch.OutOfMemoryError:
                 if self.device.block_rows <= _SMALLEST_BLOCK:
                     raise
@@ -327,7 +331,7 @@ class DeviceCodes(Codes):
                 self.device.torch.cuda.empty_cache()
 
     def _blocks(self, n_columns: int, n_groups: int):
-        """Yield blocks of groups and rows small enough to be looked up at once."""
+        """Yield slices of groups and rows that are small enough for one look-up."""
         n_rows = min(self.n_rows, max(_BLOCK_CODES // n_columns, 1))
         for groups in steps(n_groups, max(_BLOCK_CODES // (n_rows * n_columns), 1)):
             for rows in steps(self.n_rows, n_rows):
@@ -343,9 +347,9 @@ class DeviceCodes(Codes):
             totals: list[Any] = [0] * len(pieces)
             codes = self.device.in_words(self.values[:, rows])
             for part in steps(cells.numel(), _BLOCK_CELLS * _MORE_CELLS):
-                own = self.device.loops.indicators(codes, groups[part], numbers[part], True)
+                inside = self.device.loops.indicators(codes, groups[part], numbers[part], True)
                 for number, (piece, _) in enumerate(pieces):
-                    totals[number] = totals[number] + self._product(own, piece[:, part.start :])
+                    totals[number] = totals[number] + self._product(inside, piece[:, part.start :])
             scores[rows] = base
             for total, (_, unit) in zip(totals, pieces, strict=True):
                 scores[rows] += (total * unit)[: len(scores[rows]), : tables.shape[1]]
@@ -359,18 +363,18 @@ class DeviceCodes(Codes):
             pieces = self._pieces(residuals[rows])
             codes = self.device.in_words(self.values[:, rows])
             for part in steps(cells.numel(), _BLOCK_CELLS):
-                own = self.device.loops.indicators(codes, groups[part], numbers[part], False)
+                inside = self.device.loops.indicators(codes, groups[part], numbers[part], False)
                 for piece, unit in pieces:
-                    found = self._product(own, piece) * unit
-                    sums[cells[part]] += found[: len(cells[part]), :n_columns]
+                    product = self._product(inside, piece) * unit
+                    sums[cells[part]] += product[: len(cells[part]), :n_columns]
         total = residuals.sum(dim=0, dtype=sums.dtype)
         sums[self.place(self.offsets[:-1])] = total - group_sums(sums, self.offsets)
 
     @property
     def _cells_but_first(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return group, number in it, and number of all cells but the first of each group.
+        """Return group, code and number of all cells but the first of each group.
 
-        A row is in one cell of each group, so what is in the first is what the others leave.
+        A row is in one cell of each group: the sum in the first cell is the total less the others.
         """
         codes = self.cell_codes
         others = np.flatnonzero(codes)
@@ -379,13 +383,13 @@ class DeviceCodes(Codes):
         return groups, numbers, self.place(others)
 
     def _product(self, indicators: Tensor, piece: Tensor) -> Tensor:
-        """Return the exact product with lines of a piece, from where they begin."""
+        """Return the exact product of indicators and the transposed lines of a piece."""
         return self.device.torch._int_mm(indicators, piece[:, : indicators.shape[1]].t())
 
     def _pieces(self, values: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return integers of eight bits, a line for each column, whose sum in their units is it.
+        """Return eight-bit integers and units whose products add up to the values.
 
-        Lines are as many and as long as suits the device: they are filled up with zeros.
+        The integers have a line for each column; lines and their number are padded with zeros.
         """
         if not len(values):
             return []
@@ -398,13 +402,13 @@ class DeviceCodes(Codes):
             integers = torch.round(rest / torch.where(unit > 0, unit, 1.0))
             pieces.append((integers.to(torch.int8).t().contiguous(), unit.double()))
             rest = rest - integers * unit
-            # What is left is half a unit at most.
+            # The remainder is half a unit at most.
             unit = unit / (2 * _MOST_OF_A_PIECE)
             if not rest.any():
                 break
         return pieces
 
-    # Moves ------------------------------------------------------------------------------------
+    # Other codes ------------------------------------------------------------------------------
 
     def take(self, rows) -> DeviceCodes:
         return replace(self, values=self.values[:, self.place(rows)])
@@ -414,22 +418,22 @@ class DeviceCodes(Codes):
         table = self.place(numbers.astype(np.int64)).to(values.dtype)
         chosen, first = self.place(groups), self.place(self.offsets[:-1])[:, None]
         for part, rows in self._blocks(1, groups.size):
-            own = chosen[part]
-            values[part, rows] = table[self.values[own, rows] + first[own]]
+            some = chosen[part]
+            values[part, rows] = table[self.values[some, rows] + first[some]]
         return replace(self, values=values, offsets=offsets)
 
     def with_groups(self, sizes, *values) -> DeviceCodes:
         n_groups = self.n_groups + len(sizes)
         joined = self.device.empty_codes(n_groups, self.n_rows, np.dtype(np.uint8))
         joined[: self.n_groups] = self.values
-        for group, own in enumerate(values, start=self.n_groups):
-            joined[group] = self.place(own)
+        for group, codes in enumerate(values, start=self.n_groups):
+            joined[group] = self.place(codes)
         return replace(self, values=joined, offsets=self.more_offsets(sizes))
 
     def counts(self) -> NDArray[np.int64]:
         n_codes = int(np.diff(self.offsets).max(initial=1))
-        found = to_host(self.device.loops.counts(self.values, n_codes))
-        return found[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), self.cell_codes]
+        counts = to_host(self.device.loops.counts(self.values, n_codes))
+        return counts[np.repeat(np.arange(self.n_groups), np.diff(self.offsets)), self.cell_codes]
 
     def dense(self) -> DenseCodes:
         values = to_host(self.values).astype(code_dtype(self.offsets))
@@ -439,8 +443,8 @@ class DeviceCodes(Codes):
 class DeviceRows(Rows):
     """The rows of an array, whose codes are made on a device.
 
-    They are sent there once, or again for each pass over them where memory does not suffice;
-    `sent` has those that are there already. Loops are for codes that are collected here.
+    They are copied there once, or again for each pass if memory does not suffice; `sent` is a copy
+    that is there already. `loops` are for codes collected in memory.
     """
 
     def __init__(self, X: NDArray, device: Device, loops: Twins = TWINS, sent=None) -> None:
@@ -453,7 +457,7 @@ class DeviceRows(Rows):
         self._sent = None
 
     def with_columns(self, X: NDArray) -> DeviceRows:
-        """Return rows of other columns, at the same place."""
+        """Return rows with other columns on the same device."""
         return DeviceRows(X, self.device, self.loops)
 
     def block(self, rows: slice) -> DeviceRows:
@@ -469,43 +473,43 @@ class DeviceRows(Rows):
         return self.X[rows]
 
     def _on_device(self, n_values: int) -> Iterator[tuple[slice, Tensor]]:
-        """Yield blocks of rows on the device, with so many values a row to be made of them."""
+        """Yield blocks of rows on the device, small enough to compute `n_values` for each row."""
         n_at_once = self.device.at_once(_BLOCK_CODES, _BYTES_OF_A_VALUE)
         for rows in steps(self.shape[0], n_at_once // max(n_values, 1)):
             sent = self._sent
             yield rows, self.device.place(self.X[rows]) if sent is None else sent[rows]
 
     def check_finite(self) -> None:
-        """Complain of infinities; NaN are missing values."""
+        """Raise ValueError for infinite values; NaN are missing values."""
         if self.dtype == np.uint8:
             return
         if any(bool(block.isinf().any()) for _, block in self._on_device(self.shape[1])):
-            ArrayRows(self.X).check_finite()  # which has the words
+            ArrayRows(self.X).check_finite()  # raises the error
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
         torch = self.device.torch
         low = high = missing = None
         for _, block in self._on_device(self.shape[1]):
             if block.is_floating_point():
-                absent = block.isnan()
-                below = block.masked_fill(absent, torch.inf).amin(0)
-                above = block.masked_fill(absent, -torch.inf).amax(0)
-                absent = absent.any(0)
+                is_nan = block.isnan()
+                smallest = block.masked_fill(is_nan, torch.inf).amin(0)
+                largest = block.masked_fill(is_nan, -torch.inf).amax(0)
+                has_nan = is_nan.any(0)
             else:
-                below, above = block.amin(0), block.amax(0)
-                absent = torch.zeros_like(below, dtype=torch.bool)
-            low = below if low is None else torch.minimum(low, below)
-            high = above if high is None else torch.maximum(high, above)
-            missing = absent if missing is None else missing | absent
+                smallest, largest = block.amin(0), block.amax(0)
+                has_nan = torch.zeros_like(smallest, dtype=torch.bool)
+            low = smallest if low is None else torch.minimum(low, smallest)
+            high = largest if high is None else torch.maximum(high, largest)
+            missing = has_nan if missing is None else missing | has_nan
         low, high = to_host(low).astype(np.float64), to_host(high).astype(np.float64)
-        nothing = low > high
-        return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high), to_host(missing)
+        is_empty = low > high  # all values are missing
+        return np.where(is_empty, np.nan, low), np.where(is_empty, np.nan, high), to_host(missing)
 
     def keys(self, y, seed: int) -> NDArray[np.uint64]:
         return to_host(self._keys(y, seed)).view(np.uint64)
 
     def keys_apart(self, y, weights, seed: int) -> Tensor:
-        """Return such numbers of which equal rows have different ones; as signed ones, there."""
+        """Return keys that differ even for equal rows, as signed integers on the device."""
         return told_apart(self._keys(y, seed), self.device.place(weights))
 
     def _keys(self, y, seed: int) -> Tensor:
@@ -536,7 +540,7 @@ class DeviceRows(Rows):
         torch, place = self.device.torch, self.device.place
         values = self.device.empty_codes(features.size, self.shape[0], edges.code_dtype)
         sizes = np.diff(edges.offsets)
-        # All groups side by side, those with fewer thresholds filled up with infinity.
+        # A matrix of thresholds, a line for each group, padded with infinity.
         position = np.arange(edges.thresholds.size) - np.repeat(edges.offsets[:-1], sizes)
         grid = np.full((features.size, int(sizes.max(initial=0))), np.inf)
         grid[np.repeat(np.arange(features.size), sizes), position] = edges.thresholds
@@ -556,9 +560,9 @@ class DeviceRows(Rows):
         placed, entries = place_ferns(ferns, self.device), self.device.keep(tables)
         scores = np.empty((self.shape[0], tables.shape[1]))
         for rows, block in self._on_device(self.shape[1] + tables.shape[1]):
-            found = entries.new_zeros((len(block), tables.shape[1]))
-            self.device.loops.fern_scores(block, placed, entries, found)
-            self.device.download(found, scores[rows])
+            on_device = entries.new_zeros((len(block), tables.shape[1]))
+            self.device.loops.fern_scores(block, placed, entries, on_device)
+            self.device.download(on_device, scores[rows])
         return scores
 
     def score(self, features, edges, tables) -> NDArray[np.float64]:
@@ -567,13 +571,13 @@ class DeviceRows(Rows):
         scores = np.empty((self.shape[0], tables.shape[1]))
         n_at_once = self.device.at_once(_SCORED_CODES, 1)
         for rows in steps(self.shape[0], n_at_once // max(features.size, 1)):
-            found = self.block(rows).bin(features, edges).gather(placed)
-            self.device.download(found, scores[rows])
+            on_device = self.block(rows).bin(features, edges).gather(placed)
+            self.device.download(on_device, scores[rows])
         return scores
 
 
 def place_ferns(ferns, device: Device) -> PlacedFerns:
-    """Return ferns on a device, where their numbers stay as long as they are here."""
+    """Return ferns on a device, with their largest arrays cached there; see `Device.keep`."""
     place = device.place
     depths, n_bits = np.diff(ferns.offsets), np.log2(ferns.n_raw).astype(np.int64)
     hashed, sets = depths > n_bits, ferns.sets
@@ -597,9 +601,9 @@ def place_ferns(ferns, device: Device) -> PlacedFerns:
 
 
 def device_for(device: str, n_codes: float, worth_it: float) -> str:
-    """Return where codes are to be: a GPU is for many of them, as many as `worth_it`.
+    """Return where to put codes: on a GPU only if there are at least `worth_it` of them.
 
-    "auto" is a GPU where there is one, and Torch on the CPU is for trying.
+    "auto" uses a GPU if there is one; "torch" is Torch on the CPU, for tests.
 
     >>> device_for("auto", 1_000, 1_000_000), device_for("torch", 1_000, 1_000_000)
     ('cpu', 'torch')
@@ -612,10 +616,11 @@ def device_for(device: str, n_codes: float, worth_it: float) -> str:
 
 
 def device_of(device: str) -> Device:
-    """Return a device ("cuda", "cuda:1", ..., or "torch"), or say why it cannot be used."""
+    """Return a device ("cuda", "cuda:1", ..., or "torch"); raise if it cannot be used."""
     if device == "torch":
         return Device("cpu")
-    if device.split(":")[0] != "cuda":
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal():
         known = "'auto', 'cpu', 'cuda', 'cuda:1', ... or 'torch'"
         raise ValueError(f"device must be {known}, got {device!r}.")
     if not has_gpu(device):
@@ -630,5 +635,5 @@ def has_gpu(device: str) -> bool:
     """Say whether Torch is installed and can use a GPU, such as "cuda" or "cuda:1"."""
     if importlib.util.find_spec("torch") is None:
         return False
-    cuda, number = require("torch", "gpu").cuda, int([*device.split(":"), "0"][1])
+    cuda, number = require("torch", "gpu").cuda, int(device.partition(":")[2] or 0)
     return cuda.is_available() and number < cuda.device_count()

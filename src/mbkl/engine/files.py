@@ -1,6 +1,6 @@
-"""Files: written as a whole or not at all; and of codes larger than memory.
+"""Atomic writing of files, and codes larger than memory, kept in files.
 
-These are read block by block in every pass.
+Every pass reads such codes block by block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mbkl.engine.twins import Twins
 
 
 def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write a file as a whole or not at all; a file of that name stays until the end."""
+    """Write a file completely or not at all; an older file is replaced at the end."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise ValueError(f"{str(path)!r} exists and is no regular file.")
@@ -42,9 +42,8 @@ def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes | memoryvie
 class DiskArray:
     """Codes of shape (n_groups, n_rows) in a file; block after block, each group-major.
 
-    Files are read and written, not mapped: what is in memory is one block, and the next one, which
-    is read meanwhile. The file goes when the object does. All blocks but the last have
-    `block_rows` rows.
+    The file is read and written, not mapped: memory holds one block, and the next one, which is
+    read ahead. It is deleted with the object. All blocks but the last have `block_rows` rows.
     """
 
     def __init__(
@@ -52,11 +51,11 @@ class DiskArray:
     ) -> None:
         self.shape, self.dtype, self.block_rows = shape, np.dtype(dtype), block_rows
         self._folder = folder
-        # A file without a name: nothing is left behind even if the process is killed.
+        # A file without a name disappears even if the process is killed.
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
 
     def empty_like(self, n_groups: int, n_rows: int, dtype) -> DiskArray:
-        """Return room for other codes, in a file of the same folder."""
+        """Return an array of another shape, in a new file of the same folder."""
         return DiskArray(self._folder, (n_groups, n_rows), dtype, self.block_rows)
 
     def block_slices(self) -> Iterator[slice]:
@@ -65,46 +64,46 @@ class DiskArray:
 
     def write(self, rows: slice, values: NDArray) -> None:
         """Write one block."""
-        self._file.seek(self._place(rows))
+        self._file.seek(self._position(rows))
         np.ascontiguousarray(values, dtype=self.dtype).tofile(self._file)
 
     def read(self, rows: slice, groups: NDArray[np.intp] | None = None) -> NDArray:
         """Read one block, or some groups of it."""
         length = rows.stop - rows.start
         if groups is None:
-            return self._read(self._place(rows), self.shape[0] * length).reshape(-1, length)
+            return self._read(self._position(rows), self.shape[0] * length).reshape(-1, length)
         values = np.empty((len(groups), length), dtype=self.dtype)
-        for group, own in zip(groups, values, strict=True):
-            own[:] = self._read(self._place(rows) + int(group) * own.nbytes, length)
+        for group, line in zip(groups, values, strict=True):
+            line[:] = self._read(self._position(rows) + int(group) * line.nbytes, length)
         return values
 
-    def _read(self, place: int, n_codes: int) -> NDArray:
-        self._file.seek(place)
+    def _read(self, position: int, n_codes: int) -> NDArray:
+        self._file.seek(position)
         codes = np.fromfile(self._file, self.dtype, n_codes)
         if codes.size < n_codes:
             raise OSError("A file of codes ends too early; was the disk full?")
         return codes
 
     def blocks(self, groups: NDArray[np.intp] | None = None) -> Iterator[tuple[slice, NDArray]]:
-        """Yield all blocks, or some groups of them, with their rows; the next is read ahead."""
+        """Yield the rows and codes of each block, of all or some groups; read one block ahead."""
         slices = list(self.block_slices())
         with ThreadPoolExecutor(1, thread_name_prefix="mbkl-read-ahead") as reader:
             coming = reader.submit(self.read, slices[0], groups) if slices else None
-            for position, rows in enumerate(slices):
+            for number, rows in enumerate(slices):
                 assert coming is not None
                 block = coming.result()
-                if position + 1 < len(slices):
-                    coming = reader.submit(self.read, slices[position + 1], groups)
+                if number + 1 < len(slices):
+                    coming = reader.submit(self.read, slices[number + 1], groups)
                 yield rows, block
 
-    def _place(self, rows: slice) -> int:
-        """Return where in the file a block begins."""
+    def _position(self, rows: slice) -> int:
+        """Return the byte of the file where a block begins."""
         return rows.start * self.shape[0] * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class FileCodes(Codes):
-    """Codes in a file. All operations have the bits of those in memory."""
+    """Codes in a file. All operations give the same bits as those in memory."""
 
     array: DiskArray  # of shape (n_groups, n_rows)
     offsets: NDArray[np.int64]  # (n_groups + 1,)
@@ -130,12 +129,12 @@ class FileCodes(Codes):
         if rows.size <= max(self.array.block_rows, FEW_ROWS_OF_A_FILE):
             return DenseCodes(self._pick(rows), self.offsets, self.loops)
         taken = self.array.empty_like(self.n_groups, rows.size, self.array.dtype)
-        for own in taken.block_slices():
-            taken.write(own, self._pick(rows[own]))
+        for block in taken.block_slices():
+            taken.write(block, self._pick(rows[block]))
         return replace(self, array=taken)
 
     def _pick(self, rows: NDArray[np.intp], groups: NDArray[np.intp] | None = None) -> NDArray:
-        """Return the codes of some rows, in the given order, from the blocks that have any."""
+        """Return the codes of some rows, in the given order; blocks without any are not read."""
         n_groups = self.n_groups if groups is None else len(groups)
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
@@ -163,12 +162,12 @@ class FileCodes(Codes):
 
     def with_groups(self, sizes, *values) -> FileCodes:
         def join(rows: slice, block: NDArray) -> NDArray:
-            return np.concatenate([block, [own[rows] for own in values]])
+            return np.concatenate([block, [codes[rows] for codes in values]])
 
         return self._changed(join, self.array.dtype, self.more_offsets(sizes))
 
     def _changed(self, change: Callable, dtype, offsets) -> FileCodes:
-        """Return the codes with every block of rows changed."""
+        """Return the codes after a function has changed every block of rows."""
         changed = self.array.empty_like(offsets.size - 1, self.n_rows, dtype)
         for rows, block in self.array.blocks():
             changed.write(rows, change(rows, block))
@@ -180,7 +179,7 @@ class FileCodes(Codes):
 
 
 class FileRows(BlockRows):
-    """Rows whose codes are made in files of a folder, in blocks of so many rows."""
+    """Rows whose codes are written to files in a folder, in blocks of `block_rows` rows."""
 
     def __init__(self, source: Rows, loops: Twins, folder: Path, block_rows: int) -> None:
         super().__init__(source)
@@ -194,10 +193,10 @@ class FileRows(BlockRows):
 
     def _coded(self, code: Callable[[ArrayRows], DenseCodes]) -> FileCodes:
         """Return the codes of all rows, made block by block."""
-        # Those of no rows tell of what kind they are.
-        none = code(ArrayRows(np.empty((0, self.shape[1]), self.dtype), self.loops))
-        shape = (none.n_groups, self.shape[0])
-        array = DiskArray(self._folder, shape, none.values.dtype, self._block_rows)
+        # The codes of no rows give the number of groups, the data type and the offsets.
+        empty = code(ArrayRows(np.empty((0, self.shape[1]), self.dtype), self.loops))
+        shape = (empty.n_groups, self.shape[0])
+        array = DiskArray(self._folder, shape, empty.values.dtype, self._block_rows)
         for rows, block in self.blocks(self._block_rows):
             array.write(rows, code(ArrayRows(np.ascontiguousarray(block), self.loops)).values)
-        return FileCodes(array, none.offsets, self.loops)
+        return FileCodes(array, empty.offsets, self.loops)

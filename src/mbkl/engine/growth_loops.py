@@ -1,8 +1,8 @@
 """Compiled loops of growing ferns, over gradients and curvatures as small integers.
 
-A residual packs both in 32 bits, and a sum of residuals both in 64: the gradient above, the
-curvature below. The rules are those of `loops`; the twins in `twins` give the same bits. Loops that
-no threads share have the arguments of their twins, and return what these return.
+A residual packs both in 32 bits, a sum of residuals both in 64 bits: the gradient in the upper
+half, the curvature in the lower. The rules are those of `loops`; the twins in `twins` give the same
+bits. Loops that run in one thread have the arguments and results of their twins.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mbkl.engine.twins import (
 
 # Rows whose residuals are computed at a time: a few KiB for each class.
 _ROWS_OF_A_BLOCK = 256
-# Rows whose cells stay in the first-level cache while all stumps are asked.
+# Rows whose cells stay in the first-level cache during all stumps of a fern.
 _ROWS_OF_CELLS = 8192
 
 
 @jit
 def fern_cells(values, features, cuts, members, leading, cells, start, stop):
-    """OUT cells[start:stop]: a leading digit, then the answers of each row to the stumps."""
+    """OUT cells[start:stop]: a leading bit, then the answers of each row to the stumps."""
     for first in range(start, stop, _ROWS_OF_CELLS):
         block = slice(first, min(first + _ROWS_OF_CELLS, stop))
         out = cells[block]
@@ -38,9 +38,9 @@ def fern_cells(values, features, cuts, members, leading, cells, start, stop):
         for level in range(features.shape[0]):
             codes = values[features[level], block]
             if cuts[level] < 0:
-                own = members[level]
+                is_member = members[level]
                 for row in range(out.shape[0]):
-                    out[row] = 2 * out[row] + own[codes[row]]
+                    out[row] = 2 * out[row] + is_member[codes[row]]
             else:
                 cut = np.uint8(cuts[level])
                 for row in range(out.shape[0]):
@@ -49,7 +49,7 @@ def fern_cells(values, features, cuts, members, leading, cells, start, stop):
 
 @numba.njit(inline="always", error_model="numpy")
 def _packed(gradient, curvature, units):
-    """Return both, rounded to units; those too large are cut off."""
+    """Pack a gradient and a curvature, rounded to units and clipped, in 32 bits."""
     largest = np.float32(MOST_PACKED)
     g = min(max(np.rint(gradient * units[0]), -largest), largest)
     return (np.int32(g) << 16) + np.int32(min(np.rint(curvature * units[1]), largest))
@@ -57,16 +57,16 @@ def _packed(gradient, curvature, units):
 
 @jit
 def pack_residuals(gradient, curvature, weights, units, packed):
-    """OUT packed: gradient and curvature times weights; return the largest of both."""
+    """OUT packed: gradients and curvatures times weights; return the largest of each."""
     largest_g, largest_h = np.zeros((2, _ROWS_OF_A_BLOCK), dtype=np.float32)
     for first in range(0, gradient.shape[0], _ROWS_OF_A_BLOCK):
         block = slice(first, first + _ROWS_OF_A_BLOCK)
-        own_weights = weights[block]
+        weight = weights[block]
         for column in range(gradient.shape[1]):
-            own_g, own_h = gradient[block, column], curvature[block, column]
+            block_g, block_h = gradient[block, column], curvature[block, column]
             out = packed[block, column]
-            for row in range(own_weights.shape[0]):
-                g, h = own_g[row] * own_weights[row], own_h[row] * own_weights[row]
+            for row in range(weight.shape[0]):
+                g, h = block_g[row] * weight[row], block_h[row] * weight[row]
                 largest_g[row] = max(largest_g[row], abs(g))
                 largest_h[row] = max(largest_h[row], h)
                 out[row] = _packed(g, h, units)
@@ -87,9 +87,9 @@ def _exponential(value):
 
 @jit
 def log_loss_residuals(scores, y, weights, units, packed):
-    """OUT packed: residuals of the log loss; return the largest of both.
+    """OUT packed: residuals of the log loss; return the largest gradient and curvature.
 
-    A block of rows is computed class by class, so that the compiler takes several rows at once.
+    Blocks of rows are computed class by class, so that the compiler can vectorise over rows.
     """
     n_columns, one = scores.shape[1], np.float32(1.0)
     lines = np.empty((n_columns, _ROWS_OF_A_BLOCK), dtype=np.float32)
@@ -97,12 +97,12 @@ def log_loss_residuals(scores, y, weights, units, packed):
     integers = np.empty(_ROWS_OF_A_BLOCK, dtype=np.int32)
     for first in range(0, scores.shape[0], _ROWS_OF_A_BLOCK):
         block = slice(first, first + _ROWS_OF_A_BLOCK)
-        own_y, own_weights = y[block], weights[block]
-        n_rows = own_weights.shape[0]
+        label, weight = y[block], weights[block]
+        n_rows = weight.shape[0]
         for column in range(n_columns):
-            line, own_scores = lines[column], scores[block, column]
+            line, score = lines[column], scores[block, column]
             for row in range(n_rows):
-                line[row] = own_scores[row]
+                line[row] = score[row]
         if n_columns == 1:
             line = lines[0]
             for row in range(n_rows):
@@ -123,11 +123,11 @@ def log_loss_residuals(scores, y, weights, units, packed):
                     total[row] += line[row]
         for column in range(n_columns):
             line, out = lines[column], packed[block, column]
-            own = 1 if n_columns == 1 else column
+            class_ = 1 if n_columns == 1 else column
             for row in range(n_rows):
                 chance = line[row] / total[row]
-                g = (chance - np.float32(own_y[row] == own)) * own_weights[row]
-                h = chance * (one - chance) * own_weights[row]
+                g = (chance - np.float32(label[row] == class_)) * weight[row]
+                h = chance * (one - chance) * weight[row]
                 largest_g[row] = max(largest_g[row], abs(g))
                 largest_h[row] = max(largest_h[row], h)
                 integers[row] = _packed(g, h, units)
@@ -143,17 +143,17 @@ def histogram_packed(cells, packed, sums, start, stop):
     both = np.zeros((sums.shape[0], n_columns), dtype=np.int64)
     for first in range(start, stop, ROWS_PACKED):
         block = slice(first, min(first + ROWS_PACKED, stop))
-        own_cells, residuals = cells[block], packed[block]
+        cell_of, residuals = cells[block], packed[block]
         if n_columns == 1:
-            only, own = both[:, 0], residuals[:, 0]
-            for row in range(own.shape[0]):
-                value = np.int64(own[row])
-                only[own_cells[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
+            column_sums, column_residuals = both[:, 0], residuals[:, 0]
+            for row in range(column_residuals.shape[0]):
+                value = np.int64(column_residuals[row])
+                column_sums[cell_of[row]] += ((value >> 16) << 32) + (value & 0xFFFF)
         else:
-            for row in range(own_cells.shape[0]):
+            for row in range(cell_of.shape[0]):
                 for column in range(n_columns):
                     value = np.int64(residuals[row, column])
-                    both[own_cells[row], column] += ((value >> 16) << 32) + (value & 0xFFFF)
+                    both[cell_of[row], column] += ((value >> 16) << 32) + (value & 0xFFFF)
         for cell in range(sums.shape[0]):
             for column in range(n_columns):
                 sums[cell, column, 0] += both[cell, column] >> 32
@@ -163,7 +163,7 @@ def histogram_packed(cells, packed, sums, start, stop):
 
 @jit
 def sizes_of_residuals(packed, rows, columns):
-    """Return the sizes of the residuals of some rows in some columns; at least one."""
+    """Return the norms of the residuals of some rows in some columns, truncated, plus one."""
     sizes = np.empty(rows.shape[0], dtype=np.int64)
     for place in range(rows.shape[0]):
         square = np.int64(0)
@@ -177,7 +177,7 @@ def sizes_of_residuals(packed, rows, columns):
 
 @jit
 def draw_rows(keys, rows, chances, salt):
-    """Return some of the rows and their chances, by a hash of their keys; see `keys.draw`."""
+    """Draw rows with some chances, by a hash of their keys; return the rows and their chances."""
     drawn, shares = np.empty_like(rows), np.empty_like(chances)
     count = 0
     for place in range(rows.shape[0]):
@@ -192,7 +192,7 @@ def draw_rows(keys, rows, chances, salt):
 
 @jit
 def weigh_residuals(packed, rows, columns, shares, unit):
-    """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
+    """Return the residuals of some rows divided by their chances and a unit, in 64 bits."""
     residuals = np.empty((rows.shape[0], columns.shape[0]), dtype=np.int64)
     for place in range(rows.shape[0]):
         for column in range(columns.shape[0]):
@@ -208,9 +208,9 @@ def weigh_residuals(packed, rows, columns, shares, unit):
 def newton_steps(sums, ridges, used):
     """Return steps, gains and merits, see `Twins.newton_steps`.
 
-    Cells are those of all levels: all rows together are cell 1, and the two that cell i was divided
-    into are 2 i and 2 i + 1; those of the deepest level come last. Ridges are a tuple: their number
-    is known to the compiler.
+    The cells of all levels form a binary heap: cell 1 holds all rows, cell i is divided into cells
+    2 i and 2 i + 1, and the deepest level comes last. Ridges are a tuple, so that the compiler
+    knows their number.
     """
     n_cells, n_columns, n_ridges = sums.shape[0] // 2, sums.shape[1], len(ridges)
     deepest = 0
@@ -226,10 +226,10 @@ def newton_steps(sums, ridges, used):
                 tree[cell, column, kind] = both
     steps = np.empty((n_cells, n_columns))
     gains, merits = np.zeros(deepest + 1), np.zeros((n_ridges, 2))
-    # Steps of the cells that the current one is in, by level; above all is a step of zero.
+    # By level, steps of the cells that contain the current one; the root starts from zero.
     path = np.zeros((deepest + 2, n_columns, n_ridges))
     for last in range(n_cells):
-        # The levels on which this cell is not in the same one as the cell before it.
+        # First level on which this cell and the one before it are in different cells.
         first = deepest if last else 0
         while first and not (last >> (deepest - first)) & 1:
             first -= 1
@@ -259,9 +259,9 @@ def add_table(cells, table, scores):
     """OUT scores += the table entry of each row's cell."""
     n_columns = table.shape[1]
     if n_columns == 1:
-        entries, own = table[:, 0], scores[:, 0]
-        for row in range(own.shape[0]):
-            own[row] += entries[cells[row]]
+        entries, column_scores = table[:, 0], scores[:, 0]
+        for row in range(column_scores.shape[0]):
+            column_scores[row] += entries[cells[row]]
         return
     for row in range(cells.shape[0]):
         entry = table[cells[row]]
@@ -272,51 +272,53 @@ def add_table(cells, table, scores):
 
 @jit
 def choose_stumps(
-    codes, category, n_codes, asked, shifts, moves, told_apart, residuals, n_columns,
+    codes, category, n_codes, asked, shifts, moves, is_ranked, residuals, n_columns,
     ridge, lanes, features, cuts, n_above, ranks, gains,
 ):  # fmt: skip
     """OUT features, cuts, n_above, ranks, gains: the stump of each level.
 
-    See `Twins.choose_stumps`; `category` is the number of each category among these, -1 elsewhere,
+    See `Twins.choose_stumps`; `category` numbers the categories among the features, -1 for others,
     and `lanes` are those of `_best_cuts`.
     """
     n_rows = residuals.shape[0]
-    has_categories = told_apart.shape[1] > 0
-    placed = codes.copy() if has_categories else codes
-    places = np.empty((codes.shape[0], 256), dtype=np.uint8)
+    has_categories = is_ranked.shape[1] > 0
+    ranked = codes.copy() if has_categories else codes
+    rank_of = np.empty((codes.shape[0], 256), dtype=np.uint8)
     for code in range(256):
-        places[:, code] = code
-    found = np.empty(asked.shape[1], dtype=np.int64)
+        rank_of[:, code] = code
+    best_bins = np.empty(asked.shape[1], dtype=np.int64)
     cells = np.zeros(n_rows, dtype=np.uint16)
     for level in range(asked.shape[0]):
-        order, own_residuals, starts = _rows_by_cell(cells, residuals, 1 << level)
+        order, by_cell, starts = _rows_by_cell(cells, residuals, 1 << level)
         if has_categories:
-            beyond = _beyond_cells(own_residuals, starts, n_columns, ridge)
+            beyond = _beyond_cells(by_cell, starts, n_columns, ridge)
             for feature in asked[level]:
                 if category[feature] >= 0:
-                    told = told_apart[level, category[feature]]
-                    own, target, place = codes[feature], placed[feature], places[feature]
-                    _put_in_order(own, order, beyond, told, n_codes[feature], ridge, place)
+                    codes_ranked = is_ranked[level, category[feature]]
+                    source, target, rank = codes[feature], ranked[feature], rank_of[feature]
+                    _put_in_order(
+                        source, order, beyond, codes_ranked, n_codes[feature], ridge, rank
+                    )
                     for row in range(n_rows):
-                        target[row] = place[own[row]]
+                        target[row] = rank[source[row]]
         if len(lanes) == 1:
             _best_cuts_one(
-                placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
-                moves[level], ridge, gains[level], found,
+                ranked, asked[level], order, by_cell, starts, n_codes, shifts[level],
+                moves[level], ridge, gains[level], best_bins,
             )  # fmt: skip
         else:
             _best_cuts(
-                placed, asked[level], order, own_residuals, starts, n_codes, shifts[level],
-                moves[level], ridge, lanes, gains[level], found,
+                ranked, asked[level], order, by_cell, starts, n_codes, shifts[level],
+                moves[level], ridge, lanes, gains[level], best_bins,
             )  # fmt: skip
         best = np.argmax(gains[level])
         feature = asked[level, best]
-        cut = ((found[best] + 1) << shifts[level, best]) - moves[level, best] - 1
+        cut = ((best_bins[best] + 1) << shifts[level, best]) - moves[level, best] - 1
         cut = min(cut, n_codes[feature] - 2)
-        features[level], cuts[level], ranks[level] = feature, cut, places[feature]
-        own, above = codes[feature], places[feature] > cut
+        features[level], cuts[level], ranks[level] = feature, cut, rank_of[feature]
+        source, above = codes[feature], rank_of[feature] > cut
         for row in range(n_rows):
-            is_above = above[own[row]]
+            is_above = above[source[row]]
             n_above[level] += is_above
             cells[row] = 2 * cells[row] + is_above
 
@@ -343,7 +345,7 @@ def _rows_by_cell(cells, residuals, n_cells):
 
 @jit
 def _beyond_cells(residuals, starts, n_columns, ridge):
-    """Return gradients less what the step of their cell explains, and curvatures, side by side."""
+    """Return gradients after the Newton step of their cell, and curvatures, side by side."""
     beyond = np.empty((residuals.shape[0], 2 * n_columns), dtype=np.int64)
     for cell in range(starts.shape[0] - 1):
         first, last = starts[cell], starts[cell + 1]
@@ -361,8 +363,8 @@ def _beyond_cells(residuals, starts, n_columns, ridge):
 
 
 @jit
-def _put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
-    """OUT ranks: the places of the codes of a category in order; see `Twins.put_in_order`."""
+def _put_in_order(codes, order, beyond, is_ranked, n_codes, ridge, ranks):
+    """OUT ranks: the rank of each code of a category; see `Twins.put_in_order`."""
     n_columns = beyond.shape[1] // 2
     sums = np.zeros((n_codes, 2 * n_columns), dtype=np.int64)
     for row in range(order.shape[0]):
@@ -371,13 +373,13 @@ def _put_in_order(codes, order, beyond, told_apart, n_codes, ridge, ranks):
             entry[column] += beyond[row, column]
     steps = np.zeros((n_codes, n_columns))
     for code in range(n_codes):
-        if told_apart[code]:
+        if is_ranked[code]:
             for column in range(n_columns):
                 gradient, curvature = sums[code, column], sums[code, n_columns + column]
                 steps[code, column] = np.float64(gradient) / (np.float64(curvature) + ridge)
-    places = steps[:, 0].copy() if n_columns == 1 else _along(steps, sums[:, n_columns:])
-    for place, code in enumerate(np.argsort(places, kind="mergesort")):
-        ranks[code] = place
+    positions = steps[:, 0].copy() if n_columns == 1 else _along(steps, sums[:, n_columns:])
+    for rank, code in enumerate(np.argsort(positions, kind="mergesort")):
+        ranks[code] = rank
 
 
 @jit
@@ -390,7 +392,7 @@ def _along(steps, mass):
             weighted = steps[level, left] * mass[level, left]
             for right in range(n_columns):
                 spread[left, right] += weighted * steps[level, right]
-    direction, turned, found = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_levels)
+    direction, product, along = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_levels)
     largest = 0
     for column in range(n_columns):
         if spread[column, column] > spread[largest, largest]:
@@ -399,29 +401,28 @@ def _along(steps, mass):
     for _ in range(N_POWERS):
         square = 0.0
         for left in range(n_columns):
-            turned[left] = 0.0
+            product[left] = 0.0
             for right in range(n_columns):
-                turned[left] += spread[left, right] * direction[right]
-            square += turned[left] * turned[left]
+                product[left] += spread[left, right] * direction[right]
+            square += product[left] * product[left]
         length = np.sqrt(square)
         if not length > 0:
-            return found
-        direction[:] = turned / length
+            return along
+        direction[:] = product / length
     for level in range(n_levels):
         for column in range(n_columns):
-            found[level] += steps[level, column] * direction[column]
-    return found
+            along[level] += steps[level, column] * direction[column]
+    return along
 
 
 @jit
 def _best_cuts(
     codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge, lanes, gains, cuts
 ):
-    """OUT gains, cuts: what the best cut of each feature would collect; see `Twins.best_cuts`.
+    """OUT gains, cuts: the best cut of each feature and its gain; see `Twins.best_cuts`.
 
-    Rows come cell by cell, so that the histogram of a cell stays in the first-level cache and
-    none is kept. Codes are moved and shifted to fewer where cells have few rows. Lanes are a tuple
-    of as many entries as there are columns: its length is known to the compiler.
+    Rows come cell by cell, so that one histogram, in the first-level cache, serves all cells.
+    Lanes are a tuple with an entry for each column, so that the compiler knows their number.
     """
     n_columns = len(lanes)
     sums = np.zeros((256, n_columns), dtype=np.int64)
@@ -470,8 +471,8 @@ def _best_cuts_one(
 ):
     """OUT gains, cuts, as `_best_cuts`, of one column.
 
-    Four features at once: neighbouring rows often share a code where there are few, and an addition
-    waits for the one before it to the same sum; those of other features need not.
+    Four features at once: where a feature has few codes, neighbouring rows often share one, and
+    an addition waits for the one before it to the same sum. Sums of other features do not wait.
     """
     residual = residuals[:, 0]
     sums = np.zeros((4, 256), dtype=np.int64)
@@ -480,22 +481,18 @@ def _best_cuts_one(
     lengths = np.zeros(4, dtype=np.int64)
     for begin in range(0, asked.shape[0], 4):
         count = min(4, asked.shape[0] - begin)
-        # The last one again, where fewer are left.
+        # Fewer than four features are filled up with the last one.
         place_1, place_2 = begin + min(1, count - 1), begin + min(2, count - 1)
         place_3 = begin + count - 1
         codes_0, codes_1 = codes[asked[begin]], codes[asked[place_1]]
         codes_2, codes_3 = codes[asked[place_2]], codes[asked[place_3]]
         shift_0, shift_1 = shifts[begin], shifts[place_1]
         shift_2, shift_3 = shifts[place_2], shifts[place_3]
-        move_0, move_1, move_2, move_3 = (
-            moves[begin],
-            moves[place_1],
-            moves[place_2],
-            moves[place_3],
-        )
-        for own in range(count):
-            place = begin + own
-            lengths[own] = ((n_codes[asked[place]] - 1 + moves[place]) >> shifts[place]) + 1
+        move_0, move_1 = moves[begin], moves[place_1]
+        move_2, move_3 = moves[place_2], moves[place_3]
+        for lane in range(count):
+            place = begin + lane
+            lengths[lane] = ((n_codes[asked[place]] - 1 + moves[place]) >> shifts[place]) + 1
         longest = lengths[:count].max()
         collected[:, :longest] = 0.0
         for cell in range(starts.shape[0] - 1):
@@ -505,28 +502,28 @@ def _best_cuts_one(
             sums[:, :longest] = 0
             total = np.int64(0)
             for row in range(first, last):
-                place, value = order[row], residual[row]
+                number, value = order[row], residual[row]
                 total += value
-                sums_0[(codes_0[place] + move_0) >> shift_0] += value
-                sums_1[(codes_1[place] + move_1) >> shift_1] += value
-                sums_2[(codes_2[place] + move_2) >> shift_2] += value
-                sums_3[(codes_3[place] + move_3) >> shift_3] += value
-            for own in range(count):
-                own_sums, gain = sums[own], collected[own]
+                sums_0[(codes_0[number] + move_0) >> shift_0] += value
+                sums_1[(codes_1[number] + move_1) >> shift_1] += value
+                sums_2[(codes_2[number] + move_2) >> shift_2] += value
+                sums_3[(codes_3[number] + move_3) >> shift_3] += value
+            for lane in range(count):
+                running, gain = sums[lane], collected[lane]
                 left = np.int64(0)
-                for code in range(lengths[own]):
-                    left += own_sums[code]
-                    own_sums[code] = left
-                for code in range(lengths[own]):
-                    left = own_sums[code]
+                for code in range(lengths[lane]):
+                    left += running[code]
+                    running[code] = left
+                for code in range(lengths[lane]):
+                    left = running[code]
                     right = total - left
                     left_g, left_h = np.float64(left >> 32), np.float64(left & 0xFFFFFFFF)
                     right_g, right_h = np.float64(right >> 32), np.float64(right & 0xFFFFFFFF)
                     gain[code] += left_g * left_g / (left_h + ridge)
                     gain[code] += right_g * right_g / (right_h + ridge)
-        for own in range(count):
-            place = begin + own
+        for lane in range(count):
+            place = begin + lane
             gains[place] = -1.0
-            for code in range(lengths[own]):
-                if collected[own, code] > gains[place]:
-                    gains[place], cuts[place] = collected[own, code], code
+            for code in range(lengths[lane]):
+                if collected[lane, code] > gains[place]:
+                    gains[place], cuts[place] = collected[lane, code], code

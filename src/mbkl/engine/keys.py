@@ -1,11 +1,11 @@
-"""Numbers that are random and yet depend on a row alone, wherever it is and in whatever order."""
+"""Random numbers of rows: hashes of a row's key, whatever the order and place of the rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-# An odd number whose multiples are as good as random: 2^64 by the golden ratio.
+# 2^64 divided by the golden ratio, made odd: its multiples are spread as evenly as random ones.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -18,12 +18,12 @@ def scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def salted(salt: int) -> np.uint64:
-    """Return what is added to keys so that another salt gives other numbers."""
+    """Return the number that is added to keys, so that each salt gives other random numbers."""
     with np.errstate(over="ignore"):
         return np.uint64(salt) * GOLDEN
 
 
 def draw(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
-    """Return a number below 2^32 for each row, of its key and the salt alone."""
+    """Return a random number below 2^32 for each row, a hash of its key and the salt."""
     with np.errstate(over="ignore"):
         return scramble(keys + salted(salt)) >> np.uint64(32)

@@ -21,22 +21,21 @@ import numpy as np
 _BLOCK = 2048
 # Rows binned at a time.
 _ROWS_BINNED = 256
-# Rows of either side that are compared at a time: 32 KiB of sums.
+# Rows of the left and of the right side that are compared at a time: 32 KiB of sums.
 _ROWS_COMPARED, _OTHERS_COMPARED = 8, 512
-# The same where agreements are counted, and how many a byte can count.
+# Rows of the left side when agreements are counted, and the largest count of a byte.
 _ROWS_COUNTED, _MOST_COUNTED = 16, 255
 
 
 def jit(function):
-    """Compile on first use; keep the result on disk where that is possible.
+    """Compile a loop on its first use, and cache it on disk if a folder can be written.
 
-    What is divided by zero is infinite, as in NumPy: looking for zeros would keep the compiler from
-    computing several numbers at once.
+    Division by zero gives infinity, as in NumPy: a check would prevent vectorisation.
     """
     compiled = partial(numba.njit, nogil=True, error_model="numpy")
     try:
         return compiled(cache=True)(function)
-    except RuntimeError:  # no folder for the cache can be written
+    except RuntimeError:  # there is no writable folder for the cache
         return compiled()(function)
 
 
@@ -49,8 +48,8 @@ def gather_one(values, offsets, tables, scores, start, stop):
         last = min(first + _BLOCK, stop)
         block = scores[first:last, 0]
         block[:] = 0.0
-        # Four groups a sweep save three of four trips to the scores; the sum
-        # keeps its order.
+        # Four groups at a time save three of four accesses to the scores; the
+        # terms are added in the same order.
         whole = n_groups - n_groups % 4
         for group in range(0, whole, 4):
             table_0 = column[offsets[group] : offsets[group + 1]]
@@ -98,9 +97,9 @@ def histogram_one(values, offsets, residuals, sums, start, stop):
     n_rows = values.shape[1]
     column = residuals[:, 0]
     whole = n_rows - n_rows % 4
-    # In groups of few cells neighbouring rows often share a cell, and an addition
-    # would wait for the store before it: four copies. They are integers, so that
-    # no bit changes.
+    # In groups of few cells neighbouring rows often share a cell, and each addition
+    # would wait for the last store: four copies avoid it. Sums of integers are exact,
+    # so that no bit changes.
     copies = np.zeros((4, 64), dtype=np.int64)
     copy_0, copy_1, copy_2, copy_3 = copies[0], copies[1], copies[2], copies[3]
     for group in range(start, stop):
@@ -149,22 +148,22 @@ def bin_dense(X, search, codes, start, stop):
     # A block of rows of a row-major X is read once from memory and then, feature
     # by feature, from the cache.
     values = np.empty(_ROWS_BINNED, np.float32)
-    found = np.empty(_ROWS_BINNED, np.int32)
+    places = np.empty(_ROWS_BINNED, np.int32)
     for first in range(start, stop, _ROWS_BINNED):
         n_rows = min(_ROWS_BINNED, stop - first)
         for group in range(features.shape[0]):
             for row in range(n_rows):
                 values[row] = X[first + row, features[group]]
-            own = thresholds[offsets[group] : offsets[group + 1]]
-            _count_below(own, values[:n_rows], found[:n_rows])
+            group_thresholds = thresholds[offsets[group] : offsets[group + 1]]
+            _count_below(group_thresholds, values[:n_rows], places[:n_rows])
             target = codes[group, first : first + n_rows]
             for row in range(n_rows):
-                target[row] = found[row]
+                target[row] = places[row]
 
 
 @jit
 def _count_below(thresholds, values, codes):
-    """OUT codes: the place of each value among the thresholds, by halving their number."""
+    """OUT codes: the number of thresholds below each value, by bisection."""
     if not thresholds.shape[0]:
         codes[:] = 0
         return
@@ -202,7 +201,7 @@ def translate(values, groups, offsets, new_codes, translated, start, stop):
 
 @jit
 def _level_cells(values, n_levels):
-    """IN and OUT values: level numbers as cells, 0 where one is missing, the last where new."""
+    """IN and OUT values: level numbers become cells; see `twins.level_cells`."""
     most = np.float32(n_levels)
     for row in range(values.shape[0]):
         value = values[row]
@@ -235,9 +234,10 @@ def bin_ferns(X, ferns, codes, start, stop):
             for stump in range(offsets[fern], offsets[fern + 1]):
                 values, threshold = block[features[stump]], same_type[stump]
                 if set_starts[stump] >= 0:
-                    own = members[set_starts[stump] :]
+                    is_member = members[set_starts[stump] :]
                     for row in range(n_rows):
-                        outcome[row] = (outcome[row] << one) | np.uint64(own[np.intp(values[row])])
+                        answer = is_member[np.intp(values[row])]
+                        outcome[row] = (outcome[row] << one) | np.uint64(answer)
                     continue
                 for row in range(n_rows):
                     outcome[row] = (outcome[row] << one) | np.uint64(values[row] > threshold)
@@ -258,11 +258,11 @@ def bin_ferns(X, ferns, codes, start, stop):
 def agreement(values, others, weights, symmetric, agreement, start, stop):
     """OUT agreement[start:stop]: total weight of the groups in which two rows agree.
 
-    Where both sides are the same rows, only those at or after each row are compared, and the
-    result is written for both.
+    Where both sides are the same rows, the matrix is symmetric: only its upper triangle is
+    computed, and written twice.
     """
     n_groups, n_others = others.shape
-    # A block of either side: its sums stay in the nearest cache while all groups pass.
+    # The sums of a block of rows stay in the nearest cache during all groups.
     sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED), weights.dtype)
     nothing = weights.dtype.type(0)
     for first in range(start, stop, _ROWS_COMPARED):
@@ -285,8 +285,8 @@ def agreement(values, others, weights, symmetric, agreement, start, stop):
 def count_agreements(values, others, symmetric, counts, start, stop):
     """OUT counts[start:stop]: number of groups in which two rows agree.
 
-    That is what `agreement` adds up for weights of one, many times as fast: in sums of a byte,
-    four groups at once.
+    The result is that of `agreement` for weights of one, but many times as fast: sums are bytes,
+    and four groups are compared at once.
     """
     n_groups, n_others = others.shape
     sums = np.empty((_ROWS_COUNTED, _OTHERS_COMPARED), np.uint8)
@@ -328,7 +328,7 @@ def count_agreements(values, others, symmetric, counts, start, stop):
 
 @jit
 def city_block(positions, others, symmetric, distance, start, stop):
-    """OUT distance[start:stop]: sum over the groups of how far apart two rows are."""
+    """OUT distance[start:stop]: city-block distance of two rows, summed over the groups."""
     n_groups, n_others = others.shape
     sums = np.empty((_ROWS_COMPARED, _OTHERS_COMPARED))
     for first in range(start, stop, _ROWS_COMPARED):
@@ -348,7 +348,7 @@ def city_block(positions, others, symmetric, distance, start, stop):
 
 @jit
 def _write_block(block, symmetric, matrix, first, last, begin, end):
-    """OUT matrix[first:last, begin:end], and its mirror image."""
+    """OUT matrix[first:last, begin:end], and its transpose where the matrix is symmetric."""
     for row in range(first, last):
         for other in range(begin, end):
             matrix[row, other] = block[row - first, other - begin]

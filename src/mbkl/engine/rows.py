@@ -1,4 +1,4 @@
-"""The rows of X: what drawing maps asks of them, and where their codes are made.
+"""The rows of X: statistics for drawing maps, and the making of their codes.
 
 Rows of this file are in memory, or read block by block, and their codes are in memory.
 `files`, `device` and `mbkl.dask` have rows whose codes are elsewhere, with the same methods.
@@ -29,21 +29,21 @@ _CODES_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Different rows of X, each with the weight of all rows equal to it."""
+    """Distinct rows of X, each with the total weight of all rows equal to it."""
 
     X: NDArray[np.floating]  # (n_rows, n_features)
     y: NDArray[np.intp]  # (n_rows,)
     weights: NDArray[np.float64]  # (n_rows,)
-    n_different: int = 0  # number of different rows among which these were drawn
+    n_different: int = 0  # number of distinct rows that these were drawn from
 
 
 def copies_of(keys: Sequence[Hashable], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many samples each of the merged rows stands for, as far as can be told.
+    """Estimate how many samples each of the merged rows stands for.
 
-    A weight may be a number of equal samples, or how much a single one matters. Where rows of
-    several classes are equal in everything else, and so have the same key, samples repeat: their
-    weights are numbers of samples where they are whole, and otherwise the lightest is one. All
-    other rows count for one.
+    A weight may count equal samples, or say how much a single one matters. Rows that differ in
+    their class alone have the same key and show that samples repeat: their weights count samples
+    if they are whole numbers, and otherwise the lightest of them is one sample. All other rows
+    count as one.
 
     >>> copies_of(["a", "a", "b"], np.array([4.0, 6.0, 9.0])).tolist()
     [2.0, 3.0, 1.0]
@@ -61,28 +61,28 @@ class Rows:
 
     shape: tuple[int, int]
     dtype: np.dtype
-    loops: Twins  # what computes their codes
-    in_files = False  # whether they may be more than memory holds
-    reads_blocks = True  # whether they can be read block by block
+    loops: Twins  # the loops that compute their codes
+    in_files = False  # whether the rows may be larger than memory
+    reads_blocks = True  # whether the rows can be read block by block
 
     @property
     def bytes_to_copy(self) -> int:
-        """Bytes that the rows take in memory, where they are not there already."""
+        """Bytes that a copy of the rows takes in memory; none if they are in memory already."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def blocks(self, step: int) -> Iterator[tuple[slice, NDArray]]:
-        """Yield all rows in order, `step` at a time, with their numbers."""
+        """Yield all rows in order, `step` at a time, as a slice and their values."""
         raise NotImplementedError
 
     def check_finite(self) -> None:
-        """Complain of infinities; NaN are missing values. Rows of files are checked when read."""
+        """Raise ValueError for infinities; NaN are missing values. Files are checked when read."""
 
     def in_memory(self) -> MatrixRows:
         """Return the same rows as an array."""
         return ArrayRows(self.take(np.arange(self.shape[0])))
 
     def some(self, rows: NDArray[np.intp]) -> Rows:
-        """Return some of the rows, whose numbers increase."""
+        """Return some of the rows, given by increasing numbers."""
         return SomeRows(self, rows)
 
     def take(self, rows: NDArray[np.intp]) -> NDArray:
@@ -93,12 +93,12 @@ class Rows:
         """
         order = np.argsort(rows, kind="stable")
         taken = np.empty((rows.size, self.shape[1]), dtype=self.dtype)
-        for own, block in SomeRows(self, rows[order]).blocks(rows_at_once(self.shape[1])):
-            taken[order[own]] = block
+        for places, block in SomeRows(self, rows[order]).blocks(rows_at_once(self.shape[1])):
+            taken[order[places]] = block
         return taken
 
     def column_ranges(self) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-        """Return smallest and largest value of each column, and which ones have NaN."""
+        """Return the smallest and largest value of each column, and which columns have NaN."""
         blocks = self.blocks(rows_at_once(self.shape[1]))
         return ranges_of_blocks(block for _, block in blocks)
 
@@ -110,7 +110,7 @@ class Rows:
         return scramble(keys)
 
     def keys_apart(self, y, weights, seed: int) -> Any:
-        """Return such numbers of which equal rows have different ones."""
+        """Return keys that differ even for equal rows; see `told_apart`."""
         return told_apart(self.keys(y, seed), weights)
 
     def sample(self, y, weights, n_rows: int, seed: int) -> Sample:
@@ -132,12 +132,12 @@ class Rows:
         return Sample(to_float32(self.take(rows)), labels, mass[:n_rows] * unit, distinct.size)
 
     def values(self, weights, n_rows: int, seed: int) -> tuple[Any, NDArray[np.float64]]:
-        """Return rows that tell how values are distributed, and their weights: some of many."""
+        """Return up to about `n_rows` rows, and their weights, to estimate distributions from."""
         sample = self.sample(None, weights, n_rows, seed)
         return sample.X, sample.weights
 
     def bin(self, features: NDArray[np.intp], edges: Any) -> Codes:
-        """Return the codes of some columns, by the thresholds of each; NaN is below all of them."""
+        """Return the codes of some columns: how many thresholds are below a value, none for NaN."""
         raise NotImplementedError
 
     def bin_ferns(self, ferns: Any) -> Codes:
@@ -149,11 +149,11 @@ class Rows:
         raise NotImplementedError
 
     def score(self, features: NDArray[np.intp], edges: Any, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum of the table entries of the cells of each row, see `bin`."""
+        """Return for each row the sum of the table entries of its cells, see `bin`."""
         return self._scored(lambda rows: rows.bin(features, edges), features.size, tables)
 
     def score_ferns(self, ferns: Any, tables: NDArray) -> NDArray[np.float64]:
-        """Return the sum of the table entries of the cells of each row, see `bin_ferns`."""
+        """Return for each row the sum of the table entries of its cells, see `bin_ferns`."""
         return self._scored(lambda rows: rows.bin_ferns(ferns), ferns.n_maps, tables)
 
     def _scored(self, code: Callable[[Rows], Codes], n_groups: int, tables: NDArray) -> NDArray:
@@ -163,7 +163,7 @@ class Rows:
         return scores
 
     def release(self) -> None:
-        """Forget the rows: their codes are all that is needed from now on."""
+        """Free the memory of the rows, once only their codes are needed."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class MatrixRows(Rows):
         return replace(self, X=self.X[rows])
 
     def with_columns(self, X: NDArray) -> ArrayRows:
-        """Return rows of other columns, at the same place."""
+        """Return rows with other columns, computed with the same loops."""
         return ArrayRows(X, self.loops)
 
     def in_memory(self) -> Self:
@@ -222,7 +222,7 @@ class ArrayRows(MatrixRows):
 
 
 class SparseRows(MatrixRows):
-    """The rows of a sparse matrix, CSR or CSC; the zeros between its entries are never formed."""
+    """The rows of a sparse matrix, CSR or CSC, which is never made dense as a whole."""
 
     reads_blocks = False
 
@@ -260,8 +260,8 @@ class SparseRows(MatrixRows):
             stored = entry_codes != zeros[group]
             rows.append(columns.indices[entries][stored])
             cells.append(edges.cell_offsets[group] + entry_codes[stored])
-        own = (self.shape[0], zeros, edges.cell_offsets, self.loops)
-        codes = SparseCodes.of(np.concatenate(rows), np.concatenate(cells), *own)
+        stored_cells = np.concatenate(rows), np.concatenate(cells)
+        codes = SparseCodes.of(*stored_cells, self.shape[0], zeros, edges.cell_offsets, self.loops)
         bytes_dense = features.size * self.shape[0] * edges.code_dtype.itemsize
         bytes_sparse = sum(map(len, rows)) * (4 + edges.code_dtype.itemsize)
         return codes if bytes_sparse < bytes_dense else codes.dense()
@@ -278,11 +278,11 @@ class SparseRows(MatrixRows):
         return DenseCodes(values, ferns.cell_offsets, self.loops)
 
     def score(self, features, edges, tables) -> NDArray[np.float64]:
-        return self.bin(features, edges).gather(tables)  # all at once: blocks would be small
+        return self.bin(features, edges).gather(tables)  # sparse codes need no blocks
 
 
 class SomeRows(Rows):
-    """Some of the rows of others, in increasing order, picked where they are read.
+    """Some rows of another object, in increasing order, selected as blocks are read.
 
     >>> part = SomeRows(ArrayRows(np.arange(10).reshape(5, 2)), np.array([1, 4]))
     >>> [block.tolist() for _, block in part.blocks(5)]
@@ -305,7 +305,7 @@ class SomeRows(Rows):
 
 
 class FloatRows(Rows):
-    """An array of integers, or of other numbers, turned to floating point where it is read.
+    """An array of any numbers, whose blocks are converted to floating point as they are read.
 
     >>> [block.dtype for _, block in FloatRows(np.ones((3, 1), np.uint8)).blocks(3)]
     [dtype('float32')]
@@ -324,7 +324,7 @@ class FloatRows(Rows):
 
 
 class BlockRows(Rows):
-    """Rows that another object reads, which has `shape`, `dtype` and `blocks(step)`."""
+    """Rows read by another object that has `shape`, `dtype` and `blocks(step)`."""
 
     in_files = True
 
@@ -336,7 +336,7 @@ class BlockRows(Rows):
 
 
 def as_rows(X) -> Rows:
-    """Return the rows of an array, a sparse matrix or an object that reads them by blocks."""
+    """Return the rows of an array, a sparse matrix or an object that reads blocks of rows."""
     if isinstance(X, Rows):
         return X
     if hasattr(X, "blocks"):
@@ -345,13 +345,13 @@ def as_rows(X) -> Rows:
 
 
 def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
-    """Return numbers of rows that are as good as random, in order; all where they are few."""
+    """Draw up to `n_rows` rows by a hash of their values; return their numbers in order."""
     if X.shape[0] <= n_rows:
         return np.arange(X.shape[0])
     keys = as_rows(X).keys(y, seed)
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
-    # Equal rows have equal keys: each copy gets a number of its own.
+    # Equal rows have equal keys: the number of the copy makes their hashes different.
     copy = np.arange(keys.size) - np.searchsorted(sorted_keys, sorted_keys, side="left")
     with np.errstate(over="ignore"):
         numbers = scramble(sorted_keys + copy.astype(np.uint64) * GOLDEN)
@@ -359,18 +359,18 @@ def first_by_hash(X, y, n_rows: int, seed: int) -> NDArray[np.intp]:
 
 
 def told_apart(keys: NDArray[np.uint64], weights) -> NDArray[np.uint64]:
-    """Return keys of which equal rows have different ones, whatever their order."""
+    """Return keys that differ even for equal rows, which are numbered in order of weight."""
     order = np.lexsort((weights, keys))
-    place = np.arange(keys.size)
-    place -= np.maximum.accumulate(np.where(is_fresh(keys[order]), place, 0))
+    copy = np.arange(keys.size)
+    copy -= np.maximum.accumulate(np.where(is_fresh(keys[order]), copy, 0))
     with np.errstate(over="ignore"):
-        told = keys.copy()
-        told[order] += place.astype(np.uint64) * GOLDEN
-        return np.where(told == keys, keys, scramble(told))
+        moved = keys.copy()
+        moved[order] += copy.astype(np.uint64) * GOLDEN
+        return np.where(moved == keys, keys, scramble(moved))
 
 
 def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-    """Return smallest and largest value of each column, and which ones have NaN."""
+    """Return the smallest and largest value of each column, and which columns have NaN."""
     low = high = np.full(1, np.nan)
     missing = np.zeros(1, dtype=bool)
     for block in blocks:
@@ -381,7 +381,7 @@ def ranges_of_blocks(blocks: Iterable) -> tuple[NDArray, NDArray, NDArray[np.boo
 
 
 def without_duplicates(X):
-    """Return a sparse matrix in which no entry is stored twice; the given one stays."""
+    """Return a sparse matrix without duplicate entries; the given matrix is not changed."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -389,7 +389,7 @@ def without_duplicates(X):
 
 
 def blocks_of(pieces: Iterable[NDArray], step: int) -> Iterator[tuple[slice, NDArray]]:
-    """Cut pieces of any lengths anew, into blocks of `step` rows.
+    """Regroup pieces of any lengths into blocks of `step` rows.
 
     >>> pieces = [np.zeros((2, 1)), np.zeros((5, 1))]
     >>> [rows for rows, _ in blocks_of(pieces, 3)]
@@ -429,20 +429,20 @@ def key_factors(n_features: int, seed: int) -> NDArray[np.uint64]:
 
 
 def _keys_of_labels(shape, y, seed: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return random numbers of the classes, and a factor for each column of X."""
+    """Return a hash of each row's class, and a factor for each column of X."""
     factors = key_factors(shape[1], seed)
     labels = np.zeros(shape[0], np.uint64) if y is None else y.astype(np.uint64)
     return scramble(labels * factors[-1]), factors[:-1]
 
 
 def to_float32(values: NDArray) -> NDArray[np.float32]:
-    """Round values as they are compared; beyond the range of float32 they are infinite."""
+    """Round values to float32, as they are compared; those beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
 def _bits(values: NDArray) -> NDArray[np.uint64]:
-    """Return the bits of the values as float32; zero has none, of either sign."""
+    """Return the bits of the values as float32; those of -0.0 and of NaN are made unique."""
     single = to_float32(values) + np.float32(0.0)
     single[np.isnan(single)] = np.float32(np.nan)
     return single.view(np.uint32).astype(np.uint64)

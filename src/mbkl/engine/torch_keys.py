@@ -1,7 +1,7 @@
-"""The hashes of rows on a device: those of `mbkl.engine.rows`, to the bit.
+"""The hashes of rows on a device, the same bits as those of `mbkl.engine.rows`.
 
-Torch computes with signed 64-bit integers. Sums and products wrap around alike; a shift to the
-right has to be told that the first bit is no sign.
+Torch computes with signed 64-bit integers. Sums and products wrap around as unsigned ones do; a
+shift to the right must clear the copies of the sign.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mbkl.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Signed numbers are in the order of unsigned ones once this bit is flipped.
+# Flipping this bit gives signed numbers the order of the unsigned ones.
 FIRST_BIT = -(2**63)
 _NAN_BITS = 0x7FC00000
 
@@ -42,7 +42,7 @@ def draw(keys: Tensor, salt: int | Tensor) -> Tensor:
 
 
 def bits_of(values: Tensor) -> Tensor:
-    """Return the bits of the values as float32; zero has none, of either sign."""
+    """Return the bits of the values as float32; those of -0.0 and of NaN are made unique."""
     torch = require("torch", "gpu")
     single = values.float() + 0.0
     bits = single.view(torch.int32).long() & 0xFFFFFFFF
@@ -50,20 +50,20 @@ def bits_of(values: Tensor) -> Tensor:
 
 
 def told_apart(keys: Tensor, weights: Tensor) -> Tensor:
-    """Return keys of which equal rows have different ones, whatever their order."""
+    """Return keys that differ even for equal rows; see `mbkl.engine.rows.told_apart`."""
     torch = require("torch", "gpu")
     by_weight = weights.argsort(stable=True)
     ordered, order = keys[by_weight].sort(stable=True)
     order = by_weight[order]
     place = torch.arange(keys.numel(), device=keys.device)
     place = place - (place * starts_of_runs(ordered)).cummax(0).values
-    told = keys.clone()
-    told[order] += place * signed(int(GOLDEN))
-    return torch.where(told == keys, keys, scramble(told))
+    moved = keys.clone()
+    moved[order] += place * signed(int(GOLDEN))
+    return torch.where(moved == keys, keys, scramble(moved))
 
 
 def starts_of_runs(ordered: Tensor) -> Tensor:
-    """Say of each number whether it differs from the one before it."""
+    """Mark the numbers that differ from the one before them."""
     starts = ordered.new_ones(ordered.numel(), dtype=require("torch", "gpu").bool)
     starts[1:] = ordered[1:] != ordered[:-1]
     return starts

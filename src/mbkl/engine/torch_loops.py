@@ -1,7 +1,7 @@
 """Loops over rows in plain Torch: for tests, and for devices without Triton.
 
 Each has a fused form of the same name in `triton_loops`, which reads and writes memory once.
-Sums of integers are the same bits everywhere; sums of gains are the same up to rounding.
+Both forms give the same sums of integers, and the same sums of gains up to rounding.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from mbkl.extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Sizes of indicators, and of lines of codes, are multiples of this.
+# Matrices of indicators and lines of codes are padded to multiples of this.
 TILE = 128
-# Numbers that are formed at once: comparisons of rows with stumps, or sums of a histogram.
+# Entries of a temporary array: comparisons of rows with stumps, or sums of a histogram.
 _AT_ONCE = 32_000_000
 
 
 class Bins(NamedTuple):
-    """How the codes that some ferns ask are put in fewer bins, (code + move) >> shift."""
+    """How the codes of the features that ferns ask are binned, as (code + move) >> shift."""
 
-    # (n_ferns, 5, n_asked): features, their codes in use, bins in use, shifts and moves
+    # (n_ferns, 5, n_asked): features, their numbers of codes and of bins, shifts and moves
     numbers: Tensor
     width: int  # the most bins that a feature has
 
@@ -49,7 +49,7 @@ class PlacedFerns(NamedTuple):
     members: Tensor
     cell_offsets: Tensor  # (n_ferns + 1,)
     n_levels: Tensor | None  # (n_features,): None where no stump has a set
-    depths: NDArray[np.int64]  # (n_ferns,): here
+    depths: NDArray[np.int64]  # (n_ferns,): in memory
 
 
 def bin(X, columns, thresholds, values) -> None:
@@ -58,17 +58,17 @@ def bin(X, columns, thresholds, values) -> None:
     Thresholds, (n_groups, most), are in order and filled up with infinity; NaN is above none.
     """
     torch = require("torch", "gpu")
-    found = X[:, columns].t().float().contiguous()
-    below = torch.searchsorted(thresholds, found, out_int32=True)
-    values.copy_(below.masked_fill_(found.isnan(), 0))
+    lines = X[:, columns].t().float().contiguous()
+    below = torch.searchsorted(thresholds, lines, out_int32=True)
+    values.copy_(below.masked_fill_(lines.isnan(), 0))
 
 
 def counts(values, n_codes: int) -> Tensor:
     """Return how often each code is in each group, (n_groups, n_codes)."""
-    found = values.new_empty((len(values), n_codes), dtype=require("torch", "gpu").int64)
-    for group, own in enumerate(values):
-        found[group] = own.bincount(minlength=n_codes)
-    return found
+    counts = values.new_empty((len(values), n_codes), dtype=require("torch", "gpu").int64)
+    for group, codes in enumerate(values):
+        counts[group] = codes.bincount(minlength=n_codes)
+    return counts
 
 
 def look_up(values, first, tables, scores) -> None:
@@ -88,11 +88,10 @@ def look_up(values, first, tables, scores) -> None:
 
 
 def indicators(codes, groups, numbers, by_row: bool) -> Tensor:
-    """Say which rows are in which cells, as 0 and 1 in eight bits: a line a cell, or `by_row`.
+    """Return 1 where a row is in a cell and 0 elsewhere, as int8: a line a cell, or `by_row`.
 
-    A cell has the number of a group and, within it, its own; codes are of shape (n_groups, n_rows).
-    Lines and their number are filled up, with anything, to multiples of `TILE`, as the tensor cores
-    want it.
+    A cell is given by its group and its code; codes are of shape (n_groups, n_rows). Both sides
+    are padded, with any values, to multiples of `TILE` for the tensor cores.
     """
     torch = require("torch", "gpu")
     inside = codes[groups] == numbers[:, None]
@@ -102,9 +101,9 @@ def indicators(codes, groups, numbers, by_row: bool) -> Tensor:
 
 
 def pack_residuals(gradient, curvature, weights, units, packed) -> None:
-    """Write weighted gradients and curvatures in units, rounded; those too large are cut off.
+    """Pack weighted gradients and curvatures, rounded to multiples of units and clipped.
 
-    All are single precision but the units, (2,), which are powers of two: steps of one.
+    The units, (2,), are powers of two and say how many steps one is; all else is single precision.
     """
     gradient_unit, curvature_unit = units.float()
     g = (gradient * weights[:, None] * gradient_unit).round_().clamp_(-MOST_PACKED, MOST_PACKED)
@@ -115,10 +114,10 @@ def pack_residuals(gradient, curvature, weights, units, packed) -> None:
 def fern_sums(values, stumps, members, leading, packed, cells) -> Tensor:
     """Write the cell of each row in a fern; return the sums of residuals in the cells.
 
-    The values are codes, (n_groups, n_rows). Stumps, (2, depth), are groups and the last codes on
-    their left sides, or -1 where the members, (depth, 256) or None, say which codes are in a set.
-    The leading digit of each cell is given. Packed residuals, (n_rows, n_columns), have gradients
-    above and curvatures below, in 32 bits; sums are of shape (2^(depth + 1), n_columns, 2).
+    The values are codes, (n_groups, n_rows). Stumps, (2, depth), have a group and a cut, the last
+    code on the left side, or -1 where the members, (depth, 256) or None, are a set of codes. The
+    leading bit of each cell is given. Packed residuals, (n_rows, n_columns), have the gradient in
+    the upper half of 32 bits, the curvature in the lower; sums are (2^(depth + 1), n_columns, 2).
     """
     cells.copy_(leading)
     for level, (group, cut) in enumerate(zip(*stumps.tolist(), strict=True)):
@@ -134,20 +133,20 @@ def cell_sums(cells, packed, n_cells: int) -> Tensor:
 
 
 def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
-    """Return sums of residuals, (n_ferns, n_asked, n_cells, width, n_columns): by feature and bin.
+    """Return histograms of the features asked, (n_ferns, n_asked, n_cells, width, n_columns).
 
-    Each fern has rows of its own: codes are of shape (n_ferns, n_features, n_rows), cells
-    (n_ferns, n_rows). Residuals, (n_ferns, n_rows, n_columns), have gradients above and curvatures
-    below, in 64 bits.
+    Each fern has other rows: codes are of shape (n_ferns, n_features, n_rows), cells
+    (n_ferns, n_rows). Residuals, (n_ferns, n_rows, n_columns), have the gradient in the upper half
+    of 64 bits and the curvature in the lower.
     """
     torch = require("torch", "gpu")
     n_ferns, n_rows, n_columns = residuals.shape
     asked, _, _, shifts, moves = bins.numbers.unbind(1)
     n_asked = asked.shape[1]
-    own = codes.gather(1, asked[:, :, None].expand(-1, -1, n_rows)).int()
+    asked_codes = codes.gather(1, asked[:, :, None].expand(-1, -1, n_rows)).int()
     number = torch.arange(n_ferns * n_asked, device=codes.device).view(n_ferns, n_asked, 1)
     places = (number * n_cells + cells[:, None]) * bins.width
-    places += (own + moves[..., None]) >> shifts[..., None]
+    places += (asked_codes + moves[..., None]) >> shifts[..., None]
     sums = residuals.new_zeros((number.numel() * n_cells * bins.width, n_columns))
     spread = residuals[:, None].expand(-1, n_asked, -1, -1).reshape(-1, n_columns)
     sums.index_add_(0, places.reshape(-1), spread)
@@ -155,10 +154,10 @@ def level_sums(codes, cells, n_cells: int, residuals, bins: Bins) -> Tensor:
 
 
 def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridges) -> Tensor:
-    """Return what a cut above each bin of each feature would collect in all cells of its fern.
+    """Return the gain of a cut above each bin of each feature, (n_ferns, n_asked, width).
 
-    That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides, of
-    shape (n_ferns, n_asked, width); -1 where there is no such bin. Each fern has a ridge.
+    The gain is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides;
+    -1 where there is no such bin. Each fern has a ridge.
     """
     torch = require("torch", "gpu")
     n_ferns, n_rows, n_columns = residuals.shape
@@ -166,16 +165,15 @@ def level_gains(codes, cells, n_cells: int, residuals, bins: Bins, ridges) -> Te
     gains = residuals.new_empty((n_ferns, n_asked, bins.width), dtype=torch.float64)
     size = max(n_cells * bins.width, n_rows) * n_columns
     for fern in range(n_ferns):
-        own_codes, own_cells, own_residuals = (
-            each[fern : fern + 1] for each in (codes, cells, residuals)
-        )
+        one = slice(fern, fern + 1)
         for part in steps(n_asked, max(_AT_ONCE // size, 1)):
-            own = Bins(bins.numbers[fern : fern + 1, :, part], bins.width)
-            left = level_sums(own_codes, own_cells, n_cells, own_residuals, own)[0].cumsum(dim=2)
+            some = Bins(bins.numbers[one, :, part], bins.width)
+            sums = level_sums(codes[one], cells[one], n_cells, residuals[one], some)[0]
+            left = sums.cumsum(dim=2)
             right = left[:, :, -1:] - left
-            found = _collected(left, ridges[fern]) + _collected(right, ridges[fern])
-            inside = torch.arange(bins.width, device=codes.device) < own.numbers[0, 2, :, None]
-            gains[fern, part] = found.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
+            gain = _collected(left, ridges[fern]) + _collected(right, ridges[fern])
+            inside = torch.arange(bins.width, device=codes.device) < some.numbers[0, 2, :, None]
+            gains[fern, part] = gain.sum(dim=(1, 3)).masked_fill(~inside, -1.0)
     return gains
 
 
@@ -187,12 +185,12 @@ def _collected(sums, ridge) -> Tensor:
 def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
     """Divide all cells of ferns by their best cuts, in place; return feature and cut of each fern.
 
-    The best is the place of the largest gain: feature times width plus bin.
+    `best` is the index of the largest gain, the position of the feature times width plus the bin.
     """
     torch = require("torch", "gpu")
     place, ferns = best % bins.width, torch.arange(len(best), device=best.device)
     feature, n_codes, _, shift, move = bins.numbers[ferns, :, best // bins.width].unbind(1)
-    # A cut above the last code divides nothing.
+    # A cut at the last code would divide nothing.
     cut = torch.minimum(((place + 1) << shift) - move - 1, n_codes - 2)
     cells.mul_(2).add_(codes[ferns, feature] > cut[:, None])
     return torch.stack([feature, cut], dim=1)
@@ -201,7 +199,7 @@ def divide_cells(codes, best, bins: Bins, cells) -> Tensor:
 def newton_steps(sums, units, ridge) -> tuple[Tensor, Tensor]:
     """Return steps and gains, see `Twins.newton_steps`.
 
-    The units, (2,), are steps of one, of gradients and curvatures; the ridge is a tensor, too.
+    The sums are in steps, of which units, (2,), says how many are one; the ridge is a tensor.
     """
     torch = require("torch", "gpu")
     running = running_sums(sums)
@@ -209,18 +207,18 @@ def newton_steps(sums, units, ridge) -> tuple[Tensor, Tensor]:
     gains = []
     for level in range((len(sums) // 2).bit_length()):
         marks = running[:, :: len(sums) // 2 >> level].double()
-        own, other = marks[:, 1:] - marks[:, :-1]
-        step = step.repeat_interleave(len(own) // len(step), dim=0)
-        gradient, curvature = own[..., 0] / units[0], own[..., 1] / units[1]
+        training, held_out = marks[:, 1:] - marks[:, :-1]
+        step = step.repeat_interleave(len(training) // len(step), dim=0)
+        gradient, curvature = training[..., 0] / units[0], training[..., 1] / units[1]
         change = -(gradient + curvature * step) / (curvature + ridge)
-        slope = other[..., 0] / units[0] + other[..., 1] / units[1] * step
+        slope = held_out[..., 0] / units[0] + held_out[..., 1] / units[1] * step
         gains.append(-(change * slope).sum())
         step = step + change
     return step, torch.stack(gains)
 
 
 def running_sums(sums) -> Tensor:
-    """Return sums of all cells before each one, and of all, (2, n_cells + 1, n_columns, 2)."""
+    """Return the sums of the cells before each one, then of all, (2, n_cells + 1, n_columns, 2)."""
     running = sums.new_zeros((2, len(sums) // 2 + 1, *sums.shape[1:]))
     running[:, 1:] = sums.view(2, -1, *sums.shape[1:]).cumsum(dim=1)
     return running
@@ -245,24 +243,24 @@ def _numbers(X, ferns: PlacedFerns) -> Tensor:
     """Return the number of the cell of each row in each fern, (n_rows, n_ferns)."""
     torch = require("torch", "gpu")
     columns = columns_of(X, ferns.n_levels)
-    # The deepest first: those that have a level more are always the first ones.
+    # Sorted by depth, deepest first: the ferns with a stump on some level are always the first.
     order = np.argsort(-ferns.depths, kind="stable")
     by_depth = torch.as_tensor(order, device=X.device)
     stumps = ferns.offsets[:-1][by_depth]
     outcome = torch.zeros((len(X), order.size), dtype=torch.int64, device=X.device)
     for level in range(int(ferns.depths.max(initial=0))):
-        own = stumps[: int((ferns.depths > level).sum())] + level
-        values, starts = columns[ferns.features[own]].t(), ferns.set_starts[own]
-        yes = values > ferns.thresholds[own]
+        on_level = stumps[: int((ferns.depths > level).sum())] + level
+        values, starts = columns[ferns.features[on_level]].t(), ferns.set_starts[on_level]
+        yes = values > ferns.thresholds[on_level]
         if ferns.n_levels is not None:
             places = torch.where(starts >= 0, starts + values.nan_to_num().long(), 0)
             yes = torch.where(starts >= 0, ferns.members[places].bool(), yes)
-        outcome[:, : own.numel()].mul_(2).add_(yes)
+        outcome[:, : on_level.numel()].mul_(2).add_(yes)
     # Products of 64-bit integers wrap around alike, signed or not.
-    found = torch.empty_like(outcome)
-    found[:, by_depth] = outcome
-    found.mul_(ferns.factors)
-    return ferns.numbers[((found >> ferns.shifts) & ferns.masks) + ferns.raw_offsets[:-1]]
+    hashed = torch.empty_like(outcome)
+    hashed[:, by_depth] = outcome
+    hashed.mul_(ferns.factors)
+    return ferns.numbers[((hashed >> ferns.shifts) & ferns.masks) + ferns.raw_offsets[:-1]]
 
 
 def columns_of(X, n_levels) -> Tensor:

@@ -1,6 +1,6 @@
-"""Steps that Torch alone would take many passes over memory for, a pass each.
+"""Fused Triton loops, each of which reads and writes memory once.
 
-Those over ferns have the names of their plain forms in `torch_loops`, which say what they do.
+Each has the name of its plain form in `torch_loops`, which documents it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ triton: Any = require("triton", "gpu")
 tl: Any = require("triton.language", "gpu")
 
 _BLOCK = 4096
-# Numbers that one program works on at once.
+# Entries that one program works on at once.
 _TILE = 2048
-# Rows whose packed residuals add up within 32 bits; sums of so many such parts are kept at once.
+# Rows whose packed residuals add up within 32 bits, and sums of such parts that are kept at once.
 _ROWS_OF_A_PART = 65_536
 _SUMS_AT_ONCE = 64_000_000
-# Copies of a histogram: few, so that they stay in the cache.
+# A histogram is copied up to this size, and at most so many times, so that it stays in the cache.
 _COPIED_SUMS, _MOST_COPIES = 1_000_000, 8
 # Columns that one program works on.
 _MOST_COLUMNS = 32
-# Rows or cells of indicators that one program forms, and words of four
+# Rows or cells of indicators that one program forms, and words of four indicators
 # (python -m benchmarks.gpu.imagenet).
 _ROWS_OF_INDICATORS, _WORDS_BY_ROW = 128, 8
 _CELLS_OF_INDICATORS, _WORDS_BY_CELL = 32, 256
 
-# Sizes are not part of what is compiled: each form takes the compiler a second.
+# Loops are not specialised for sizes, as the compiler takes a second for each variant.
 
 
 def _on(tensor):
-    """Return a context in which loops start where a tensor is."""
+    """Return a context that starts loops on the device of a tensor."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 
@@ -84,7 +84,7 @@ def _indicators_by_cell(
     words, groups, numbers, out, n_words, n_cells, stride, out_stride,
     CELLS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Four rows at once: a byte of a difference that is zero becomes one, any other zero."""
+    """Compare four rows at once: each zero byte of the difference becomes one, any other zero."""
     word = tl.program_id(0) * WORDS + tl.arange(0, WORDS)[None, :]
     cell = tl.program_id(1) * CELLS + tl.arange(0, CELLS)[:, None]
     group = tl.load(groups + cell, mask=cell < n_cells, other=0)
@@ -93,9 +93,9 @@ def _indicators_by_cell(
     four = tl.load(words + group * stride + word, mask=inside, other=0)
     different = (four ^ (number * 0x01010101)).to(tl.uint32, bitcast=True)
     is_other = ((different & 0x7F7F7F7F) + 0x7F7F7F7F) | different
-    found = (is_other >> 7) & 0x01010101 ^ 0x01010101
+    is_equal = (is_other >> 7) & 0x01010101 ^ 0x01010101
     place = out + cell.to(tl.int64) * out_stride + word
-    tl.store(place, found.to(tl.int32, bitcast=True), mask=word < n_words)
+    tl.store(place, is_equal.to(tl.int32, bitcast=True), mask=word < n_words)
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_cells"])
@@ -103,22 +103,22 @@ def _indicators_by_row(
     codes, groups, numbers, out, n_rows, n_cells, stride, out_stride,
     ROWS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Four cells at once: a byte of a word for each."""
+    """Write four cells at once, each as one byte of a word."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)[None, :]
-    found = tl.zeros([ROWS, WORDS], tl.int32)
+    is_equal = tl.zeros([ROWS, WORDS], tl.int32)
     for byte in tl.static_range(4):
         cell = 4 * word + byte
         group = tl.load(groups + cell, mask=cell < n_cells, other=0)
         number = tl.load(numbers + cell, mask=cell < n_cells, other=0).to(tl.int32)
         inside = (row < n_rows) & (cell < n_cells)
         code = tl.load(codes + group * stride + row, mask=inside, other=0).to(tl.int32)
-        found |= (code == number).to(tl.int32) << (8 * byte)
-    tl.store(out + row.to(tl.int64) * out_stride + word, found)
+        is_equal |= (code == number).to(tl.int32) << (8 * byte)
+    tl.store(out + row.to(tl.int64) * out_stride + word, is_equal)
 
 
 def indicators(codes, groups, numbers, by_row: bool):
-    """See `torch_loops.indicators`; lines of codes begin where words of 16 bytes do."""
+    """See `torch_loops.indicators`; lines of codes must be aligned, see `Device.in_words`."""
     if codes.dtype != torch.uint8:
         return torch_loops.indicators(codes, groups, numbers, by_row)
     n_rows, n_cells = (triton.cdiv(size, TILE) * TILE for size in (codes.shape[1], groups.numel()))
@@ -178,33 +178,33 @@ def bin(X, columns, thresholds, values) -> None:
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_codes"])
-def _counts(values, found, n_rows, n_codes, stride, BLOCK: tl.constexpr, CODES: tl.constexpr):
+def _counts(values, counts, n_rows, n_codes, stride, BLOCK: tl.constexpr, CODES: tl.constexpr):
     group = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    # Those of no row are counted apart.
-    own = tl.load(values + group * stride + row, mask=row < n_rows, other=0).to(tl.int32)
-    own = tl.where(row < n_rows, own, CODES - 1)
+    # Places beyond the last row count as a code that is not stored.
+    codes = tl.load(values + group * stride + row, mask=row < n_rows, other=0).to(tl.int32)
+    codes = tl.where(row < n_rows, codes, CODES - 1)
     code = tl.arange(0, CODES)
-    totals = tl.histogram(own, CODES).to(tl.int64)
-    tl.atomic_add(found + group * n_codes + code, totals, mask=code < n_codes, sem="relaxed")
+    totals = tl.histogram(codes, CODES).to(tl.int64)
+    tl.atomic_add(counts + group * n_codes + code, totals, mask=code < n_codes, sem="relaxed")
 
 
 def counts(values, n_codes: int):
     """See `torch_loops.counts`."""
     if values.dtype != torch.uint8 or not len(values):
         return torch_loops.counts(values, n_codes)
-    found = values.new_zeros((len(values), n_codes), dtype=torch.int64)
+    totals = values.new_zeros((len(values), n_codes), dtype=torch.int64)
     with _on(values):
         _counts[(triton.cdiv(values.shape[1], _BLOCK), len(values))](
-            values, found, values.shape[1], n_codes, values.stride(0), BLOCK=_BLOCK,
+            values, totals, values.shape[1], n_codes, values.stride(0), BLOCK=_BLOCK,
             CODES=_power_of_two(n_codes + 1),
         )  # fmt: skip
-    return found
+    return totals
 
 
 # Growing ferns ----------------------------------------------------------------------------------
 
-# Adding this to numbers of single precision and taking it away rounds them.
+# Adding and then subtracting this rounds single-precision numbers to integers.
 _ROUNDS = tl.constexpr(1.5 * 2.0**23)
 _MOST = tl.constexpr(float(MOST_PACKED))
 
@@ -270,10 +270,10 @@ def _add_parts(parts, total, n_parts, size, BLOCK: tl.constexpr):
     inside = place < size
     gradient, curvature = tl.zeros([BLOCK], tl.int64), tl.zeros([BLOCK], tl.int64)
     for _ in range(n_parts):
-        own = tl.load(parts + place, mask=inside, other=0)
+        part = tl.load(parts + place, mask=inside, other=0)
         parts += size
-        gradient += own >> 32
-        curvature += own & 0xFFFFFFFF
+        gradient += part >> 32
+        curvature += part & 0xFFFFFFFF
     target = total + 2 * place
     gradient += tl.load(target, mask=inside, other=0)
     curvature += tl.load(target + 1, mask=inside, other=0)
@@ -282,7 +282,7 @@ def _add_parts(parts, total, n_parts, size, BLOCK: tl.constexpr):
 
 
 def fern_sums(values, stumps, members, leading, packed, cells):
-    """See `torch_loops.fern_sums`: cells and sums in one pass."""
+    """See `torch_loops.fern_sums`; computes cells and sums in one pass."""
     n_rows, n_columns = packed.shape
     depth, width = stumps.shape[1], _power_of_two(n_columns)
     size = (2 << depth) * n_columns
@@ -314,22 +314,22 @@ def _level_sums(
     fern = number // n_asked
     row = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    own_bins = bins + fern * 5 * n_asked + number % n_asked
-    asked = tl.load(own_bins)
-    shift = tl.load(own_bins + 3 * n_asked).to(tl.int32)
-    move = tl.load(own_bins + 4 * n_asked).to(tl.int32)
-    own_codes = codes + (fern * n_features + asked) * n_rows
-    code = tl.load(own_codes + row, mask=inside, other=0).to(tl.int32)
+    fern_bins = bins + fern * 5 * n_asked + number % n_asked
+    asked = tl.load(fern_bins)
+    shift = tl.load(fern_bins + 3 * n_asked).to(tl.int32)
+    move = tl.load(fern_bins + 4 * n_asked).to(tl.int32)
+    feature_codes = codes + (fern * n_features + asked) * n_rows
+    code = tl.load(feature_codes + row, mask=inside, other=0).to(tl.int32)
     row = fern * n_rows + row
     cell = tl.load(cells + row, mask=inside, other=0).to(tl.int64)
     place = (number * n_cells + cell) * width + ((code + move) >> shift)
     sums += (tl.program_id(1) % n_copies).to(tl.int64) * size
     column = tl.arange(0, WIDTH)[None, :]
     mask = inside[:, None] & (column < COLUMNS)
-    own = tl.load(residuals + row[:, None] * COLUMNS + column, mask=mask, other=0)
-    # Rows of no residual fill up a sample: they add nothing.
-    mask = mask & (own != 0)
-    tl.atomic_add(sums + place[:, None] * COLUMNS + column, own, mask=mask, sem="relaxed")
+    residual = tl.load(residuals + row[:, None] * COLUMNS + column, mask=mask, other=0)
+    # Samples are padded with rows of zero residuals, which are skipped.
+    mask = mask & (residual != 0)
+    tl.atomic_add(sums + place[:, None] * COLUMNS + column, residual, mask=mask, sem="relaxed")
 
 
 @triton.jit
@@ -351,11 +351,11 @@ def _level_gains(
     column = tl.arange(0, WIDTH)[None, None, :]
     mask = (cell < n_cells) & (bin[None, :, None] < width) & (column < COLUMNS)
     place = ((number * n_cells + cell) * width + bin[None, :, None]) * COLUMNS + column
-    own = tl.load(sums + place, mask=mask, other=0)
+    total = tl.load(sums + place, mask=mask, other=0)
     for copy in range(1, n_copies):
-        own += tl.load(sums + copy * size + place, mask=mask, other=0)
-    left = tl.cumsum(own, 1)
-    right = tl.sum(own, 1)[:, None, :] - left
+        total += tl.load(sums + copy * size + place, mask=mask, other=0)
+    left = tl.cumsum(total, 1)
+    right = tl.sum(total, 1)[:, None, :] - left
     ridge = tl.load(ridges + fern)
     gain = tl.where(mask, _collected(left, ridge) + _collected(right, ridge), 0.0)
     gain = tl.sum(tl.sum(gain, 2), 0)
@@ -367,10 +367,10 @@ def _level_gains(
 
 
 def _copied_sums(codes, cells, n_cells: int, residuals, bins):
-    """Return parts of the sums of `torch_loops.level_sums`, flat: (n_copies, size)."""
+    """Return partial sums of `torch_loops.level_sums`, flat, of shape (n_copies, size)."""
     (n_ferns, n_rows, n_columns), n_asked = residuals.shape, bins.numbers.shape[2]
     width = _power_of_two(n_columns)
-    # Programs that add to the same few sums would wait for each other.
+    # Copies keep programs from waiting for each other where they add to few sums.
     size = n_ferns * n_asked * n_cells * bins.width * n_columns
     n_copies = min(max(_COPIED_SUMS // max(size, 1), 1), _MOST_COPIES)
     sums = residuals.new_zeros((n_copies, size))
@@ -391,7 +391,7 @@ def level_sums(codes, cells, n_cells: int, residuals, bins):
 
 
 def level_gains(codes, cells, n_cells: int, residuals, bins, ridges):
-    """See `torch_loops.level_gains`: a pass over the rows and one over their sums."""
+    """See `torch_loops.level_gains`; one pass over the rows and one over their sums."""
     n_columns, (n_ferns, _, n_asked) = residuals.shape[2], bins.numbers.shape
     width, n_bins = _power_of_two(n_columns), _power_of_two(bins.width)
     n_together = max(_TILE // (n_bins * width), 1)
@@ -412,19 +412,19 @@ def _divide_cells(
 ):
     fern = tl.program_id(1).to(tl.int64)
     place = tl.load(best + fern)
-    own = bins + fern * 5 * n_asked + place // width
-    feature = tl.load(own)
-    shift = tl.load(own + 3 * n_asked)
-    move = tl.load(own + 4 * n_asked)
+    numbers = bins + fern * 5 * n_asked + place // width
+    feature = tl.load(numbers)
+    shift = tl.load(numbers + 3 * n_asked)
+    move = tl.load(numbers + 4 * n_asked)
     cut = ((place % width + 1) << shift) - move - 1
-    cut = tl.minimum(cut, tl.load(own + n_asked) - 2)
+    cut = tl.minimum(cut, tl.load(numbers + n_asked) - 2)
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
-    own_codes = codes + (fern * n_features + feature) * n_rows
-    code = tl.load(own_codes + row, mask=inside, other=0).to(tl.int64)
-    own_cells = cells + fern * n_rows + row
-    cell = tl.load(own_cells, mask=inside, other=0)
-    tl.store(own_cells, 2 * cell + (code > cut).to(cell.dtype), mask=inside)
+    feature_codes = codes + (fern * n_features + feature) * n_rows
+    code = tl.load(feature_codes + row, mask=inside, other=0).to(tl.int64)
+    fern_cells = cells + fern * n_rows + row
+    cell = tl.load(fern_cells, mask=inside, other=0)
+    tl.store(fern_cells, 2 * cell + (code > cut).to(cell.dtype), mask=inside)
     if tl.program_id(0) == 0:
         tl.store(chosen + 2 * fern, feature)
         tl.store(chosen + 2 * fern + 1, cut)
@@ -452,13 +452,13 @@ def _running_sums(sums, running, n_cells, COLUMNS: tl.constexpr, BLOCK: tl.const
     for first in range(0, n_cells, BLOCK):
         cell = first + tl.arange(0, BLOCK)
         inside = cell < n_cells
-        own = tl.load(sums + cell * COLUMNS * 2, mask=inside, other=0)
-        tl.store(running + (cell + 1) * COLUMNS * 2, before + tl.cumsum(own, 0), mask=inside)
-        before += tl.sum(own, 0)
+        value = tl.load(sums + cell * COLUMNS * 2, mask=inside, other=0)
+        tl.store(running + (cell + 1) * COLUMNS * 2, before + tl.cumsum(value, 0), mask=inside)
+        before += tl.sum(value, 0)
 
 
 def _running(sums):
-    """Return sums of all cells before each one, and of all, (2, n_cells + 1, n_columns, 2)."""
+    """See `torch_loops.running_sums`."""
     n_cells, n_columns = len(sums) // 2, sums.shape[1]
     running = sums.new_empty((2, n_cells + 1, n_columns, 2))
     with _on(sums):
@@ -478,22 +478,22 @@ def _newton_steps(
     gradient_step, curvature_step = 1.0 / tl.load(units), 1.0 / tl.load(units + 1)
     ridge = tl.load(ridges)
     step = tl.zeros([BLOCK, WIDTH], dtype=tl.float64)
-    # Sums of a cell of any level are differences of running sums, exactly.
-    others = (n_cells + 1) * COLUMNS * 2
+    # The sums of a cell of any level are exact differences of running sums.
+    held_out = (n_cells + 1) * COLUMNS * 2
     for level in range(depth + 1):
         first = (cell >> (depth - level)) << (depth - level)
         place = running + (first * COLUMNS + column) * 2
         last = place + (n_cells >> level) * COLUMNS * 2
-        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
-        gradient = own.to(tl.float64) * gradient_step
-        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
-        curvature = own.to(tl.float64) * curvature_step
+        total = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        gradient = total.to(tl.float64) * gradient_step
+        total = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        curvature = total.to(tl.float64) * curvature_step
         change = -(gradient + curvature * step) / (curvature + ridge)
-        place, last = place + others, last + others
-        own = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
-        slope = own.to(tl.float64) * gradient_step
-        own = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
-        slope += own.to(tl.float64) * curvature_step * step
+        place, last = place + held_out, last + held_out
+        total = tl.load(last, mask=inside, other=0) - tl.load(place, mask=inside, other=0)
+        slope = total.to(tl.float64) * gradient_step
+        total = tl.load(last + 1, mask=inside, other=0) - tl.load(place + 1, mask=inside, other=0)
+        slope += total.to(tl.float64) * curvature_step * step
         gain = tl.where(inside & (cell == first), -(change * slope), 0.0)
         program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
         tl.store(gains + program * (depth + 1) + level, tl.sum(tl.sum(gain, 1), 0))
@@ -502,7 +502,7 @@ def _newton_steps(
 
 
 def newton_steps(sums, units, ridge):
-    """See `torch_loops.newton_steps`: all levels in one pass."""
+    """See `torch_loops.newton_steps`; all levels in one pass."""
     n_cells, n_columns = len(sums) // 2, sums.shape[1]
     depth, width = n_cells.bit_length() - 1, min(_power_of_two(n_columns), _MOST_COLUMNS)
     block = max(512 // width, 16)
@@ -531,8 +531,8 @@ def _cell(X, features, thresholds, offsets, factors, shifts, masks, raw_offsets,
         yes = value > tl.load(thresholds + stump)
         if HAS_SETS:
             first = tl.load(set_starts + stump)
-            own = tl.where(first < 0, 0.0, value).to(tl.int64)
-            member = tl.load(members + tl.maximum(first, 0) + own, mask=inside, other=0)
+            level = tl.where(first < 0, 0.0, value).to(tl.int64)
+            member = tl.load(members + tl.maximum(first, 0) + level, mask=inside, other=0)
             yes = tl.where(first < 0, yes, member != 0)
         outcome = 2 * outcome + yes.to(tl.int64)
     outcome = (outcome * tl.load(factors + fern)) >> tl.load(shifts + fern)
@@ -588,7 +588,7 @@ def fern_codes(X, ferns, values) -> None:
 
 
 def fern_scores(X, ferns, tables, scores) -> None:
-    """See `torch_loops.fern_scores`; in the order of the ferns, as on the CPU."""
+    """See `torch_loops.fern_scores`; adds in the order of the ferns, as on the CPU."""
     columns = columns_of(X, ferns.n_levels)
     n_columns = tables.shape[1]
     width = min(_power_of_two(n_columns), _MOST_COLUMNS)

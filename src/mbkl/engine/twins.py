@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from mbkl.engine.keys import draw
 from mbkl.engine.limits import FEW_ROWS_TO_BIN, SMALL
 
-# Comparisons that the outcomes of ferns are taken from at once.
+# Comparisons with thresholds of ferns that are made at once.
 _VALUES_COMPARED = 500_000
-# Largest gradient or curvature of a packed residual; and rows whose sum fits in 32 bits.
+# Largest gradient or curvature of a packed residual, and rows whose packed sum fits in 32 bits.
 MOST_PACKED, ROWS_PACKED = 2**15 - 1, 2**16
-# The exponential function: the logarithm of two in two parts, of which the first has few digits,
-# and the factors of a polynomial up to half of that logarithm (those of the library Cephes).
+# The exponential function of the library Cephes: log(2) as a sum of two numbers, the first with few
+# digits, and the coefficients of a polynomial that is accurate up to log(2) / 2.
 LARGEST_EXPONENT, TWO_BY_E = np.float32(87.0), np.float32(1.44269504)
 LOG_OF_TWO, REST_OF_LOG = np.float32(0.693359375), np.float32(-2.12194440e-4)
 FACTORS = tuple(
@@ -34,10 +34,10 @@ FACTORS = tuple(
         5.0000001201e-1,
     )
 )
-# Steps of the power method that finds a direction, which need not be exact.
+# Steps of the power method for the leading direction, which need not be exact.
 N_POWERS = 10
-# Values of a block of rows: as many as fit in a cache; and as are worth a thread, where there are
-# few (python -m benchmarks.suite --all-rows).
+# Values of a block of rows: as many as fit in a cache, or, for few rows, as many as are worth a
+# thread (python -m benchmarks.suite --all-rows).
 VALUES_OF_A_BLOCK, VALUES_OF_A_THREAD = 2**16, 2**14
 
 
@@ -56,7 +56,7 @@ class Twins:
         """Return the sum over groups of the table entries, see `Codes.gather`."""
         n_groups, n_rows = values.shape
         if n_rows < n_groups:
-            # Few rows: all look-ups at once. cumsum adds in group order.
+            # For few rows all look-ups are made at once; cumsum adds them in group order.
             return np.cumsum(tables[values + offsets[:-1, None]], axis=0)[-1]
         scores = np.zeros((n_rows, tables.shape[1]))
         for group in range(n_groups):
@@ -86,19 +86,19 @@ class Twins:
         return renumbered
 
     def agreement(self, values, others, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the total weight of the groups in which two rows share the cell."""
-        same = has_one_weight(weights)
+        """Return the total weight of the groups in which two rows are in the same cell."""
+        is_count = has_one_weight(weights)
         agreement = np.zeros((values.shape[1], others.shape[1]))
-        for own, other, weight in zip(values, others, weights, strict=True):
-            equal = own[:, None] == other
-            agreement += equal if same else weight * equal
-        # Counted first where all weights are the same: faster, and the same bits.
-        return weights[0] * agreement if same and weights.size else agreement
+        for codes, other_codes, weight in zip(values, others, weights, strict=True):
+            equal = codes[:, None] == other_codes
+            agreement += equal if is_count else weight * equal
+        # Equal weights are counted first, as the compiled loop does for speed.
+        return weights[0] * agreement if is_count and weights.size else agreement
 
     def city_block(
         self, positions: NDArray[np.float64], others: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the sum over the groups of how far apart two rows are."""
+        """Return the city-block distance of two rows: the sum of |x - z| over the groups."""
         distance = np.zeros((positions.shape[1], others.shape[1]))
         for line, other in zip(positions, others, strict=True):
             distance += np.abs(line[:, None] - other)
@@ -110,7 +110,7 @@ class Twins:
         """Return the code of each value of some columns of a dense X, (n_groups, n_rows)."""
         values = np.empty((features.size, X.shape[0]), dtype=edges.code_dtype)
         if X.shape[0] < FEW_ROWS_TO_BIN and features.size:
-            # Few rows: all comparisons at once. NaN is greater than nothing.
+            # For few rows all comparisons are made at once; NaN is above no threshold.
             sizes = np.diff(edges.offsets)
             right = as_float32(X[:, np.repeat(features, sizes)]) > edges.thresholds
             values[:] = np.add.reduceat(right, edges.offsets[:-1], axis=1, dtype=values.dtype).T
@@ -147,14 +147,14 @@ class Twins:
     # Growing ferns ----------------------------------------------------------------------------
 
     def over_blocks(self, task: Callable[[int, int], Any], n_rows: int, n_columns: int = 1) -> list:
-        """Return what a task returns for blocks of rows that do not depend on the threads."""
+        """Return the results of a task on blocks of rows, which do not depend on the threads."""
         n_values = n_rows * n_columns
         n_blocks = max(n_values // VALUES_OF_A_BLOCK, min(n_values // VALUES_OF_A_THREAD, 8), 1)
         bounds = [n_rows * block // n_blocks for block in range(n_blocks + 1)]
         return self.each(lambda block: task(bounds[block], bounds[block + 1]), range(n_blocks))
 
     def each(self, task: Callable[[int], Any], numbers: Sequence[int]) -> list:
-        """Return what a task returns for each of some numbers."""
+        """Return the results of a task for each of some numbers."""
         return [task(number) for number in numbers]
 
     @property
@@ -167,21 +167,21 @@ class Twins:
         return values[np.ix_(groups, rows)]
 
     def fern_cells(self, values, features, cuts, members, leading, cells) -> None:
-        """Write the cell of each row: a leading digit, then the answers to its stumps.
+        """Write the cell of each row: a leading bit, then its answers to the stumps.
 
-        A stump has a feature and a cut, the last code on its left side; or -1, where it asks
+        A stump has a feature and a cut, the last code on its left side. With a cut of -1 it asks
         whether the code is one of its `members`, of shape (depth, 256).
         """
-        found = leading.astype(np.int64)
-        for feature, cut, own in zip(features, cuts, members, strict=True):
+        answers = leading.astype(np.int64)
+        for feature, cut, is_member in zip(features, cuts, members, strict=True):
             codes = values[feature]
-            found = 2 * found + (codes > cut if cut >= 0 else own[codes])
-        cells[:] = found
+            answers = 2 * answers + (codes > cut if cut >= 0 else is_member[codes])
+        cells[:] = answers
 
     def pack_residuals(self, gradient, curvature, weights, units, packed) -> tuple[float, float]:
         """Write gradients and curvatures times weights, rounded to units and packed in 32 bits.
 
-        Returned are the largest of both.
+        Return the largest gradient in magnitude and the largest curvature.
         """
         gradient, curvature = gradient * weights[:, None], curvature * weights[:, None]
         g = np.rint(gradient * units[0]).clip(-MOST_PACKED, MOST_PACKED)
@@ -190,19 +190,19 @@ class Twins:
         return float(abs(gradient).max(initial=0.0)), float(curvature.max(initial=0.0))
 
     def log_loss_residuals(self, scores, y, weights, units, packed) -> tuple[float, float]:
-        """Write the residuals of the log loss, as `pack_residuals` those of any.
+        """Write the residuals of the log loss as `pack_residuals` does those of any loss.
 
-        Scores are those of two classes in one column, or of more in one column each.
+        Scores have one column for two classes, or one column for each of several classes.
         """
         if scores.shape[1] == 1:
             chance: NDArray = 1 / (1 + exponential(-scores))
-            own = y[:, None] == 1
+            is_class = y[:, None] == 1
         else:
             chance = exponential(scores - scores.max(axis=1, keepdims=True))
-            chance /= np.cumsum(chance, axis=1)[:, -1:]  # which adds in order
-            own = y[:, None] == np.arange(scores.shape[1])
-        own_derivatives = chance - own, chance * (1 - chance)
-        return self.pack_residuals(*own_derivatives, weights, units, packed)
+            chance /= np.cumsum(chance, axis=1)[:, -1:]  # cumsum adds in order
+            is_class = y[:, None] == np.arange(scores.shape[1])
+        gradient, curvature = chance - is_class, chance * (1 - chance)
+        return self.pack_residuals(gradient, curvature, weights, units, packed)
 
     def histogram_packed(self, cells, packed, n_cells: int) -> NDArray[np.int64]:
         """Return the sums of gradients and curvatures in each cell, (n_cells, n_columns, 2)."""
@@ -217,17 +217,17 @@ class Twins:
         scores += table[cells]
 
     def sizes_of_residuals(self, packed, rows, columns) -> NDArray[np.int64]:
-        """Return the sizes of the residuals of some rows in some columns; at least one."""
+        """Return the norms of the residuals of some rows in some columns, truncated, plus one."""
         gradient, curvature = _unpacked(packed, rows, columns)
         return np.sqrt((gradient**2 + curvature**2).sum(axis=1)).astype(np.int64) + 1
 
     def draw_rows(self, keys, rows, chances, salt: int) -> tuple[NDArray, NDArray]:
-        """Return some of the rows, each with a chance of its own, and that chance; at most one."""
+        """Draw each row with its chance; return the rows drawn and their chances, at most one."""
         drawn = np.flatnonzero(draw(keys[rows], salt) < chances * 2**32)
         return rows[drawn], np.minimum(chances[drawn], 1.0)
 
     def weigh_residuals(self, packed, rows, columns, shares, unit: float) -> NDArray[np.int64]:
-        """Return the residuals of some rows divided by their shares and a unit, in 64 bits."""
+        """Return the residuals of some rows divided by their chances and a unit, in 64 bits."""
         gradient, curvature = (
             np.rint(each / shares[:, None] / unit).astype(np.int64)
             for each in _unpacked(packed, rows, columns)
@@ -237,19 +237,19 @@ class Twins:
     def newton_steps(
         self, sums: NDArray, ridges: tuple[float, ...], used: int = 0
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """Return a Newton step for each cell, shrunk towards that of the cell it was divided from.
+        """Return a Newton step for each cell, shrunk towards that of its parent cell.
 
-        A cell of few rows falls back on the one above it, and so on to the mean of all rows: this
-        is what makes deep ferns safe. The sums are gradients and curvatures, of shape
-        (2 * n_cells, n_columns, 2): in the cells of the deepest level first of rows that take part,
-        then of those that do not. Steps are those of the ridge that is used. What each of its
-        levels gains on rows that do not take part is returned too, and what steps of each ridge
-        would gain on these rows and how large they are there, of shape (n_ridges, 2).
+        A cell of few rows falls back on its parent, and so on up to the mean of all rows: this
+        makes deep ferns safe. The sums, (2 * n_cells, n_columns, 2), are gradients and curvatures
+        in the cells of the deepest level, first of training rows, then of validation rows. Returned
+        are the steps with the ridge `used`, the gain on validation rows of each level with that
+        ridge, and the merits, (n_ridges, 2): for each ridge the gain of its steps on validation
+        rows, and their squared length there.
         """
         steps, gains = zip(*(self._steps(sums, ridge) for ridge in ridges), strict=True)
         gradient, curvature = np.moveaxis(sums[len(sums) // 2 :], 2, 0)
         merits = [
-            [-np.cumsum(own * gradient)[-1], np.cumsum(own**2 * curvature)[-1]] for own in steps
+            [-np.cumsum(step * gradient)[-1], np.cumsum(step**2 * curvature)[-1]] for step in steps
         ]
         return steps[used], gains[used], np.array(merits)
 
@@ -257,58 +257,58 @@ class Twins:
         step = np.zeros((1, sums.shape[1]))
         gains = []
         levels = (_sums_by_level(half) for half in np.split(sums, 2))
-        for own, other in zip(*levels, strict=True):
-            step = np.repeat(step, len(own) // len(step), axis=0)
-            change = -(own[..., 0] + own[..., 1] * step) / (own[..., 1] + ridge)
-            gained = change * (other[..., 0] + other[..., 1] * step)
-            gains.append(-np.cumsum(gained)[-1])
+        for training, validation in zip(*levels, strict=True):
+            step = np.repeat(step, len(training) // len(step), axis=0)
+            gradient, curvature = np.moveaxis(training, 2, 0)
+            change = -(gradient + curvature * step) / (curvature + ridge)
+            slope = validation[..., 0] + validation[..., 1] * step
+            gains.append(-np.cumsum(change * slope)[-1])
             step = step + change
         return step, np.array(gains)
 
     def choose_stumps(
-        self, codes, is_category, n_codes, levels, told_apart, residuals, ridge: float
+        self, codes, is_category, n_codes, levels, is_ranked, residuals, ridge: float
     ) -> tuple[NDArray, ...]:
-        """Return the stumps of a fern, one level after the other: those that collect most.
+        """Return the stumps of a fern: on each level the one with the largest gain.
 
-        These are the features and cuts, how many rows are above each, the place of each code of the
-        feature, of shape (depth, 256), and what the best stump of each feature that is asked would
-        collect, as `asked`. A level says which features it asks, and how coarse their codes are;
-        see `best_cuts`, also for codes and residuals, which are those of some rows. Codes of
-        categories are put in order anew for each level, as far as they are told apart, of shape
-        (depth, n_categories, 256).
+        Returned are, for each level, the feature and cut, the number of rows above the cut, the
+        ranks of the codes of the feature, (depth, 256), and the gain of the best stump on each
+        feature asked. `levels` says which features each level asks, and how coarse their codes are;
+        see `best_cuts`, also for codes and residuals. Codes of categories get new ranks on each
+        level; `is_ranked`, (depth, n_categories, 256), marks those that may leave the middle.
         """
-        placed, ranks = codes.copy(), np.tile(np.arange(256, dtype=np.uint8), (len(codes), 1))
+        ranked, ranks = codes.copy(), np.tile(np.arange(256, dtype=np.uint8), (len(codes), 1))
         categories, stumps = np.flatnonzero(is_category), []
         cell_of = np.zeros(len(residuals), dtype=np.int64)
         for level, (asked, shifts, moves) in enumerate(zip(*levels, strict=True)):
             order = np.argsort(cell_of, kind="stable")
             starts = np.searchsorted(cell_of[order], np.arange((1 << level) + 1))
             cells = (order, residuals[order], starts)
-            for feature, told in zip(categories, told_apart[level], strict=True):
+            for feature, codes_ranked in zip(categories, is_ranked[level], strict=True):
                 if feature in asked:
-                    arguments = (codes[feature], *cells, told, int(n_codes[feature]), ridge)
+                    arguments = (codes[feature], *cells, codes_ranked, int(n_codes[feature]), ridge)
                     ranks[feature] = self.put_in_order(*arguments)
-                    placed[feature] = ranks[feature, codes[feature]]
-            gains, cuts = self.best_cuts(placed, asked, *cells, n_codes, shifts, moves, ridge)
+                    ranked[feature] = ranks[feature, codes[feature]]
+            gains, cuts = self.best_cuts(ranked, asked, *cells, n_codes, shifts, moves, ridge)
             place = int(np.argmax(gains))
             best = int(asked[place])
             cut = ((cuts[place] + 1) << shifts[place]) - moves[place] - 1
-            cut = int(min(cut, n_codes[best] - 2))  # above the last code it divides nothing
-            is_above = placed[best] > cut
+            cut = int(min(cut, n_codes[best] - 2))  # a cut at the last code would divide nothing
+            is_above = ranked[best] > cut
             cell_of = 2 * cell_of + is_above
             stumps.append((best, cut, is_above.sum(), ranks[best].copy(), gains))
         return tuple(np.array(each) for each in zip(*stumps, strict=True))
 
     def put_in_order(
-        self, codes, order, residuals, starts, told_apart, n_codes: int, ridge: float
+        self, codes, order, residuals, starts, is_ranked, n_codes: int, ridge: float
     ) -> NDArray[np.uint8]:
-        """Return the places of the codes of a category in order of gradient by curvature.
+        """Return the ranks of the codes of a category, sorted by gradient / curvature.
 
-        Gradients are less what the step of their cell explains; the ridge is added to the curvature
-        of each code, so that a rare one is in the middle. For one score and a convex loss the best
-        division of the levels in two is a cut in this order. With several scores it is that order
-        along their leading direction. Those that are not told apart are in the middle, too; codes
-        not in use stay where they are.
+        Gradients are those after the Newton step of the row's cell. The ridge is added to the
+        curvature of each code, so that rare codes are in the middle, as are those that are not
+        ranked. For one score and a convex loss the best split of the levels in two sets is a cut in
+        this order (Fisher, 1958); several scores are projected on their leading direction. Codes
+        not in use keep their places.
         """
         gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
         running = np.concatenate([np.zeros_like(residuals[:1]), np.cumsum(residuals, axis=0)])
@@ -318,7 +318,7 @@ class Twins:
         sums = np.zeros((2, n_codes, residuals.shape[1]), dtype=np.int64)
         np.add.at(sums[0], codes[order], gradient - np.rint(explained).astype(np.int64))
         np.add.at(sums[1], codes[order], curvature)
-        steps = sums[0] / (sums[1] + ridge) * told_apart[:n_codes, None]
+        steps = sums[0] / (sums[1] + ridge) * is_ranked[:n_codes, None]
         ranks = np.arange(256, dtype=np.uint8)
         ranks[np.argsort(along(steps, sums[1]), kind="stable")] = np.arange(n_codes)
         return ranks
@@ -326,13 +326,13 @@ class Twins:
     def best_cuts(
         self, codes, asked, order, residuals, starts, n_codes, shifts, moves, ridge: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return what the best cut of each feature asked would collect in all cells, and which.
+        """Return the gain of the best cut of each feature asked, and that cut.
 
-        That is the sum over cells and columns of gradient^2 / (curvature + ridge) on both sides; a
-        cut is the last code on its left side. The order has the rows cell by cell, and the starts
-        where in it each cell begins; residuals, in that order, have gradients above and curvatures
-        below, in 64 bits. Each feature has so many codes in use, and each one asked a shift and a
-        move: a code counts as (code + move) >> shift, and so does a cut.
+        The gain is the sum over cells and columns of gradient^2 / (curvature + ridge) on both
+        sides; a cut is the last bin on its left side. `order` has the rows cell by cell, `starts`
+        where each cell begins in it; residuals, in that order, have the gradient in the upper half
+        of 64 bits and the curvature in the lower. `n_codes` has the codes of each feature; those of
+        a feature asked are binned as (code + move) >> shift.
         """
         gains, cuts = np.empty(len(asked)), np.empty(len(asked), dtype=np.int64)
         for place, (feature, shift, move) in enumerate(zip(asked, shifts, moves, strict=True)):
@@ -358,10 +358,10 @@ TWINS = Twins()
 
 
 def exponential(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the exponential function in single precision, of exponents up to 87.
+    """Return the exponential function in single precision, for arguments from -87 to 87.
 
-    It is of additions and products alone, which are the same bits wherever they are compiled: a
-    power of two times a polynomial of what is left.
+    It uses additions and products alone, which give the same bits whatever compiles them: a power
+    of two times a polynomial of the remainder.
 
     >>> exponential(np.array([0.0, 1.0, -100.0], dtype=np.float32)).tolist()
     [1.0, 2.7182817459106445, 1.6458114537543937e-38]
@@ -377,7 +377,7 @@ def exponential(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the steps of the levels of a category along their leading direction.
+    """Project the steps of the levels of a category on their leading direction.
 
     >>> along(np.array([[3.0, -3.0], [-1.0, 1.0]]), np.ones((2, 2))).round(2).tolist()
     [4.24, -1.41]
@@ -388,8 +388,8 @@ def along(steps: NDArray[np.float64], mass: NDArray[np.int64]) -> NDArray[np.flo
 
 
 def leading_direction(steps: NDArray[np.float64], mass: NDArray) -> NDArray[np.float64]:
-    """Return the direction of length one along which the steps differ most; zero if they are."""
-    # cumsum adds in order.
+    """Return the unit vector along which the steps are largest; zeros if all steps are zero."""
+    # cumsum adds in a fixed order.
     spread = np.cumsum((steps * mass)[:, :, None] * steps[:, None], axis=0)[-1]
     direction = np.zeros(steps.shape[1])
     direction[np.argmax(np.diag(spread))] = 1.0
@@ -417,12 +417,12 @@ def _sums_by_level(sums: NDArray) -> list[NDArray]:
 
 
 def has_one_weight(weights: NDArray[np.float64]) -> bool:
-    """Say whether all groups weigh the same, so that they can be counted."""
+    """Say whether all groups have the same weight, so that agreements can be counted."""
     return bool((weights == weights[:1]).all())
 
 
 def as_float32(values: NDArray) -> NDArray[np.float64]:
-    """Round values as they are compared with thresholds: as float32, whatever they are.
+    """Round values to float32, as they are compared with thresholds, and return float64.
 
     >>> as_float32(np.array([1.0, 1.0 + 1e-12])).tolist()
     [1.0, 1.0]
@@ -432,7 +432,7 @@ def as_float32(values: NDArray) -> NDArray[np.float64]:
 
 
 def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
-    """Return the cells of level numbers: 0 where one is missing, the last where it is new.
+    """Return the cells of level numbers: 0 if missing, the last for a new level, else 1 + level.
 
     >>> level_cells(np.array([np.nan, 0.0, 1.0, 2.0, 9.0]), 2)
     array([0, 1, 2, 3, 3])
@@ -443,14 +443,14 @@ def level_cells(values: NDArray, n_levels) -> NDArray[np.intp]:
 
 
 def just_above(thresholds: NDArray) -> NDArray[np.float64]:
-    """Return the smallest values on the right side of thresholds."""
+    """Return the smallest float32 values above thresholds."""
     return np.nextafter(thresholds.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
 def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
-    """Return the loops for a problem with `n_codes` codes times columns that one pass reads.
+    """Return the loops for passes that read `n_codes` codes times columns.
 
-    None or -1 for `n_jobs` are all threads that joblib allows here.
+    For `n_jobs`, None and -1 mean all threads that joblib allows.
     """
     if "mbkl.engine.compiled" not in sys.modules:
         if n_codes < SMALL or importlib.util.find_spec("numba") is None:
@@ -460,6 +460,6 @@ def choose_loops(n_codes: int, n_jobs: int | None = None) -> Twins:
         announce_if_cold()
     from mbkl.engine.compiled import Compiled
 
-    # Asking how many cores there are takes longer than a small problem.
+    # Counting the cores takes longer than a pass over few codes.
     n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs) if n_codes >= SMALL else 1
     return Compiled(n_threads)

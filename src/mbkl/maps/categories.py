@@ -1,8 +1,8 @@
 """Categories: a group for each categorical column, with a cell for each of its levels.
 
-Columns hold level numbers. Their cells are numbered 0 where a value is missing, 1 + level, and
-one beyond the last where a level is new: the intervals between the thresholds -inf, 0.5, 1.5, ...,
-so that codes are made as those of stumps are, wherever the rows may be.
+Columns hold level numbers. Cell 0 is for missing values, cell 1 + k for level k, and the last cell
+for new levels. These are the intervals between the thresholds -inf, 0.5, 1.5, ..., so that rows of
+all kinds can code them as they code stumps.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from mbkl.maps.stumps import BinEdges, BinnedMaps, Family
 
 # Codes are of one byte.
 N_CODES = 256
-# A stump may tell apart this share of the levels, drawn by chance, and about so many at most. The
-# others are in the middle of the order: a cut in the order of all levels would fit their noise.
-_TOLD_APART, _MOST_TOLD_APART = 0.3, 25
-# Random sets of levels that the stumps of a column draw from.
+# Share of the levels that a stump ranks by their gradients, drawn at random, and about the most of
+# them. Other levels stay in the middle: a cut in the order of all levels would overfit.
+_RANKED_SHARE, _MOST_RANKED = 0.3, 25
+# Number of random sets of levels of a column that its stumps draw from.
 _SETS_OF_A_COLUMN = 256
 
 
 @dataclass(frozen=True)
 class CategoryMaps(BinnedMaps):
-    """Groups of levels, each a map of many values."""
+    """The levels of each categorical column as the cells of one map."""
 
     features: NDArray[np.intp]  # (n_groups,): input column of each group
     n_levels: NDArray[np.int64]  # (n_groups,)
@@ -59,8 +59,8 @@ class CategoryMaps(BinnedMaps):
         """Return a name for each cell of each column."""
         names = []
         for feature in self.features.tolist():
-            own = [f"= {level}" for level in levels[feature]]
-            names += [f"{inputs[feature]} {cell}" for cell in ("missing", *own, "new")]
+            known = [f"= {level}" for level in levels[feature]]
+            names += [f"{inputs[feature]} {cell}" for cell in ("missing", *known, "new")]
         return names
 
     def select(self, kept: NDArray[np.bool_]) -> CategoryMaps:
@@ -69,7 +69,7 @@ class CategoryMaps(BinnedMaps):
 
 
 def level_edges(n_levels: int) -> NDArray[np.float64]:
-    """Return thresholds that part missing values, levels and new ones.
+    """Return thresholds that separate missing values, each level, and new levels.
 
     >>> level_edges(2).tolist()
     [-inf, 0.5, 1.5]
@@ -79,10 +79,10 @@ def level_edges(n_levels: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LevelSets:
-    """What stumps of ferns ask about categories: whether the level is in a set."""
+    """Sets of levels: a stump on a category asks whether the level is in its set."""
 
     numbers: NDArray[np.int64]  # (n_stumps,): set of each stump; -1 for one with a threshold
-    # (n_members,): for each cell of a column whether it is in the set, one set after the other
+    # (sum of the set sizes,): for each set, whether each cell of its column is a member
     members: NDArray[np.bool_]
     # (n_sets + 1,): members of set k are offsets[k] to offsets[k + 1] - 1
     offsets: NDArray[np.int64]
@@ -90,15 +90,15 @@ class LevelSets:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Where in the members the set of each stump begins; -1 for one with a threshold."""
+        """Where the set of each stump begins in `members`; -1 for a stump with a threshold."""
         return np.where(self.numbers >= 0, self.offsets[self.numbers], -1)
 
     def answer(self, X: NDArray, features: NDArray[np.intp], yes: NDArray[np.bool_]) -> None:
         """Write the answers of rows to the stumps that have sets."""
-        asking = np.flatnonzero(self.numbers >= 0)
-        own = features[asking]
-        cells = level_cells(X[:, own], self.n_levels[own])
-        yes[:, asking] = self.members[self.offsets[self.numbers[asking]] + cells]
+        stumps = np.flatnonzero(self.numbers >= 0)
+        columns = features[stumps]
+        cells = level_cells(X[:, columns], self.n_levels[columns])
+        yes[:, stumps] = self.members[self.offsets[self.numbers[stumps]] + cells]
 
     def select(self, kept: NDArray[np.bool_]) -> LevelSets | None:
         """Return the sets of some stumps; None if they have none."""
@@ -107,24 +107,24 @@ class LevelSets:
         used, numbers[has_set] = np.unique(numbers[has_set], return_inverse=True)
         sizes = np.diff(self.offsets)[used]
         chosen = [slice(*self.offsets[number : number + 2].tolist()) for number in used]
-        members = np.concatenate([np.empty(0, bool), *(self.members[own] for own in chosen)])
+        members = np.concatenate([np.empty(0, bool), *(self.members[part] for part in chosen)])
         return LevelSets(numbers, members, offsets_of(sizes), self.n_levels) if used.size else None
 
     def of_columns(self, columns: NDArray[np.intp]) -> LevelSets:
-        """Return the sets for rows with some of the columns."""
+        """Return the sets for rows that have only some of the columns."""
         return replace(self, n_levels=self.n_levels[columns])
 
 
 def joined_sets(several: Sequence[LevelSets | None], n_stumps: Sequence[int]) -> LevelSets | None:
-    """Return the sets of so many stumps each, one after the other; None if none has any."""
+    """Concatenate the sets of several maps with these numbers of stumps; None if none has any."""
     known = [sets for sets in several if sets is not None]
     if not known:
         return None
-    numbers, before = [], 0
+    numbers, n_sets_before = [], 0
     for sets, size in zip(several, n_stumps, strict=True):
-        own = np.full(size, -1) if sets is None else sets.numbers
-        numbers.append(np.where(own >= 0, own + before, -1))
-        before += 0 if sets is None else sets.offsets.size - 1
+        set_numbers = np.full(size, -1) if sets is None else sets.numbers
+        numbers.append(np.where(set_numbers >= 0, set_numbers + n_sets_before, -1))
+        n_sets_before += 0 if sets is None else sets.offsets.size - 1
     members = np.concatenate([sets.members for sets in known])
     sizes = np.concatenate([np.diff(sets.offsets) for sets in known])
     return LevelSets(np.concatenate(numbers), members, offsets_of(sizes), known[0].n_levels)
@@ -132,22 +132,22 @@ def joined_sets(several: Sequence[LevelSets | None], n_stumps: Sequence[int]) ->
 
 @dataclass(frozen=True)
 class LevelCuts:
-    """Cuts in an order of the levels, which stumps of ferns ask about beside random halves."""
+    """An order of the levels of each category, which some stumps of ferns cut in two."""
 
-    shares: NDArray[np.float64]  # (n_features,): of the stumps on each category
-    # (sum over the categories of n_levels + 2,): for missing values, each level, and new ones,
-    # which share of the cuts lies below
+    shares: NDArray[np.float64]  # (n_features,): of a category's stumps that cut its order
+    # (sum over the categories of n_levels + 2,): the share of the cuts that lies below missing
+    # values, each level, and new levels
     places: NDArray[np.float64]
 
 
 def random_sets(
     features: NDArray[np.intp], shares, n_levels, seed: int, cuts: LevelCuts | None = None
 ) -> LevelSets | None:
-    """Return random halves of the levels for stumps on categories; None if there are no such.
+    """Return random halves of the levels for stumps on categories; None if there are none.
 
-    A column has a number of sets that its stumps draw from: as good as one for each, and small
-    where there are thousands of levels. Shares from 0 to 1 say which of the sets a stump draws.
-    Some of the sets may be what lies above a cut.
+    The stumps of a column draw from a fixed number of sets, which is nearly as good as a set for
+    each stump and takes little memory where there are thousands of levels. Shares from 0 to 1 say
+    which set a stump draws. With `cuts`, some sets are the levels above a cut in their order.
     """
     generator = np.random.Generator(np.random.Philox([seed, 3]))
     categories = np.flatnonzero(n_levels)
@@ -164,7 +164,7 @@ def random_sets(
 
 
 def _set_cuts(members: NDArray[np.bool_], categories, n_cells, cuts: LevelCuts) -> None:
-    """Write what lies above a cut over the first sets of each column, by the share of cuts."""
+    """Overwrite the first sets of each column, as many as its share of cuts, with cuts."""
     starts = offsets_of(n_cells)
     for number, size in enumerate(n_cells):
         n_cuts = round(cuts.shares[categories[number]] * _SETS_OF_A_COLUMN)
@@ -175,11 +175,11 @@ def _set_cuts(members: NDArray[np.bool_], categories, n_cells, cuts: LevelCuts) 
 
 
 class Categories(Family):
-    """Family of the levels of categorical columns: two rows agree where they share the level.
+    """Family of the levels of categorical columns: the kernel counts the levels two rows share.
 
-    It is what infinitely many random stumps on categories add up to, each of which asks
-    whether the level is in a random half. Where columns are categories it comes beside
-    `Stumps` by itself.
+    Random stumps on categories, each of which asks whether the level is in a random half,
+    approach this kernel as their number grows. If there are categorical columns, this
+    family is added to `Stumps` automatically.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Categories(Family):
     def fit_codes(
         self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[CategoryMaps, Codes]:
-        """Code the categories that part any rows; see `Stumps.fit_codes`. Nothing is drawn."""
+        """Code the categories with two or more levels in the rows; see `Stumps.fit_codes`."""
         counts = np.zeros(rows.shape[1], np.int64) if n_levels is None else n_levels
         features = np.flatnonzero(counts)
         maps = CategoryMaps(features, counts[features])
@@ -213,7 +213,7 @@ class Categories(Family):
         return maps.select(varies), codes.keep_groups(np.flatnonzero(varies))
 
 
-def told_apart(n_codes: NDArray[np.int64], n_stumps: int, generator) -> NDArray[np.bool_]:
-    """Draw which codes of categories stumps may tell apart, (n_stumps, n_categories, 256)."""
-    shares = np.minimum(_TOLD_APART, _MOST_TOLD_APART / n_codes)
+def draw_ranked(n_codes: NDArray[np.int64], n_stumps: int, generator) -> NDArray[np.bool_]:
+    """Draw which codes of categories each stump ranks, (n_stumps, n_categories, 256)."""
+    shares = np.minimum(_RANKED_SHARE, _MOST_RANKED / n_codes)
     return generator.random((n_stumps, n_codes.size, N_CODES)) < shares[:, None]

@@ -1,18 +1,18 @@
-"""The kernel that the maps have in the limit of many, learned on a sample of the rows.
+"""The kernel that the maps approach as their number grows, learned on a sample of the rows.
 
 With infinitely many maps the kernel of stumps is 1 - D and that of Poisson ferns
-exp(-depth * D), where D(x, z) is the chance that a random stump parts x and z. On a
+exp(-depth * D), where D(x, z) is the chance that a random stump separates x and z. On a
 few hundred rows such a kernel is a small matrix, and a ridge regression on the labels (or
-numbers) tells in closed form how well each row is predicted by all others. That is cheap
-enough to learn from the data, before any map is drawn,
+numbers) has leave-one-out errors in closed form. That is cheap enough to learn from the
+data, before any map is drawn,
 
 - how often each feature should be drawn (its rate), in proportion to how much the
   learned function changes along it,
 - the depth of the ferns, and the share of stumps beside them,
 - the cost of errors,
-- for numbers, a straight line in all features that leaves less for the maps to learn.
+- for regression, a linear model in all features that leaves less for the maps to learn.
 
-Matrices of pairs of rows are in single precision: errors are compared, not reported.
+Matrices of pairs of rows are in single precision, which is enough to compare errors.
 """
 
 from __future__ import annotations
@@ -38,60 +38,60 @@ from mbkl.maps.level_cuts import ordered_columns, steps_of_levels
 from mbkl.maps.numbers import Numbers
 
 Array = NDArray[np.float64]
-Pairs = NDArray[np.float32]  # something of each pair of rows
+Pairs = NDArray[np.float32]  # (n_rows, n_rows): a value for each pair of rows
 
-# Candidates, chosen on the development sets of the benchmark suite: mean exponents of
-# the fern kernel over pairs of rows, shares of stumps, and ridges.
+# Grid of candidates, chosen on the development sets of the benchmark suite: mean exponents of the
+# fern kernel over pairs of rows, shares of stumps in the kernel, and ridges.
 _EXPONENTS = (1.8, 3.6, 7.2)
 _STUMP_SHARES = (0.1, 0.5)
 _RIDGES = tuple(10.0 ** np.arange(-2.5, 1.0, 0.5))
-# Their axes. A walk along shares and ridges, for each exponent, tries about 12 of these 42
-# candidates; it found the best of all 42 on 140 of 142 tables.
+# Axes of the grid. A local search along shares and ridges, for each exponent, tries about 12 of the
+# 42 candidates; it found the best of all 42 on 140 of 142 tables.
 _OF_EXPONENTS, _OF_SHARES, _OF_RIDGES = 0, 1, 2
 _START = 0, 0, 3
-# A residual counts at most this much: one outlier among a few hundred rows must not
-# decide.
+# Residuals are clipped to this, so that one outlier among a few hundred rows does not decide.
 _LARGEST_RESIDUAL = 3.0
-# Rates are learned again while the error falls by this share, at most so many times; a line has
-# to bring as much.
+# Rates are learned again while the error falls below this share of the last one, at most so many
+# times. A line has to lower the error by as much.
 _WORTH_IT = 0.98
 _MOST_ROUNDS = 6
-# How much of a linear kernel is tried beside that of the maps, which is one.
+# Weights of a linear kernel that are tried; the kernel of the maps has weight one.
 _LINE_SHARES = (1.0, 10.0)
-# A line is refused if rounding values to those of other rows moves it by more, squared: by the
-# first share of the loss without a line, and by the second of the variance of the targets.
-_MOST_OFF, _LITTLE = 0.1, 0.005
-# Folds without which a choice of few rows is made again.
+# A line is refused if its error variance from rounding values to those of other rows exceeds both
+# the first share of the loss without a line and the second share of the variance of the targets.
+_MOST_ROUNDING, _LITTLE_ROUNDING = 0.1, 0.005
+# Folds of the cross-validation of the choice on few rows.
 _FOLDS = 5
 # Every feature is drawn at least this often, relative to equal rates.
 _SMALLEST_RATE = 0.05
 _MOST_DIFFERENCES = 5e6
 _DEEPEST = 40.0
-# A hinge has no use for higher costs, unlike the ridge: it lets go of rows that are
-# right.
+# Largest cost for the squared hinge. Unlike the ridge regression, it ignores rows that are right by
+# a margin, and gains nothing from higher costs.
 _LARGEST_COST = 5.0
-# More rows than the sample has allow for smaller cells: depth grows with this power of
-# their number (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
+# Depth grows with this power of the number of rows beyond the sample, as more rows fill smaller
+# cells (on the development sets of the benchmark suite, 3,000 to 10,000 rows).
 _DEPTH_GROWTH = 0.15
+# Relative difference of errors that counts as none where the sample stands for many more rows.
 _EQUAL = 0.01
-# Rows of a triangle below which halving it saves no time.
+# Size of a triangular matrix below which inverting it by halves saves no time.
 _SMALLEST_HALF = 64
 _LARGEST = float(np.finfo(np.float32).max)
-# How often a random stump parts two different levels: it asks for a random half of them.
+# Chance that a random stump separates two levels: it asks for a random half of all levels.
 PARTED_LEVELS = 0.5
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """A straight line in the features: what numbers rise by, in their own unit."""
+    """The slopes of a linear model, in the units of features and targets."""
 
-    values: Array  # (n_features, n_columns): for one unit of each feature
-    centre: Array  # (n_features,): missing values count as this
+    values: Array  # (n_features, n_columns): change of each target per unit of each feature
+    centre: Array  # (n_features,): the value that stands for a missing one
 
     def optimism(self, n_rows: int) -> float:
-        """Return how much larger residuals of new rows are than those of rows of the line.
+        """Return by what factor residuals of new rows are larger than those of training rows.
 
-        Each slope takes a degree of freedom from the residuals of the rows that it is learned on.
+        Each slope takes a degree of freedom from the residuals of its training rows.
         """
         n_slopes = int(self.values.any(axis=1).sum())
         return float(np.sqrt(n_rows / max(n_rows - n_slopes, n_rows / 4)))
@@ -105,23 +105,21 @@ class Choice:
     depth: float  # mean depth of the ferns
     stump_share: float  # share of the kernel that stumps have; ferns have the rest
     cost: float  # cost of one row, for kernel weights that sum to one
-    # Mean squared hinge loss (or squared error) of the rows of the sample, each predicted by the
-    # others.
-    error: float
-    n_rows: int = 0  # number of different rows that the sample stands for
-    slopes: Slopes | None = None  # what the maps need not learn
-    # How much larger residuals of new rows are than those of rows that took part in the choice.
+    error: float  # leave-one-out mean of the squared hinge loss (or squared error) of the sample
+    n_rows: int = 0  # number of distinct rows that the sample stands for
+    slopes: Slopes | None = None  # the line that the maps need not learn
+    # By what factor residuals of new rows are larger than those of the rows of the choice.
     optimism: float = 1.0
-    cuts: LevelCuts | None = None  # how levels of categories are asked about, beside random halves
+    cuts: LevelCuts | None = None  # orders of levels that stumps cut, beside random halves
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A kernel and a ridge, by their places among all, and how well they do."""
+    """A kernel and a ridge of the grid, with their leave-one-out error."""
 
-    place: tuple[int, ...] = _START
+    place: tuple[int, ...] = _START  # position on each axis of the grid
     error: float = np.inf
-    weights: Array | None = None  # (n_rows, n_columns): those of the rows, where there are some
+    weights: Array | None = None  # (n_rows, n_columns): dual weights, once they are solved for
 
     @property
     def exponent(self) -> float:
@@ -136,57 +134,57 @@ class _Candidate:
         return _RIDGES[self.place[_OF_RIDGES]]
 
     def kernel(self, distance: Pairs) -> Pairs:
-        """Return the kernel of pairs of rows at some distance, relative to the mean."""
+        """Return the kernel of pairs of rows by their distance, whose mean is one."""
         ferns = (1.0 - self.stump_share) * np.exp(-self.exponent * distance)
         return ferns + self.stump_share * (1.0 - distance / 2.0)
 
     def slope(self, distance: Pairs) -> Pairs:
-        """Return how fast the kernel falls with the distance."""
+        """Return minus the derivative of the kernel by the distance."""
         ferns = (1.0 - self.stump_share) * self.exponent * np.exp(-self.exponent * distance)
         return ferns + self.stump_share / 2.0
 
 
 class _Grid:
-    """All candidates for some distances of rows, each tried once at most."""
+    """The grid of candidates for some distances of rows; each is solved for once at most."""
 
-    def __init__(self, learner: _SampleLearner, distance: Pairs, others: Pairs | None = None):
+    def __init__(self, learner: _SampleLearner, distance: Pairs, line: Pairs | None = None):
         self.learner, self.distance = learner, distance
-        self.others = others  # a kernel beside that of the candidates
-        self.tried: dict[tuple[int, ...], _Candidate] = {}
+        self.line = line  # a linear kernel that is added to that of each candidate
+        self.solved: dict[tuple[int, ...], _Candidate] = {}
         self.kernels: dict[tuple[int, ...], Pairs] = {}
 
     def at(self, place: tuple[int, ...]) -> _Candidate:
-        """Return the candidate of a place with its error, which is infinite beyond the ends."""
-        if place not in self.tried:
+        """Return the candidate at a place; its error is infinite outside the grid."""
+        if place not in self.solved:
             first = (0, 0, self.learner.least_ridge)
             end = len(_EXPONENTS), len(_STUMP_SHARES), len(_RIDGES)
-            is_inside = all(low <= own < high for low, own, high in zip(first, place, end))
-            found = _Candidate(place)
-            self.tried[place] = (
-                self.learner.tried(found, self._kernel(found)) if is_inside else found
-            )
-        return self.tried[place]
+            is_inside = all(low <= index < high for low, index, high in zip(first, place, end))
+            candidate = _Candidate(place)
+            if is_inside:
+                candidate = self.learner.solved(candidate, self._kernel(candidate))
+            self.solved[place] = candidate
+        return self.solved[place]
 
     def _kernel(self, candidate: _Candidate) -> Pairs:
-        kind = candidate.place[:_OF_RIDGES]
-        if kind not in self.kernels:
+        without_ridge = candidate.place[:_OF_RIDGES]
+        if without_ridge not in self.kernels:
             kernel = candidate.kernel(self.distance)
-            self.kernels[kind] = kernel if self.others is None else kernel + self.others
-        return self.kernels[kind]
+            self.kernels[without_ridge] = kernel if self.line is None else kernel + self.line
+        return self.kernels[without_ridge]
 
-    def walk(self, place: tuple[int, ...], axes: Sequence[int]) -> _Candidate:
-        """Walk along one axis after the other while the error falls."""
-        begun = None
-        while begun != place:
-            begun = place
+    def descend(self, place: tuple[int, ...], axes: Sequence[int]) -> _Candidate:
+        """Move along one axis after the other while the error falls."""
+        before = None
+        while before != place:
+            before = place
             for axis, step in product(axes, (-1, 1)):
-                while self.at(_beside(place, axis, step)).error < self.at(place).error:
-                    place = _beside(place, axis, step)
+                while self.at(_neighbour(place, axis, step)).error < self.at(place).error:
+                    place = _neighbour(place, axis, step)
         return self.at(place)
 
 
-def _beside(place: tuple[int, ...], axis: int, step: int) -> tuple[int, ...]:
-    """Return the place next to one."""
+def _neighbour(place: tuple[int, ...], axis: int, step: int) -> tuple[int, ...]:
+    """Return the place one step along an axis."""
     return (*place[:axis], place[axis] + step, *place[axis + 1 :])
 
 
@@ -201,9 +199,9 @@ def choose_kernel(
 ) -> Choice:
     """Learn rates, depth, share and cost on a sample that stands for `n_rows` rows.
 
-    `numbers` is what y stands for, where it is no class; columns of numbers have 0 levels.
-    `with_line` says whether the model may have a straight line beside the maps; `loops` are what
-    rows are compared with.
+    `numbers` are the targets that y stands for in a regression; numeric columns have 0 levels.
+    `with_line` says whether the model may have a straight line beside the maps; `loops` compare
+    the rows.
 
     >>> X = np.random.default_rng(0).normal(size=(300, 5))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -226,7 +224,7 @@ def choose_kernel(
 
 
 def rows_to_compare(n_features: int, wanted: int) -> int:
-    """Return how many rows may be compared with each other, feature by feature."""
+    """Return how many rows, up to those wanted, are few enough to compare all pairs of them."""
     most = (limits.DIFFERENCES_OF_A_SAMPLE / max(n_features, 1)) ** 0.5
     return int(min(wanted, max(100.0, most)))
 
@@ -235,101 +233,103 @@ class _SampleLearner:
     """Ridge regressions on the labels of a sample."""
 
     largest_cost = _LARGEST_COST
-    least_ridge = 0  # its place among all
-    of_rows: tuple[str, ...] = ("ranks", "scales", "labels", "weights", "copies")
+    least_ridge = 0  # the first ridge of the grid that is tried
+    row_arrays: tuple[str, ...] = ("ranks", "scales", "labels", "weights", "copies")
 
     def __init__(self, sample: Sample, n_classes: int, n_levels=None) -> None:
         targets = np.array([1]) if n_classes == 2 else np.arange(n_classes)
         self.labels = np.where(sample.y[:, None] == targets, 1.0, -1.0)
-        # Levels in order are further columns of numbers.
+        # The order of a category's levels is a further numeric column.
         self.n_levels, self.ordered = n_levels, ordered_columns(n_levels)
-        found = [steps_of_levels(sample, f, n_levels[f], self.labels) for f in self.ordered]
-        self.places = {f: places for f, (_, places) in zip(self.ordered, found)}
-        X = np.column_stack([sample.X, *(steps for steps, _ in found)])
-        more = np.zeros(len(found), np.int64)
-        self._begin(replace(sample, X=X), None if n_levels is None else np.append(n_levels, more))
+        orders = [steps_of_levels(sample, f, n_levels[f], self.labels) for f in self.ordered]
+        self.places = {f: places for f, (_, places) in zip(self.ordered, orders)}
+        X = np.column_stack([sample.X, *(steps for steps, _ in orders)])
+        numeric = np.zeros(len(orders), np.int64)
+        all_levels = None if n_levels is None else np.append(n_levels, numeric)
+        self._set_features(replace(sample, X=X), all_levels)
 
-    def _begin(self, sample: Sample, n_levels) -> None:
+    def _set_features(self, sample: Sample, n_levels) -> None:
         self.tolerance, self.loops = 0.0, TWINS
         self.ranks, ranges = positions(sample)
         self.is_category = np.zeros(sample.X.shape[1], bool) if n_levels is None else n_levels > 0
-        # Missing values of a category are equal, and no level.
+        # Missing values of a category are equal to each other, and to no level.
         self.levels = np.nan_to_num(sample.X[:, self.is_category], nan=-1.0).T
-        # No row counts for less than a thousandth of another: the kernel matrix would
-        # lose all others.
+        # Weights differ by a factor of a thousand at most, or the kernel matrix would be too badly
+        # conditioned for single precision.
         weights = np.maximum(sample.weights / sample.weights.max(), 1e-3)
-        # A row of several samples is predicted by all others and the rest of its own.
-        positioned = np.hstack([self.ranks, ranges])
-        self.copies = copies_of([row.tobytes() for row in positioned], sample.weights)
+        # Leave-one-out keeps the other copies of a row that stands for several samples.
+        features = np.hstack([self.ranks, ranges])
+        self.copies = copies_of([row.tobytes() for row in features], sample.weights)
         self.weights = weights / weights.mean() * self.copies.mean()
         self.n_features = sample.X.shape[1]
-        # Features of two values have the same place by quantile and in their range.
+        # A feature counts by its ranks and by its values, with half of its rate each; for features
+        # of two values the two are the same.
         differ = (self.ranks != ranges).any(axis=0)
-        of_ranks = np.where(differ, self.ranks / 2.0, self.ranks)
-        self.scales = np.hstack([of_ranks, ranges[:, differ] / 2.0])
+        halved_ranks = np.where(differ, self.ranks / 2.0, self.ranks)
+        self.scales = np.hstack([halved_ranks, ranges[:, differ] / 2.0])
         self.feature_of_scale = np.concatenate([np.arange(differ.size), np.flatnonzero(differ)])
 
     def choose(self) -> Choice:
-        """Return what is best, in the words of those who draw maps."""
+        """Return the best kernel as the parameters that maps are drawn with."""
         best, rates, mean, slopes = self.learn()
         return self._with_cuts(replace(self._choice(best, rates, mean), slopes=slopes))
 
     def learn(self) -> tuple[_Candidate, Array, float, Slopes | None]:
-        """Choose on some of the rows, then learn rates and ridge on all of them.
+        """Choose the kernel on some of the rows, then learn rates and ridge on all of them.
 
-        Returns the kernel, the rates, the mean distance, and the line.
+        Returns the best candidate, the rates, the mean distance, and the line.
         """
         best, rates, slopes = self.start()
         distance, mean = self.distance(rates)
-        # Few rows have all been looked at, as they are.
+        # The ridge is already the best if the start was chosen on all rows and the same labels.
         if slopes or best.weights is None or len(best.weights) < len(self.labels):
             best = self.best_ridge(best, distance)
         for _ in range(_MOST_ROUNDS):
             new_rates = self.learned_rates(best, distance, rates)
             new_distance, new_mean = self.distance(new_rates)
             grid = _Grid(self, new_distance)
-            again = grid.at(best.place)
-            if again.error < best.error:  # else no ridge makes up for it
-                again = grid.walk(best.place, [_OF_RIDGES])
-            if again.error > _WORTH_IT * best.error:
+            new = grid.at(best.place)
+            if new.error < best.error:  # otherwise another ridge would not help enough
+                new = grid.descend(best.place, [_OF_RIDGES])
+            if new.error > _WORTH_IT * best.error:
                 break
-            best, rates, distance, mean = again, new_rates, new_distance, new_mean
+            best, rates, distance, mean = new, new_rates, new_distance, new_mean
         return best, rates, mean, slopes
 
     def start(self) -> tuple[_Candidate, Array, Slopes | None]:
-        """Return what is best for some of the rows: a kernel, rates and, for numbers, a line.
+        """Return the best candidate for some of the rows, the rates and, in a regression, a line.
 
-        A line is there, and taken from the labels, where it suits the kernel.
+        The line is None unless it lowers the error; otherwise it is subtracted from the labels.
         """
         evidence = evidence_of_features(self.ranks, self.labels, self.weights)
         return *self.some(slice(limits.ROWS_OF_CANDIDATES)).best_start(evidence), None
 
     def some(self, rows: slice | NDArray[np.bool_]) -> Self:
-        """Return the same of some rows alone, such as the first; their order is random."""
+        """Return the learner of some rows alone; the first rows are a random sample of all."""
         few = copy(self)
-        for name in self.of_rows:
+        for name in self.row_arrays:
             setattr(few, name, getattr(self, name)[rows])
         few.levels = self.levels[:, rows]
         return few
 
     def best_start(self, evidence: Array) -> tuple[_Candidate, Array]:
-        """Return the best of all candidates, at rates learned once."""
+        """Return the best candidate at rates that are learned once, and these rates."""
         rates = np.full(self.n_features, 1.0 / self.n_features)
         distance, _ = self.distance(rates)
         start = self.best_ridge(_Candidate(), distance)
         if evidence.any():
-            suspected = self.floored(evidence)
-            closer, _ = self.distance(suspected)
-            other = _Grid(self, closer).at(start.place)
+            by_evidence = self.floored(evidence)
+            new_distance, _ = self.distance(by_evidence)
+            other = _Grid(self, new_distance).at(start.place)
             if other.error < start.error:
-                start, rates, distance = other, suspected, closer
+                start, rates, distance = other, by_evidence, new_distance
         rates = self.learned_rates(start, distance, rates)
         distance, _ = self.distance(rates)
         return self.best_candidate(distance, start), rates
 
     def _choice(self, best: _Candidate, rates: Array, mean: float) -> Choice:
         depth = min(best.exponent / mean, _DEEPEST) if mean > 0 else 1.0
-        # Ferns without any stump are left out, and stumps are not scaled by the mean.
+        # The kernel in terms of maps: no fern has depth zero, and distances keep their mean.
         ferns = (1.0 - best.stump_share) * (1.0 - np.exp(-depth))
         stumps = best.stump_share / (2.0 * mean) if mean > 0 else 1.0
         total = ferns + stumps
@@ -337,12 +337,12 @@ class _SampleLearner:
         return Choice(rates, depth, stumps / total, cost, best.error)
 
     def _with_cuts(self, choice: Choice) -> Choice:
-        """Return the choice with one rate for each category, however it is asked about."""
+        """Return the choice with one rate for each category, for random halves and for cuts."""
         if not self.ordered.size:
             return choice
-        rates, of_cuts = np.split(choice.rates, [self.n_levels.size])
+        rates, cut_rates = np.split(choice.rates, [self.n_levels.size])
         shares = np.zeros(rates.size)
-        shares[self.ordered] = of_cuts
+        shares[self.ordered] = cut_rates
         rates, shares = rates + shares, shares / (rates + shares)
         sizes = [(f, self.n_levels[f] + 2) for f in np.flatnonzero(self.n_levels)]
         places = [self.places.get(f, np.zeros(size)) for f, size in sizes]
@@ -350,50 +350,47 @@ class _SampleLearner:
 
     def distance(self, rates: Array) -> tuple[Pairs, float]:
         """Return distances of all pairs relative to their mean, and the mean."""
-        ordered = np.where(self.is_category, 0.0, rates)[self.feature_of_scale]
-        places = np.ascontiguousarray((self.scales * ordered).T)
-        distance = self.loops.city_block(places, places)
+        numeric_rates = np.where(self.is_category, 0.0, rates)[self.feature_of_scale]
+        scaled = np.ascontiguousarray((self.scales * numeric_rates).T)
+        distance = self.loops.city_block(scaled, scaled)
         for level, rate in zip(self.levels, rates[self.is_category], strict=True):
             distance += rate * PARTED_LEVELS * (level[:, None] != level)
         mean = float(distance.mean())
         return (distance / mean if mean > 0 else distance).astype(np.float32), mean
 
     def best_candidate(self, distance: Pairs, start: _Candidate) -> _Candidate:
-        """Return the best of what a walk for each exponent ends at, from the one before."""
+        """Return the best candidate of a search at each exponent, each started from the last."""
         grid, found = _Grid(self, distance), [start]
         for exponent in range(len(_EXPONENTS)):
             place = (exponent, *found[-1].place[_OF_SHARES:])
-            found.append(grid.walk(place, (_OF_SHARES, _OF_RIDGES)))
-            # Among equals the deepest: it gains most from the rows that the sample lacks.
+            found.append(grid.descend(place, (_OF_SHARES, _OF_RIDGES)))
             if exponent and found[-1].error > (1.0 + self.tolerance) * found[-2].error:
                 break
         lowest = min(candidate.error for candidate in found[1:])
+        # Of nearly equal candidates take the deepest, which gains most from further rows.
         near = [c for c in found[1:] if c.error <= (1.0 + self.tolerance) * lowest]
         return max(near, key=lambda c: (c.exponent, -c.error))
 
     def best_ridge(self, candidate: _Candidate, distance: Pairs) -> _Candidate:
-        """Walk along the ridges from the candidate's own while the error falls."""
-        *kind, ridge = candidate.place
-        return _Grid(self, distance).walk((*kind, max(ridge, self.least_ridge)), [_OF_RIDGES])
+        """Move along the ridges, from that of the candidate, while the error falls."""
+        *kernel, ridge = candidate.place
+        return _Grid(self, distance).descend((*kernel, max(ridge, self.least_ridge)), [_OF_RIDGES])
 
-    def tried(self, candidate: _Candidate, kernel: Pairs) -> _Candidate:
-        """Return the candidate with the weights of rows, and their mean loss.
-
-        Each row is predicted by all others.
-        """
+    def solved(self, candidate: _Candidate, kernel: Pairs) -> _Candidate:
+        """Return the candidate with its dual weights and its leave-one-out error."""
         factor = self.factor(kernel, candidate.ridge)
         if factor is None:
             return candidate
         others = (1.0 - 1.0 / self.copies) * self.weights / candidate.ridge
         weights = self.solve(factor)
-        # The diagonal of the inverse: squares of the columns of the factor's own.
+        # Squared columns of the inverse factor add up to the diagonal of the inverse matrix.
         inverse = _inverse(factor)
         diagonal = np.einsum("ij,ij->j", inverse, inverse)
         residuals = weights / (others + diagonal / self.copies)[:, None]
         return replace(candidate, weights=weights, error=self.mean_loss(residuals))
 
     def mean_loss(self, residuals: Array) -> float:
-        """Return the mean loss of rows."""
+        """Return the weighted mean loss of the rows with these residuals."""
         losses = self.losses(residuals)
         return float(self.weights @ losses.mean(axis=1) / self.weights.sum())
 
@@ -405,29 +402,29 @@ class _SampleLearner:
         """Return the Cholesky factor of the kernel plus the ridge and one, for the intercept."""
         matrix = kernel + 1.0
         matrix[np.diag_indices_from(matrix)] += (ridge / self.weights).astype(np.float32)
-        # The transpose of a symmetric matrix is itself, in the order of LAPACK.
+        # The transpose of the symmetric matrix is the same, in the column order of LAPACK.
         factor, failed = spotrf(matrix.T, lower=1, overwrite_a=1)
         return None if failed else factor
 
     def solve(self, factor: Pairs) -> Array:
-        """Return the weights of the rows."""
+        """Return the dual weights of the ridge regression."""
         return spotrs(factor, self.labels.astype(np.float32), lower=1)[0].astype(np.float64)
 
     def learned_rates(self, candidate: _Candidate, distance: Pairs, rates: Array) -> Array:
-        """Return rates in proportion to how much the learned function changes along each."""
+        """Return rates in proportion to the slopes of the learned function by feature."""
         if candidate.weights is None:
             return rates
         weights = candidate.weights.astype(np.float32)
         n_rows = len(distance)
-        n_looked_at = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
-        rows = slice(0, min(n_rows, n_looked_at))
+        n_compared = max(50, int(_MOST_DIFFERENCES / (self.n_features * n_rows)))
+        rows = slice(0, min(n_rows, n_compared))
         slopes = candidate.slope(distance[rows])
         changes = np.empty(self.n_features)
         categories = iter(self.levels)
         for feature in range(self.n_features):
             if self.is_category[feature]:
                 level = next(categories)
-                # On the way from the level of one row to that of another.
+                # The change from the level of one row to that of the next row.
                 other = np.roll(level, 1)[rows, None] == level
                 signs = PARTED_LEVELS * (other.astype(float) - (level[rows, None] == level))
             else:
@@ -445,12 +442,12 @@ class _SampleLearner:
 
 
 class _SampleOfNumbers(_SampleLearner):
-    """Ridge regressions on the numbers of a sample."""
+    """Ridge regressions on the targets of a sample."""
 
     largest_cost = np.inf
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
-        self._begin(sample, n_levels)
+        self._set_features(sample, n_levels)
         self.ordered = ordered_columns(None)
         values = numbers.values[sample.y]
         share = self.weights / self.weights.sum()
@@ -463,16 +460,16 @@ class _SampleOfNumbers(_SampleLearner):
         return np.clip(residuals, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL) ** 2
 
     def choose(self) -> Choice:
-        unseen, n_rows = 0.0, len(self.labels)
+        held_out_error, n_rows = 0.0, len(self.labels)
         if limits.FEWEST_ROWS_TO_CHOOSE_AGAIN <= n_rows <= limits.MOST_ROWS_TO_CHOOSE_AGAIN:
-            unseen = self.mean_loss(self._unseen())
+            held_out_error = self.mean_loss(self._held_out_residuals())
         choice = super().choose()
-        if not 0.0 < choice.error < unseen:
+        if not 0.0 < choice.error < held_out_error:
             return choice
-        return replace(choice, optimism=float(np.sqrt(unseen / choice.error)))
+        return replace(choice, optimism=float(np.sqrt(held_out_error / choice.error)))
 
-    def _unseen(self) -> Array:
-        """Return residuals of rows that took no part in the choice of rates and line."""
+    def _held_out_residuals(self) -> Array:
+        """Return the residuals of each fold when kernel, rates and line are chosen without it."""
         residuals = self.labels.copy()
         for fold in range(_FOLDS):
             inside = np.arange(len(self.labels)) % _FOLDS != fold
@@ -486,14 +483,14 @@ class _SampleOfNumbers(_SampleLearner):
         return residuals
 
     def line_at(self, others: Self) -> Array:
-        """Return what a line that was taken from the labels adds for other rows."""
+        """Return the values, for other rows, of the line that was subtracted from the labels."""
         return np.zeros_like(others.labels)
 
 
 class _WithLine(_SampleOfNumbers):
-    """The same with a straight line in the features beside the maps."""
+    """Ridge regressions on the targets, with a straight line in the features beside the maps."""
 
-    of_rows = (*_SampleOfNumbers.of_rows, "inputs")
+    row_arrays = (*_SampleOfNumbers.row_arrays, "inputs")
 
     def __init__(self, sample: Sample, numbers: Numbers, n_levels=None) -> None:
         super().__init__(sample, numbers, n_levels)
@@ -506,46 +503,41 @@ class _WithLine(_SampleOfNumbers):
         few = self.some(slice(limits.ROWS_OF_CANDIDATES))
         distance, _ = few.distance(rates)
         line = few._linear_kernel(rates)
-        tried = [
-            (_Grid(few, distance, np.float32(share) * line).walk(best.place, [_OF_RIDGES]), share)
-            for share in _LINE_SHARES
-        ]
-        found, share = min(tried, key=lambda each: each[0].error)
-        alone = few.best_ridge(best, distance)
-        slopes = self._slopes(found, rates, share)
-        is_off = self._off_in_steps(slopes) > max(_MOST_OFF * alone.error, _LITTLE)
-        if is_off or found.error >= _WORTH_IT * alone.error:
+        grids = [(_Grid(few, distance, np.float32(share) * line), share) for share in _LINE_SHARES]
+        solved = [(grid.descend(best.place, [_OF_RIDGES]), share) for grid, share in grids]
+        with_line, share = min(solved, key=lambda pair: pair[0].error)
+        without = few.best_ridge(best, distance)
+        slopes = self._slopes(with_line, rates, share)
+        most = max(_MOST_ROUNDING * without.error, _LITTLE_ROUNDING)
+        if self._rounding_error(slopes) > most or with_line.error >= _WORTH_IT * without.error:
             return best, rates, None
         self.labels, self.slopes = self.labels - self.inputs @ slopes, slopes
-        # The line has seen these rows, and small ridges look too good on them: none below that
-        # found with the line is tried, unless the sample stands for many more rows.
-        self.least_ridge = 0 if self.tolerance else found.place[_OF_RIDGES]
+        # The line was learned on these rows, so that small ridges look too good on them: ridges
+        # below that with the line are tried only if the sample stands for many more rows.
+        self.least_ridge = 0 if self.tolerance else with_line.place[_OF_RIDGES]
         return best, rates, Slopes(slopes / self.scale[:, None] * self.unit, self.centre)
 
     def line_at(self, others: Self) -> Array:
         return others.inputs @ self.slopes
 
-    def _off_in_steps(self, slopes: Array) -> float:
-        """Return how far the line is off where values are the nearest ones of other rows, squared.
+    def _rounding_error(self, slopes: Array) -> float:
+        """Return the error variance of the line when values are rounded to those of other rows.
 
-        That is what a model knows of new rows. Steep slopes of features that are nearly the same
-        cancel each other only for values that are exact, and beyond the ends they do not.
+        A model of stumps rounds new rows like this. Steep slopes of features that are nearly equal
+        cancel each other for exact values only.
         """
         old, new = self.inputs[::2], self.inputs[1::2]
         if not len(new):
             return 0.0
-        off = np.empty_like(new)
+        errors = np.empty_like(new)
         for feature in range(self.n_features):
             values = np.unique(old[:, feature])
             between = (values[1:] + values[:-1]) / 2.0
-            off[:, feature] = values[np.searchsorted(between, new[:, feature])] - new[:, feature]
-        return float((off @ slopes).var(axis=0).mean())
+            errors[:, feature] = values[np.searchsorted(between, new[:, feature])] - new[:, feature]
+        return float((errors @ slopes).var(axis=0).mean())
 
     def _slopes(self, candidate: _Candidate, rates: Array, share: float) -> Array:
-        """Return the slopes of standardised features.
-
-        They are learned beside the maps, as those of what maps do not explain better.
-        """
+        """Return the slopes of standardised features, learned together with the maps."""
         kernel = candidate.kernel(self.distance(rates)[0])
         kernel += np.float32(share) * self._linear_kernel(rates)
         factor = self.factor(kernel, candidate.ridge)
@@ -556,12 +548,12 @@ class _WithLine(_SampleOfNumbers):
         return (self._weighted(rates) @ self.inputs.T).astype(np.float32)
 
     def _weighted(self, rates: Array) -> Array:
-        """Return the features times their rates: the kernel of a row and itself is one or so."""
+        """Return the features times their rates, so that the kernel's diagonal is about one."""
         return self.inputs * (rates / max(rates[np.isfinite(self.scale)].sum(), 1e-300))
 
 
 def _inverse(factor: Pairs) -> Pairs:
-    """Return the inverse of a lower triangular matrix: by halves, a third sooner than LAPACK."""
+    """Return the inverse of a lower triangular matrix, by halves: a third faster than LAPACK."""
     half = len(factor) // 2
     if half < _SMALLEST_HALF:
         return strtri(factor, lower=1)[0]
@@ -576,8 +568,8 @@ def _inverse(factor: Pairs) -> Pairs:
 def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array, Array]:
     """Return the features with mean zero and deviation one, their means and their deviations.
 
-    Missing values are at the mean; categories and constants have no slope: their deviation is
-    infinite.
+    Missing values become the mean. Categories and constants become zero, with an infinite
+    deviation.
 
     >>> inputs, *_ = standardised(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([0.5, 0.5]))
     >>> inputs
@@ -596,15 +588,16 @@ def standardised(X: NDArray, share: Array, n_levels=None) -> tuple[Array, Array,
 
 
 def positions(sample: Sample) -> tuple[Array, Array]:
-    """Return how many of a feature's thresholds lie below each value, from 0 to 1.
+    """Return the share of a feature's thresholds below each value, by rank and by range.
 
-    Thresholds are first drawn from the quantiles, then uniform. A missing value is below all, and
-    a threshold parts it from the others as often as values are missing.
+    The first are for thresholds drawn from the quantiles, the second for uniform ones. A missing
+    value is below all thresholds; the share of thresholds that separate it from all other values is
+    the share of missing values.
     """
     ranks, ranges = np.zeros(sample.X.shape), np.zeros(sample.X.shape)
     total = sample.weights.sum()
     for feature in range(sample.X.shape[1]):
-        # Values beyond the range of float32 are at its ends.
+        # Values beyond the range of float32 are clipped to it.
         column = sample.X[:, feature].astype(np.float64).clip(-_LARGEST, _LARGEST)
         present = ~np.isnan(column)
         missing = 1.0 - sample.weights[present].sum() / total

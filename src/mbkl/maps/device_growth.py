@@ -1,7 +1,7 @@
-"""Ferns grown on rows that stay on a device: ferns go there, sums over their cells come back.
+"""Ferns grown on rows that stay on a device; only stumps, gains and losses are copied.
 
-A fern takes hundreds of short calls, and to start them one by one would take longer than they run.
-So they are recorded, for several ferns at once, and nothing is asked of the device in between.
+A fern takes hundreds of short calls, and starting them one by one takes longer than running them.
+So the calls of several ferns are recorded as a CUDA graph, without waiting for results in between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mbkl.engine.rows import steps
 from mbkl.engine.torch_keys import draw
 from mbkl.engine.torch_loops import Bins
 from mbkl.engine.twins import N_POWERS, ROWS_PACKED
-from mbkl.maps.categories import N_CODES, told_apart
+from mbkl.maps.categories import N_CODES, draw_ranked
 from mbkl.maps.growing_rows import (
     RESIDUAL_BITS,
     SALTS_OF_SAMPLES,
@@ -38,21 +38,21 @@ from mbkl.maps.growth_losses import Objective
 if TYPE_CHECKING:
     from torch import Tensor
 
-# What the residual of a row and column takes while it is computed.
+# Memory for the residual of a row and column while it is computed.
 _BYTES_OF_A_RESIDUAL = 64
-# The exponent bits of a unit and those of the largest value add up to this (doubles of IEEE 754).
+# The biased exponents of a unit and of the largest value add up to this (doubles of IEEE 754).
 _EXPONENTS = 2 * 1023 - 1 + RESIDUAL_BITS
-# Ferns that are added by one recording, at most.
+# Most ferns that one recording adds.
 _TOGETHER = 4
-# There are about this many sums of the cells of a level, copies included: rows that add to the same
-# sum wait for each other.
+# About how many sums the cells of a level have, copies included: rows that add to the same sum wait
+# for each other.
 _SUMS_APART = 4_096
-# Stands for codes of numbers, which keep their order.
+# Marks the codes of numbers, whose ranks are the codes themselves.
 _IN_ORDER = np.uint8(2)
 
 
 def with_room(expected: int) -> int:
-    """Return how many rows there are at most where so many are expected, nearly always.
+    """Return an upper bound, of six standard deviations, of a random number of rows.
 
     >>> with_room(10_000)
     10600
@@ -61,9 +61,9 @@ def with_room(expected: int) -> int:
 
 
 class _Chooser:
-    """The calls that draw the rows of some ferns, and choose their stumps level by level.
+    """A recording that draws the rows of some ferns and chooses their stumps level by level.
 
-    All ferns have as many levels, features and rows as the drafts for which this was made.
+    All ferns have as many levels, features and rows as the drafts it is made for.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class _Chooser:
         expected = rows_of_a_fern(n_all, draft.n_shares, draft.n_wanted)
         self._n_rows = with_room(expected) if self._is_drawn else n_all
         self._n_of_share = n_all if draft.n_shares == 1 else with_room(n_all // draft.n_shares)
-        # Few different widths: a power of two, and one bin more for what codes are moved by.
+        # Widths are powers of two, so that few are compiled, plus a bin for codes that are moved.
         most = [bins_of_a_cell(expected >> level) for level in range(n_levels)]
         largest = int(np.diff(growing.offsets).max())
         self._widths = [(1 << (min(each, largest) - 1).bit_length()) + 1 for each in most]
-        # Inputs, in this order in one array of the host.
+        # All integer inputs are parts of one tensor, so that one copy brings them to the device.
         sizes = [n_ferns, n_ferns, n_ferns * draft.features.size, n_ferns * draft.columns.size]
         sizes.append(n_levels * n_ferns * 5 * n_asked)
         self._input = place(np.zeros(sum(sizes), np.int64))
@@ -93,10 +93,10 @@ class _Chooser:
         self._share = growing.training_rows.expand(n_ferns, -1)
         if draft.n_shares > 1:
             self._share = self._input.new_zeros((n_ferns, self._n_of_share))
-        self._told_apart: Tensor | None = None
+        self._is_ranked: Tensor | None = None
         if has_categories:
             shape = (n_levels, n_ferns, n_asked, N_CODES)
-            self._told_apart = torch.empty(shape, dtype=torch.uint8, device=self._device.device)
+            self._is_ranked = torch.empty(shape, dtype=torch.uint8, device=self._device.device)
         self._choose = self._device.repeated(self._run, growing.room)
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
@@ -104,8 +104,8 @@ class _Chooser:
         growing = self._growing
         shares = [growing.share(draft.number, draft.n_shares) for draft in drafts]
         if drafts[0].n_shares > 1:
-            for own, share in zip(self._share, shares, strict=True):
-                own[: share.numel()] = share[: own.numel()]
+            for target, share in zip(self._share, shares, strict=True):
+                target[: share.numel()] = share[: target.numel()]
         n_in_share = [min(share.numel(), self._n_of_share) for share in shares]
         numbers = np.stack([_numbers_of(draft) for draft in drafts], axis=1)
         salts = np.array([draft.number for draft in drafts]) + growing.salt_of_samples
@@ -116,16 +116,16 @@ class _Chooser:
         self._wanted.fill_(drafts[0].n_wanted)
         share_seen = np.array(n_in_share) / max(growing.n_training, 1)
         self._ridges.copy_(self._device.place(ridge * share_seen / SAMPLE_UNIT))
-        if self._told_apart is not None:
-            told_apart = np.stack([_told_apart(draft) for draft in drafts], axis=1)
-            self._told_apart.copy_(self._device.place(told_apart))
-        found = to_host(self._choose())
-        return [self._chosen(draft, own) for draft, own in zip(drafts, found, strict=True)]
+        if self._is_ranked is not None:
+            is_ranked = np.stack([_is_ranked(draft) for draft in drafts], axis=1)
+            self._is_ranked.copy_(self._device.place(is_ranked))
+        results = to_host(self._choose())
+        return [self._chosen(draft, result) for draft, result in zip(drafts, results, strict=True)]
 
-    def _chosen(self, draft: Draft, found: NDArray[np.float64]) -> Chosen:
-        """Return the stumps of one fern from what `_run` found for it."""
+    def _chosen(self, draft: Draft, result: NDArray[np.float64]) -> Chosen:
+        """Return the stumps of one fern from its part of the result of `_run`."""
         n_asked = draft.levels.asked.shape[1]
-        gains, stumps, ranks = np.split(found, [n_asked, n_asked + 3], axis=1)
+        gains, stumps, ranks = np.split(result, [n_asked, n_asked + 3], axis=1)
         n_drawn, features, cuts = stumps.T.astype(np.int64)
         usual = 2 * ranks[:, :1].sum(axis=1) > n_drawn
         members = np.zeros((len(cuts), N_CODES), dtype=bool)
@@ -135,47 +135,46 @@ class _Chooser:
         return Chosen(features, np.where(is_category, -1, cuts), members, usual, gains)
 
     def _run(self) -> Tensor:
-        """Return for each fern and level what was found, (n_ferns, n_levels, ...).
+        """Return the results of each fern and level, (n_ferns, n_levels, ...).
 
-        That is what the features that were asked would collect, the rows that were drawn, feature
-        and cut; with categories how many rows are above the cut, and the place of each code of the
-        feature.
+        They are the gains of the features asked, the number of rows drawn, feature and cut; with
+        categories also the number of rows above the cut and the ranks of the feature's codes.
         """
         torch, loops = self._device.torch, self._device.loops
         codes, residuals, inside = self._sample()
         ridges = self._ridges * self._growing.units[1]
         cells = torch.zeros(inside.shape, dtype=torch.int32, device=inside.device)
-        stumps, found = [], []
+        stumps, best_gains = [], []
         for level, width in enumerate(self._widths):
-            bins, own_codes = Bins(self._numbers[level], width), codes
-            if self._told_apart is not None:
+            bins, ranked = Bins(self._numbers[level], width), codes
+            if self._is_ranked is not None:
                 ranks = self._ranks(level, codes, residuals, cells, ridges)
-                own_codes = _of_features(codes, bins.numbers[:, 0]).long()
-                own_codes = ranks.gather(2, own_codes).to(codes.dtype)
+                asked_codes = _take_features(codes, bins.numbers[:, 0]).long()
+                ranked = ranks.gather(2, asked_codes).to(codes.dtype)
                 places = torch.arange(ranks.shape[1], device=codes.device)
                 places = places.expand(len(ranks), 1, -1)
                 bins = Bins(torch.cat([places, bins.numbers[:, 1:]], dim=1), width)
-            gains = loops.level_gains(own_codes, cells, 1 << level, residuals, bins, ridges)
+            gains = loops.level_gains(ranked, cells, 1 << level, residuals, bins, ridges)
             best = gains.flatten(1).argmax(dim=1)
-            stump = loops.divide_cells(own_codes, best, bins, cells)
-            found.append(gains.amax(dim=2))
-            if self._told_apart is not None:
+            stump = loops.divide_cells(ranked, best, bins, cells)
+            best_gains.append(gains.amax(dim=2))
+            if self._is_ranked is not None:
                 place, cut = stump[:, :1], stump[:, 1:]
                 feature = self._numbers[level, :, 0].gather(1, place)
-                # The last digit of a cell is the answer to this stump.
+                # The last bit of a cell is the answer to this stump.
                 n_above = (cells & inside).sum(dim=1, keepdim=True)
-                own_ranks = _of_features(ranks, place)[:, 0]
-                stump = torch.cat([feature, cut, n_above, own_ranks], dim=1)
+                feature_ranks = _take_features(ranks, place)[:, 0]
+                stump = torch.cat([feature, cut, n_above, feature_ranks], dim=1)
             stumps.append(stump)
-        n_drawn = inside.sum(dim=1)[:, None, None].expand(-1, len(found), -1)
+        n_drawn = inside.sum(dim=1)[:, None, None].expand(-1, len(stumps), -1)
         integers = torch.cat([n_drawn, torch.stack(stumps, dim=1)], dim=2)
-        return torch.cat([torch.stack(found, dim=1), integers.double()], dim=2)
+        return torch.cat([torch.stack(best_gains, dim=1), integers.double()], dim=2)
 
     def _sample(self) -> tuple[Tensor, Tensor, Tensor]:
         """Draw rows of the shares in proportion to their residuals, see `GrowingRows.samples`.
 
         Returned are codes, (n_ferns, n_features, n_rows), residuals, (n_ferns, n_rows, n_columns),
-        and which rows were drawn: others add nothing, and have codes that all features have.
+        and which rows were drawn; the others are padding, with zero residuals and any valid codes.
         """
         torch, growing = self._device.torch, self._growing
         rows, shares = self._share, None
@@ -184,16 +183,15 @@ class _Chooser:
             gradient, curvature = growing.residuals(rows, self._columns)
             squares = (gradient * gradient + curvature * curvature).sum(dim=2)
             sizes = (squares.double().sqrt().long() + 1).masked_fill_(~inside, 0)
-            chance = self._wanted / sizes.sum(dim=1).double()
-            own = sizes * chance[:, None]
+            chances = sizes * (self._wanted / sizes.sum(dim=1).double())[:, None]
             draws = draw(growing.keys[rows], self._salts)
-            drawn = (draws < own * 2**32) & inside
+            drawn = (draws < chances * 2**32) & inside
             place = drawn.cumsum(dim=1) - 1
-            # Those for whom there is no room have the last place, which is not looked at.
+            # Rows that are not drawn, or do not fit, go to the last place, which is cut off.
             place = place.masked_fill_(~drawn, self._n_rows).clamp_(max=self._n_rows)
             shape = (len(rows), self._n_rows + 1)
             rows = rows.new_zeros(shape).scatter_(1, place, rows)[:, :-1]
-            shares = own.new_ones(shape).scatter_(1, place, own.clamp_(max=1.0))[:, :-1]
+            shares = chances.new_ones(shape).scatter_(1, place, chances.clamp_(max=1.0))[:, :-1]
             inside = torch.arange(self._n_rows, device=rows.device) < drawn.sum(1, keepdim=True)
         gradient, curvature = growing.residuals(rows, self._columns)
         if shares is not None:
@@ -204,8 +202,8 @@ class _Chooser:
         return codes, residuals.masked_fill_(~inside[..., None], 0), inside
 
     def _ranks(self, level: int, codes, residuals, cells, ridges) -> Tensor:
-        """Return the place of each code of the features that a level asks, (..., n_asked, 256)."""
-        torch, told_apart = self._device.torch, self._told_apart[level]  # type: ignore[index]
+        """Return the ranks of the codes of the features asked, (n_ferns, n_asked, 256)."""
+        torch, is_ranked = self._device.torch, self._is_ranked[level]  # type: ignore[index]
         numbers, loops = self._numbers[level], self._device.loops
         gradient, curvature = beyond_cells(residuals, cells, 1 << level, ridges)
         zeros = torch.zeros_like(numbers[:, :2])
@@ -213,55 +211,55 @@ class _Chooser:
         both = (gradient << 32) + curvature
         sums = loops.level_sums(codes, torch.zeros_like(cells), 1, both, bins)[:, :, 0]
         gradient, curvature = sums >> 32, sums & 0xFFFFFFFF
-        steps = gradient / (curvature + ridges[:, None, None, None]) * (told_apart == 1)[..., None]
+        steps = gradient / (curvature + ridges[:, None, None, None]) * (is_ranked == 1)[..., None]
         in_order = torch.arange(N_CODES, device=sums.device).expand(*sums.shape[:3])
-        # Adding nothing leaves no negative zero.
+        # Adding 0.0 turns -0.0 into 0.0.
         places = along(steps.flatten(0, 1), curvature.flatten(0, 1)).view(in_order.shape) + 0.0
         places = places.masked_fill(in_order >= numbers[:, 1, :, None], torch.inf)
-        order = torch.where(told_apart == _IN_ORDER, in_order, places).argsort(dim=2, stable=True)
+        order = torch.where(is_ranked == _IN_ORDER, in_order, places).argsort(dim=2, stable=True)
         return torch.empty_like(order).scatter_(2, order, in_order)
 
 
 def _numbers_of(draft: Draft) -> NDArray[np.int64]:
-    """Return what `Bins` say of each level, (n_levels, 5, n_asked)."""
+    """Return the numbers of `Bins` for each level, (n_levels, 5, n_asked)."""
     asked, shifts, moves = draft.levels
     n_codes = draft.n_codes[asked]
     lengths = ((n_codes - 1 + moves) >> shifts) + 1
     return np.stack([asked, n_codes, lengths, shifts, moves], axis=1)
 
 
-def _told_apart(draft: Draft) -> NDArray[np.uint8]:
-    """Return which codes of categories are put in order, (n_levels, n_asked, 256)."""
+def _is_ranked(draft: Draft) -> NDArray[np.uint8]:
+    """Return which codes of the features asked are ranked, (n_levels, n_asked, 256)."""
     asked, categories = draft.levels.asked, np.flatnonzero(draft.is_category)
-    found = np.full((len(asked), draft.is_category.size, N_CODES), _IN_ORDER)
+    is_ranked = np.full((len(asked), draft.is_category.size, N_CODES), _IN_ORDER)
     if categories.size:
         n_codes = draft.n_codes[categories]
-        found[:, categories] = told_apart(n_codes, len(asked), draft.generator)
-    return np.take_along_axis(found, asked[:, :, None], axis=1)
+        is_ranked[:, categories] = draw_ranked(n_codes, len(asked), draft.generator)
+    return np.take_along_axis(is_ranked, asked[:, :, None], axis=1)
 
 
-def _of_features(values: Tensor, features: Tensor) -> Tensor:
-    """Return for each fern what belongs to some of its features, the second axis of the values."""
+def _take_features(values: Tensor, features: Tensor) -> Tensor:
+    """Return the values of some features of each fern, along the second axis."""
     return values.gather(1, features[:, :, None].expand(-1, -1, values.shape[2]))
 
 
 def beyond_cells(residuals, cells, n_cells: int, ridges) -> tuple[Tensor, Tensor]:
-    """Return gradients less what the step of their cell explains, and curvatures, by fern."""
+    """Return gradients after the Newton step of their cell, and curvatures, for each fern."""
     gradient, curvature = residuals >> 32, residuals & 0xFFFFFFFF
     n_ferns, n_rows, n_columns = residuals.shape
-    own = (cells + n_cells * numbers_below(n_ferns, cells)[:, None]).flatten()
-    # Rows that add to the same few sums would wait for each other.
+    fern_cells = (cells + n_cells * numbers_below(n_ferns, cells)[:, None]).flatten()
+    # Several copies of the sums, as rows that add to the same sum wait for each other.
     n_parts = max(_SUMS_APART // n_cells, 1)
     part = numbers_below(n_ferns * n_rows, cells) % n_parts
     totals = residuals.new_zeros((n_parts * n_ferns * n_cells, n_columns))
-    totals.index_add_(0, part * (n_ferns * n_cells) + own, residuals.flatten(0, 1))
+    totals.index_add_(0, part * (n_ferns * n_cells) + fern_cells, residuals.flatten(0, 1))
     totals = totals.view(n_parts, -1, n_columns).sum(dim=0)
     steps = (totals >> 32) / ((totals & 0xFFFFFFFF) + ridges.repeat_interleave(n_cells)[:, None])
-    return gradient - (curvature * steps[own].view_as(gradient)).round().long(), curvature
+    return gradient - (curvature * steps[fern_cells].view_as(gradient)).round().long(), curvature
 
 
 def along(steps, mass) -> Tensor:
-    """Return the steps of the levels of each category along their leading direction.
+    """Project the steps of the levels of each category on their leading direction.
 
     Steps and mass are of shape (n_categories, n_levels, n_columns).
     """
@@ -277,7 +275,7 @@ def along(steps, mass) -> Tensor:
 
 
 class _Adder:
-    """The calls that fill the tables of some ferns of a depth, and add them to the scores."""
+    """A recording that fills the tables of some ferns of one depth and adds them to the scores."""
 
     def __init__(
         self, growing: DeviceGrowingRows, n_ferns: int, depth: int, has_sets: bool, n_ridges: int
@@ -292,7 +290,7 @@ class _Adder:
         self._add = growing.device.repeated(self._run, growing.room)
 
     def add(self, ferns: Sequence[Chosen], rates: Sequence[float], ridges, used: int):
-        """Return tables, and merits, gains and losses, as tensors: nothing is waited for."""
+        """Return tables, and merits, gains and losses, as tensors without waiting for them."""
         place = self._growing.device.place
         stumps = [np.stack([fern.features, fern.cuts]) for fern in ferns]
         self._stumps.copy_(place(np.stack(stumps).astype(np.int32)))
@@ -302,35 +300,35 @@ class _Adder:
         self._rates.copy_(place(np.array(rates)))
         self._ridges.copy_(place(np.array(ridges)))
         self._used.fill_(used)
-        tables, told = self._add()
-        return tables.clone(), told.clone()
+        tables, reports = self._add()
+        return tables.clone(), reports.clone()
 
     def _run(self) -> tuple[Tensor, Tensor]:
-        """Return tables, (n_ferns, n_cells, n_columns); and what is told of each, a line a fern."""
+        """Return tables, (n_ferns, n_cells, n_columns), and merits, gains and loss of each fern."""
         growing, torch, loops = self._growing, self._growing.torch, self._growing.device.loops
-        tables, told = [], []
+        tables, reports = [], []
         for stumps, members, rate in zip(self._stumps, self._members, self._rates, strict=True):
             sums = growing.sums(stumps, members)
-            tried = [loops.newton_steps(sums, growing.units, ridge) for ridge in self._ridges]
+            by_ridge = [loops.newton_steps(sums, growing.units, ridge) for ridge in self._ridges]
             held_out = sums[len(sums) // 2 :] / growing.units
-            merits = [each for own, _ in tried for each in _merit_of(own, held_out)]
-            steps, gains = (torch.stack(each)[self._used][0] for each in zip(*tried, strict=True))
+            merits = [merit for steps, _ in by_ridge for merit in _merit_of(steps, held_out)]
+            steps, gains = (torch.stack(each)[self._used][0] for each in zip(*by_ridge))
             tables.append((rate * steps).float())
             loss = growing.update(tables[-1])
-            told.append(torch.cat([torch.stack(merits), gains, loss[None]]))
-        return torch.stack(tables), torch.stack(told)
+            reports.append(torch.cat([torch.stack(merits), gains, loss[None]]))
+        return torch.stack(tables), torch.stack(reports)
 
 
 def _merit_of(steps: Tensor, held_out: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what steps gain on rows that take no part, and their size there.
+    """Return the gain of steps on held-out rows and their squared length there; see `Added`.
 
-    Of these rows there are the sums of gradients and curvatures, (n_cells, n_columns, 2).
+    `held_out` has the gradients and curvatures of these rows, (n_cells, n_columns, 2).
     """
     return -(steps * held_out[..., 0]).sum(), (steps**2 * held_out[..., 1]).sum()
 
 
 class DeviceGrowingRows:
-    """What `GrowingRows` are, on a device, where tables stay."""
+    """Growing rows on a device, where tables stay; see `GrowingRows` for the methods."""
 
     def __init__(
         self, codes: DeviceCodes, objective: Objective, y, weights, keys, seed: int
@@ -344,9 +342,9 @@ class DeviceGrowingRows:
         self._cells = self.keys.new_empty(self.n_rows, dtype=self.torch.int32)
         self.salt_of_samples = SALTS_OF_SAMPLES * (seed + 1)
         self._shares: tuple[Any, Any] = (None, [])
-        # Whether scores of rows that take no part are asked for: of numbers, or of given rows.
-        self._tells_scores = objective.is_numeric
-        self._choose_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
+        # Whether to keep the scores of held-out rows: in a regression, or if the caller chose them.
+        self._keeps_scores = objective.is_numeric
+        self._set_held_out(self._weights.new_zeros(self.n_rows, dtype=self.torch.bool))
 
     # Growth ------------------------------------------------------------------------------------
 
@@ -360,14 +358,14 @@ class DeviceGrowingRows:
 
     def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
         if isinstance(rows, np.ndarray):
-            self._tells_scores = True
-            self._choose_held_out(self.device.place(rows))
+            self._keeps_scores = True
+            self._set_held_out(self.device.place(rows))
         else:
-            self._choose_held_out(draw(self.keys, 2 * self._seed + 1) < int(rows * 2**32))
+            self._set_held_out(draw(self.keys, 2 * self._seed + 1) < int(rows * 2**32))
         return self.n_held_out
 
     def start(self) -> NDArray[np.float32]:
-        weights = self._weights.double().masked_fill(self._leading.bool(), 0.0)
+        weights = self._weights.double().masked_fill(self._is_held_out.bool(), 0.0)
         if self._objective.is_numeric:
             return self._objective.start(self._levels, to_host(weights))
         return self._objective.start(self._y, weights)
@@ -382,13 +380,13 @@ class DeviceGrowingRows:
         self._packed = self._scores.new_empty(self._scores.shape, dtype=self.torch.int32)
         self.units = self._scores.new_ones(2, dtype=self.torch.float64)
         self._largest = self.torch.ones_like(self.units)
-        self._best_scores = self._scores[self._told_rows]
+        self._best_scores = self._scores[self._scored_rows]
         self._best_loss = self.units.new_full((), self.torch.inf)
         self.room = self.device.room_for_recordings()
         self._choosers: dict[Any, _Chooser] = {}
         self._adders: dict[Any, _Adder] = {}
         self.update(None)
-        self.first_loss = float(self.update(None))  # with units that fit
+        self.first_loss = float(self.update(None))  # with units that fit these residuals
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
         draft = drafts[0]
@@ -405,61 +403,57 @@ class DeviceGrowingRows:
         ridges: Sequence[float],
         used: int = 0,
     ) -> list[Added]:
-        found = []
+        batches = []
         for some in _of_equal_depth(ferns):
-            depth, has_sets = (
-                len(ferns[some.start].cuts),
-                any((fern.cuts < 0).any() for fern in ferns[some]),
-            )
+            depth = len(ferns[some.start].cuts)
+            has_sets = any((fern.cuts < 0).any() for fern in ferns[some])
             key = (some.stop - some.start, depth, has_sets, len(ridges))
             if key not in self._adders:
                 self._adders[key] = _Adder(self, *key)
-            found.append(self._adders[key].add(ferns[some], rates[some], ridges, used))
-        told = [each for _, own in found for each in to_host(own)]
-        tables = [each for own, _ in found for each in own]
-        return [
-            Added(
-                table,
-                each[2 * len(ridges) : -1],
-                each[: 2 * len(ridges)].reshape(-1, 2),
-                float(each[-1]) if self.n_held_out else np.nan,
-            )
-            for table, each in zip(tables, told, strict=True)
-        ]
+            batches.append(self._adders[key].add(ferns[some], rates[some], ridges, used))
+        tables = [table for tables, _ in batches for table in tables]
+        reports = [report for _, reports in batches for report in to_host(reports)]
+        added = []
+        for table, report in zip(tables, reports, strict=True):
+            merits, gains, (loss,) = np.split(report, [2 * len(ridges), -1])
+            loss = float(loss) if self.n_held_out else np.nan
+            added.append(Added(table, gains, merits.reshape(-1, 2), loss))
+        return added
 
     @property
     def best_held_out(self) -> tuple[NDArray[np.float32], NDArray]:
-        return to_host(self._best_scores), self._levels[to_host(self._told_rows)]
+        return to_host(self._best_scores), self._levels[to_host(self._scored_rows)]
 
     # What is recorded --------------------------------------------------------------------------
 
     def sums(self, stumps: Tensor, members: Tensor | None) -> Tensor:
         """Return the sums in the cells of a fern, see `GrowingRows.fill`."""
-        rows = (self._leading, self._packed, self._cells)
+        rows = (self._is_held_out, self._packed, self._cells)
         return self.device.loops.fern_sums(self.values, stumps, members, *rows)
 
     def update(self, table: Tensor | None) -> Tensor:
-        """Add the table of what was filled last; return the loss of held-out rows from now on."""
+        """Add the table of the last fern to the scores; return the new loss of held-out rows."""
         torch = self.torch
         if table is not None:
             both = torch.cat([table, table])
             for rows in self._blocks():
                 self._scores[rows] += both.index_select(0, self._cells[rows])
-        # Powers of two by what was largest a fern ago: by the bits of its exponent.
+        # Units are powers of two that fit the largest residuals of the fern before, made from the
+        # bits of their exponents.
         exponents = self._largest.clamp(min=SMALLEST_RESIDUAL).view(torch.int64) >> 52
         self.units.view(torch.int64).copy_((_EXPONENTS - exponents) << 52)
         bounds = [self._residuals_of(rows) for rows in self._blocks()]
         self._largest.copy_(bounds[0] if len(bounds) == 1 else torch.stack(bounds).amax(dim=0))
         loss = self._sum_of_losses()
-        if self._told_rows.numel():
+        if self._scored_rows.numel():
+            scores = self._scores[self._scored_rows]
             is_better = loss < self._best_loss
-            own = self._scores[self._told_rows]
-            self._best_scores.copy_(torch.where(is_better, own, self._best_scores))
+            self._best_scores.copy_(torch.where(is_better, scores, self._best_scores))
         self._best_loss.copy_(torch.minimum(loss, self._best_loss))
         return loss
 
     def residuals(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return gradients and curvatures of rows of ferns, (..., n_rows, n_columns) both."""
+        """Return gradients and curvatures of the rows of ferns, (n_ferns, n_rows, n_columns)."""
         n_columns = self._packed.shape[1]
         if columns.shape[1] == n_columns:
             packed = self._packed[rows]
@@ -480,37 +474,36 @@ class DeviceGrowingRows:
             self._shares = ((epoch, n_shares), rows[order].split(sizes))
         return self._shares[1][share]
 
-    def _choose_held_out(self, mask: Tensor) -> None:
-        self._leading = mask.to(self.torch.uint8)
+    def _set_held_out(self, mask: Tensor) -> None:
+        self._is_held_out = mask.to(self.torch.uint8)
         self._held_out_rows = mask.nonzero()[:, 0]
         self.training_rows = (~mask).nonzero()[:, 0]
         self._held_out_y = self._y[self._held_out_rows]
         self._held_out_weights = self._weights[self._held_out_rows]
-        self._told_rows = self._held_out_rows[: None if self._tells_scores else 0]
+        self._scored_rows = self._held_out_rows[: None if self._keeps_scores else 0]
         self._shares = (None, [])
 
     def _blocks(self) -> Iterator[slice]:
-        """Yield blocks of rows that memory suffices for; nearly always one."""
+        """Yield blocks of rows that fit in memory; nearly always one."""
         return steps(self.n_rows, self._at_once)
 
     def _residuals_of(self, rows: slice) -> Tensor:
-        """Compute the residuals of some rows; return the largest of both kinds."""
+        """Compute the residuals of some rows; return the largest gradient and curvature."""
         gradient, curvature = self._objective.derivatives(self._scores[rows], self._y[rows])
-        weights = self._weights[rows]
-        own = (gradient, curvature, weights, self.units, self._packed[rows])
-        self.device.loops.pack_residuals(*own)
+        weights, packed = self._weights[rows], self._packed[rows]
+        self.device.loops.pack_residuals(gradient, curvature, weights, self.units, packed)
         largest = [(each * weights[:, None]).max() for each in (gradient.abs(), curvature)]
         return self.torch.stack(largest).double()
 
     def _sum_of_losses(self) -> Tensor:
-        """Return the sum of the losses of the rows that take no part."""
-        own = self._scores.index_select(0, self._held_out_rows)
-        losses = self._objective.value(own, self._held_out_y) * self._held_out_weights
+        """Return the sum of the losses of held-out rows."""
+        scores = self._scores.index_select(0, self._held_out_rows)
+        losses = self._objective.value(scores, self._held_out_y) * self._held_out_weights
         return (losses.double() / UNIT_OF_LOSS).round().sum() * UNIT_OF_LOSS
 
 
 def _of_equal_depth(ferns: Sequence[Chosen]) -> Iterator[slice]:
-    """Yield runs of a few ferns that have as many stumps."""
+    """Yield slices of a few consecutive ferns of the same depth."""
     first = 0
     while first < len(ferns):
         last = first + 1

@@ -1,4 +1,4 @@
-"""Several families of maps in one model: which to draw, and the maps that were drawn."""
+"""Models with several families of maps: plans of what to draw, and the maps that were drawn."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class MapSet:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the cells of all groups are in order: there are no ferns."""
+        """Whether the cells of all groups are ordered, as there are no ferns."""
         return all(maps.is_ordered for maps in self.families)
 
     def n_codes(self, n_rows: int) -> int:
-        """Return how many codes of so many rows are read more than a few times."""
+        """Return how many codes of `n_rows` rows are read more than a few times."""
         is_many = n_rows > limits.FEW_ROWS_OF_FERNS
         return n_rows * sum(each.n_groups for each in self.families if is_many or each.is_ordered)
 
@@ -71,11 +71,11 @@ class MapSet:
 
     @property
     def ferns(self) -> list[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-        """Features and thresholds of the stumps that each fern joins."""
+        """Features and thresholds of the stumps of each fern."""
         return [fern for maps in self.families for fern in maps.ferns]
 
     def split(self, values: NDArray) -> list[NDArray]:
-        """Return the entries of each family, of an array with one for each map."""
+        """Split an array with an entry for each map by family."""
         return np.split(values, np.cumsum([maps.n_maps for maps in self.families])[:-1])
 
     def codes(self, rows: Rows) -> list:
@@ -85,24 +85,24 @@ class MapSet:
     def select(self, kept: NDArray[np.bool_]) -> MapSet:
         """Return some of the maps."""
         pairs = zip(self.families, self.split(kept), strict=True)
-        return MapSet(tuple(maps.select(own) for maps, own in pairs))
+        return MapSet(tuple(maps.select(family_kept) for maps, family_kept in pairs))
 
     @property
     def n_weights(self) -> int:
         return int(self._weights_of_maps().sum())
 
     def first(self, n_weights: int) -> MapSet:
-        """Return the first maps, up to so many weights."""
+        """Return the first maps that have at most `n_weights` weights together."""
         return self.select(np.cumsum(self._weights_of_maps()) <= n_weights)
 
     def _weights_of_maps(self) -> NDArray[np.float64]:
-        cells = [maps.cells for maps in self.families]
-        return np.concatenate([own.collect(np.ones(own.n_cells))[own.is_map] for own in cells])
+        families = [maps.cells for maps in self.families]
+        return np.concatenate([c.collect(np.ones(c.n_cells))[c.is_map] for c in families])
 
     def tables(
         self, weights: NDArray[np.float64], loops: Twins = TWINS
     ) -> list[NDArray[np.float64]]:
-        """Return the tables of each family; weights have a row per stump and per cell of a fern."""
+        """Return the tables of each family from weights, a row per stump or cell of a fern."""
         tables, start = [], 0
         for cells in (maps.cells for maps in self.families):
             is_weight = cells.spread(cells.is_map)
@@ -114,13 +114,13 @@ class MapSet:
     def score(self, rows: Any, tables: Sequence) -> NDArray[np.float64]:
         """Return the sum of the table entries of each row."""
         scores = self.families[0].score(rows, tables[0])
-        for maps, own in zip(self.families[1:], tables[1:], strict=True):
-            scores += maps.score(rows, own)
+        for maps, table in zip(self.families[1:], tables[1:], strict=True):
+            scores += maps.score(rows, table)
         return scores
 
 
 def mean_growth(growths: Sequence[GrownMaps]) -> GrownMaps:
-    """Return the mean of what several growths came to, without scores of held-out rows."""
+    """Return the mean model of several growths, without scores of held-out rows."""
     ferns, first = joined_ferns(growths), growths[0]
     return GrownMaps(
         **vars(ferns),
@@ -133,17 +133,17 @@ def mean_growth(growths: Sequence[GrownMaps]) -> GrownMaps:
 
 
 def _tables(cells: Any, is_weight, weights: NDArray, loops: Twins) -> NDArray[np.float64]:
-    """Return the tables of cells, some of whose columns have weights."""
+    """Return the tables of cells, of which `is_weight` marks those that have weights."""
 
-    def of(columns: slice) -> NDArray[np.float64]:
-        own = np.zeros((cells.n_cells, weights[:1, columns].shape[1]))
-        own[is_weight] = weights[:, columns]
-        return cells.tables(own) if cells.n_cells else own
+    def tables_of(columns: slice) -> NDArray[np.float64]:
+        by_cell = np.zeros((cells.n_cells, weights[:1, columns].shape[1]))
+        by_cell[is_weight] = weights[:, columns]
+        return cells.tables(by_cell) if cells.n_cells else by_cell
 
-    share = -(-weights.shape[1] // loops.n_threads)  # of a thread
-    parts = list(steps(weights.shape[1], share))
-    found = loops.each(lambda number: of(parts[number]), range(len(parts)))
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+    columns_of_a_thread = -(-weights.shape[1] // loops.n_threads)
+    parts = list(steps(weights.shape[1], columns_of_a_thread))
+    tables = loops.each(lambda number: tables_of(parts[number]), range(len(parts)))
+    return tables[0] if len(tables) == 1 else np.concatenate(tables, axis=1)
 
 
 def families_of(maps: Any) -> list[Family]:
@@ -172,13 +172,13 @@ class Plan:
 
     family: Family
     n_maps: int
-    share: float = 1.0  # prior weight of the family, to be divided among its maps
+    share: float = 1.0  # prior weight of the family, which is divided among its maps
     rates: NDArray[np.float64] | None = None  # (n_features,): see `StumpMaps.prior`
     # (n_features,): levels of each column, 0 for numbers; None if there are no categories
     n_levels: NDArray[np.int64] | None = None
 
     def n_groups(self, n_features: int) -> int:
-        """Return the number of codes of a row, about."""
+        """Return about how many codes a row has."""
         return self.family.n_groups(self.n_maps, n_features)
 
     @property
@@ -189,7 +189,7 @@ class Plan:
         return self.family.grow(rows, targets, self.n_maps, seed, progress, self.n_levels)
 
     def n_codes(self, shape: tuple[int, int]) -> int:
-        """Return how many codes one pass reads, about."""
+        """Return about how many codes one pass reads."""
         n_rows, n_features = shape
         return 0 if n_rows <= self.family.few_rows else n_rows * self.n_groups(n_features)
 
@@ -212,14 +212,14 @@ def draw_all(
 ) -> tuple[MapSet, Operator, NDArray[np.float64]]:
     """Draw the maps of all plans; see `GrownFerns.grow` for `progress`.
 
-    Returned are the maps, the operator on the rows, and the prior weight of each map, which is
+    Returned are the maps, the operator on the rows, and the prior weight of each slot, which is
     zero where there is no map.
     """
     kinds = [type(plan.family) for plan in plans]
-    # Two families of a kind are not to be the same draw twice.
+    # Different seeds keep two families of the same class from drawing the same maps.
     seeds = [seed + kinds[:position].count(kind) for position, kind in enumerate(kinds)]
     pairs = zip(plans, seeds, strict=True)
-    drawn = [plan.draw(rows, targets, own, progress) for plan, own in pairs]
+    drawn = [plan.draw(rows, targets, plan_seed, progress) for plan, plan_seed in pairs]
     families, blocks, priors = zip(*drawn, strict=True)
     operator = Operator(blocks)
     prior = np.zeros(operator.n_slots)
@@ -228,7 +228,7 @@ def draw_all(
 
 
 def plans_of(maps, n_maps: int | None, shape, n_levels=None) -> list[Plan]:
-    """Return plans that give all families that `maps` names the same share."""
+    """Return plans for the families that `maps` names, with equal shares."""
     families = families_of(maps)
     plans = [
         Plan(family, n_maps or family.default_n_maps(shape), 1.0 / len(families), None, n_levels)
@@ -240,11 +240,11 @@ def plans_of(maps, n_maps: int | None, shape, n_levels=None) -> list[Plan]:
 
 
 def _with_categories(plan: Plan) -> list[Plan]:
-    """Return a plan of stumps with one of the categories beside it; any other as it is."""
+    """Add a plan of the categories to a plan of stumps; leave other plans unchanged."""
     if plan.n_levels is None or not isinstance(plan.family, Stumps):
         return [plan]
     rates = np.ones(plan.n_levels.size) if plan.rates is None else plan.rates
-    # A stump always parts values that differ by enough, levels as often as not.
+    # A stump can separate all values of a number, but only half of the pairs of two levels.
     mass = np.where(plan.n_levels > 0, PARTED_LEVELS, 1.0) * rates
     share = plan.share * float(mass[plan.n_levels > 0].sum() / mass.sum())
     return [
@@ -256,10 +256,10 @@ def _with_categories(plan: Plan) -> list[Plan]:
 def plans_of_choice(
     choice: Choice, n_maps: int | None, shape, factor: int = 1, n_levels=None
 ) -> list[Plan]:
-    """Return the plans that a choice of the kernel stands for, on different rows of that shape.
+    """Return the plans for a chosen kernel, on distinct rows of that shape.
 
-    None for the number of stumps and of ferns means enough of them, which are more ferns the fewer
-    rows there are; `factor` times as many ferns are drawn as usual.
+    `n_maps` is the number of stumps and of ferns; None means enough of them, with more ferns the
+    fewer rows there are, and `factor` times as many ferns as usual.
     """
     n_cheap = limits.CHEAP_CODES // max(shape[0], 1)
     n_ferns = factor * min(max(n_cheap, limits.ENOUGH_FERNS), limits.MOST_FERNS)

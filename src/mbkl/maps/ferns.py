@@ -1,4 +1,4 @@
-"""Random ferns: several random stumps at once, a cell for every joint outcome."""
+"""Random ferns: several random stumps together, with a cell for each joint outcome."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mbkl.engine.rows import Rows, Sample
 from mbkl.maps.categories import LevelCuts, LevelSets, joined_sets, random_sets
 from mbkl.maps.stumps import THRESHOLDS, Family, Maps, column_ranges, quantiles
 
-# Bits of a cell's number before it is hashed.
+# Most stumps of a fern: an outcome has 64 bits before it is hashed.
 DEEPEST = 64
 
 
 @dataclass(frozen=True)
 class FernMaps(Maps):
-    """Ferns whose cells are numbered without those that no row was seen in."""
+    """Ferns, where only the cells that training rows are in have numbers of their own."""
 
-    # (n_stumps,): stumps of all ferns, one fern after the other. One on a category has a set of
-    # levels in place of a threshold, which is NaN
+    # (n_stumps,): stumps of all ferns, one fern after the other. A stump on a category has a set of
+    # levels, and NaN as its threshold
     features: NDArray[np.intp]
     thresholds: NDArray[np.float64]
     # (n_ferns + 1,): stumps of fern g are offsets[g] to offsets[g + 1] - 1
@@ -40,10 +40,10 @@ class FernMaps(Maps):
     factors: NDArray[np.uint64]
     # (n_ferns,): number of cells of each fern before renumbering, a power of two
     n_raw: NDArray[np.int64]
-    # (sum of n_raw,): new number of each cell within its fern. Cells never seen share the last
+    # (sum of n_raw,): new number of each cell within its fern. Cells without rows share the last
     numbers: NDArray
     cell_offsets: NDArray[np.int64]  # (n_ferns + 1,): first new cell of each fern
-    # What stumps on categories ask, if there are any.
+    # The sets of the stumps on categories, if there are any.
     sets: LevelSets | None = field(default=None, kw_only=True)
 
     @property
@@ -71,7 +71,7 @@ class FernMaps(Maps):
         return rows.score_ferns(self, tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return weights of the ferns before any are learned: rates tell how they are drawn."""
+        """Return equal weights of the ferns; rates were used when the ferns were drawn."""
         return np.ones(self.n_maps)
 
     @property
@@ -100,7 +100,7 @@ class FernMaps(Maps):
 
 
 def joined_ferns(several: Sequence[FernMaps]) -> FernMaps:
-    """Return the ferns of several as those of one, in their order."""
+    """Concatenate the ferns of several maps, in their order."""
 
     def all_of(name: str) -> Any:
         return np.concatenate([getattr(maps, name) for maps in several])
@@ -109,17 +109,17 @@ def joined_ferns(several: Sequence[FernMaps]) -> FernMaps:
         return offsets_of(np.concatenate([np.diff(getattr(maps, name)) for maps in several]))
 
     names = ("features", "thresholds", "factors", "n_raw", "numbers")
-    own = {name: all_of(name) for name in names}
-    own |= {name: all_offsets(name) for name in ("offsets", "cell_offsets")}
+    arrays = {name: all_of(name) for name in names}
+    arrays |= {name: all_offsets(name) for name in ("offsets", "cell_offsets")}
     sizes = [maps.features.size for maps in several]
-    return FernMaps(**own, sets=joined_sets([maps.sets for maps in several], sizes))
+    return FernMaps(**arrays, sets=joined_sets([maps.sets for maps in several], sizes))
 
 
 class FernFamily(Family):
-    """What families of ferns have in common."""
+    """Base class of the families of ferns."""
 
     copies_of_codes, cells_of_a_map = 2.0, 200
-    # The codes of few rows are read to form the kernel matrix.
+    # The codes of few rows are only read to form the kernel matrix.
     few_rows = limits.FEW_ROWS_OF_FERNS
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
@@ -129,20 +129,20 @@ class FernFamily(Family):
 
 @estimator
 class Ferns(FernFamily):
-    """Family of random ferns: which of several random stumps say yes, all together.
+    """Family of random ferns: the joint answers of several random stumps.
 
     A fern of depth d divides the space into up to 2^d cells, and its kernel is one
-    where two samples share a cell. With Poisson depths of mean l the sum of many has
-    the limit exp(-l * distance), where the distance is the chance that a random stump
-    parts two samples: ferns see interactions of features of any order.
+    where two samples share a cell. With Poisson depths of mean l the mean of many ferns
+    approaches exp(-l * distance), where the distance is the chance that a random stump
+    separates two samples: ferns model interactions of features of any order.
 
     Parameters
     ----------
     depth : float, default=6.0
         Number of stumps of a fern, or its mean.
     distribution : {"poisson", "fixed"}, default="poisson"
-        Whether depths are drawn from a Poisson distribution (without zero) or all the
-        same.
+        Whether depths are drawn from a Poisson distribution (without zero) or are all
+        the same.
     thresholds : {"mixed", "uniform", "quantile"}, default="mixed"
         How the thresholds of a feature are drawn, see `Stumps`.
     max_cells : int, default=256
@@ -151,8 +151,8 @@ class Ferns(FernFamily):
     rates : array-like of shape (n_features,) or None, default=None
         How often each feature is drawn; None means equally often.
     cuts : LevelCuts or None, default=None
-        Orders of the levels of categories, of which some stumps ask on which side of a cut a
-        level is, as maps="auto" chooses them; None means random halves of the levels alone.
+        Orders of the levels of categories, which some stumps cut in two, as maps="auto" chooses
+        them. With None, all stumps on categories ask for random halves of the levels.
 
     Examples
     --------
@@ -176,8 +176,8 @@ class Ferns(FernFamily):
     def default_n_maps(self, shape: tuple[int, int]) -> int:
         """Return the number of maps that `n_maps="auto"` draws.
 
-        Their kernel deviates from its limit by one over the root of their number, but time
-        grows with it: they are fewer beyond 400 million codes.
+        The error of their kernel falls with the root of their number, but time grows with it:
+        they are fewer beyond 400 million codes.
 
         >>> Ferns().default_n_maps((100, 4)), Ferns().default_n_maps((10**6, 4))
         (2000, 400)
@@ -187,9 +187,9 @@ class Ferns(FernFamily):
     def fit_codes(
         self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None
     ) -> tuple[FernMaps, Codes]:
-        """Draw ferns that part any rows, and number the cells that these fall in.
+        """Draw ferns that separate any rows, and number the cells that have rows.
 
-        See `Stumps.fit_codes`; stumps on a category ask whether the level is in a set.
+        See `Stumps.fit_codes`; a stump on a category asks whether the level is in a set.
         """
         self._check(rows.shape[1])
         maps = self._draw(rows, weights, n_maps, seed, n_levels)
@@ -210,7 +210,7 @@ class Ferns(FernFamily):
                 )
 
     def _draw(self, rows: Rows, weights, n_maps: int, seed: int, n_levels=None) -> FernMaps:
-        """Draw all ferns, with cells as they come."""
+        """Draw all ferns, without renumbering their cells."""
         of_ferns, of_stumps = (
             np.random.Generator(np.random.Philox([seed, kind])) for kind in (2, 6)
         )
@@ -246,15 +246,15 @@ class Ferns(FernFamily):
     def _depths(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.distribution == "fixed":
             return np.full(uniform.size, int(self.depth), dtype=np.int64)
-        # A fern without stumps says nothing.
-        none = np.exp(-self.depth)
+        # Depth zero is left out of the distribution.
+        zero = np.exp(-self.depth)
         running = pdtr(np.arange(DEEPEST), self.depth)
-        depths = np.searchsorted(running, none + (1.0 - none) * uniform)
+        depths = np.searchsorted(running, zero + (1.0 - zero) * uniform)
         return np.maximum(depths, 1).astype(np.int64)
 
 
 def _draw_features(shares, varies: NDArray[np.bool_], rates) -> NDArray[np.intp]:
-    """Return features in proportion to their rates; constant ones are left out."""
+    """Draw features in proportion to their rates, without constant ones."""
     mass = np.ones(varies.size) if rates is None else np.asarray(rates, dtype=np.float64)
     mass = np.where(varies, mass, 0.0) if (varies * mass).any() else np.ones(varies.size)
     running = np.cumsum(mass)
@@ -267,9 +267,9 @@ def draw_thresholds(
 ) -> NDArray[np.float64]:
     """Return a threshold of each feature, of float32 precision.
 
-    One of -inf parts missing values from all others. Shares say where in the range, or in the
-    distribution of the sample, the threshold lies, from 0 to 1. "mixed" draws half of them
-    uniformly and half from the quantiles, as choices say, from 0 to 1.
+    A threshold of -inf separates missing values from all others. Shares from 0 to 1 say where in
+    the range of the feature, or in its distribution in the sample, the threshold lies. For "mixed",
+    choices below 0.5 are uniform, and the others are quantiles.
     """
     total = sample.weights.sum()
     missing = sample.weights @ np.isnan(sample.X) / total if total else np.zeros(low.size)
@@ -284,14 +284,14 @@ def draw_thresholds(
         by_rank = np.where(np.isnan(drawn), uniform, drawn)
         thresholds = by_rank if kind == "quantile" else np.where(choices < 0.5, uniform, by_rank)
     thresholds = np.where(asks_missing | np.isnan(thresholds), -np.inf, thresholds)
-    # float32 values, so that float32 and float64 input fall in the same cells.
+    # Thresholds are float32, so that float32 and float64 input fall in the same cells.
     return thresholds.astype(np.float32).astype(np.float64)
 
 
 def _renumber(maps: FernMaps, codes: Codes, seen: NDArray[np.bool_]) -> tuple[FernMaps, Codes]:
-    """Give numbers to the cells that were seen, one to all others; drop idle ferns."""
+    """Return ferns and codes with cells without rows merged, and without constant ferns."""
     starts, n_raw = maps.cell_offsets[:-1], maps.n_raw
-    # There are many cells: short integers take half of the time.
+    # There are many cells, and short integers take half of the time.
     dtype = np.int32 if seen.size < 2**31 else np.int64
     before = np.cumsum(seen, dtype=dtype) - seen
     n_seen = np.add.reduceat(seen, starts, dtype=dtype)
@@ -306,5 +306,5 @@ def _renumber(maps: FernMaps, codes: Codes, seen: NDArray[np.bool_]) -> tuple[Fe
 
 
 def fewer_for_many_rows(n_ferns: int, n_rows: int) -> int:
-    """Return a number of ferns that leaves time and memory for many rows."""
+    """Return `n_ferns`, or fewer if their codes of many rows would take too long."""
     return max(min(n_ferns, limits.CODES_OF_FERNS // max(n_rows, 1)), limits.FEWEST_FERNS)

@@ -1,8 +1,8 @@
-"""What ferns grow on: rows, where their scores stand, and what is left of the loss.
+"""The rows that ferns grow on, with their scores and residuals.
 
-What goes in and comes out of each step is small: a fern goes in, and sums over its cells or a
-sample of the rows come out. So the rows may be here with codes in memory or in files, on a
-device, or in parts on the workers of a cluster.
+The inputs and results of each step are small: a fern goes in, and sums over its cells or a sample
+of the rows come out. So the rows may be in memory, in files, on a device, or on the workers of a
+cluster.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from mbkl.engine.arrays import smallest_code_dtype
 from mbkl.engine.codes import Codes
 from mbkl.engine.keys import draw
 from mbkl.engine.twins import Twins
-from mbkl.maps.categories import told_apart
+from mbkl.maps.categories import draw_ranked
 from mbkl.maps.growth_losses import Objective
 
-# Rows drawn for a fern count for several: a coarser unit keeps their sums within 32 bits.
+# A row drawn for a fern stands for several: a coarser unit keeps their sums within 32 bits.
 SAMPLE_UNIT = 4
 # Gradients and curvatures are rounded to so many bits of the largest, which leaves one bit for
-# those that grow; the largest counts as this at least.
+# those that grow; the second number is a lower bound of the largest.
 RESIDUAL_BITS, SMALLEST_RESIDUAL = 14, 1e-30
-# What shares and samples are drawn by, times one more than the seed.
+# Salts of the hashes that draw shares and samples, to be multiplied by the seed plus one.
 SALTS_OF_SHARES, SALTS_OF_SAMPLES = 1_000_003, 7_368_787
-# Losses of held-out rows are added up in steps of this.
+# Losses of held-out rows are rounded to multiples of this, so that their sum is exact.
 UNIT_OF_LOSS = 2.0**-20
 
 
 class Levels(NamedTuple):
-    """Which features are asked for the stump of each level, and how coarse their codes are."""
+    """The features that compete for the stump of each level, and how coarse their codes are."""
 
     asked: NDArray[np.intp]  # (depth, n_asked)
     # (depth, n_asked): see `Twins.best_cuts`
@@ -49,10 +49,9 @@ class Chosen(NamedTuple):
     features: NDArray[np.intp]
     cuts: NDArray[np.int64]
     members: NDArray[np.bool_]
-    # (depth,): on which side most rows are: levels that were not seen go with them
+    # (depth,): the side with most rows, which levels that were not seen are on
     usual: NDArray[np.bool_]
-    # (depth, n_asked): what the best stump of each feature that was asked would collect
-    gains: NDArray[np.float64]
+    gains: NDArray[np.float64]  # (depth, n_asked): of the best stump of each feature asked
 
 
 @dataclass(frozen=True)
@@ -60,34 +59,34 @@ class GrowthSample:
     """Rows on which the stumps of a fern are chosen."""
 
     codes: Any  # (n_features, n_rows)
-    residuals: Any  # (n_rows, n_columns): gradients above, curvatures below, in 64 bits
-    loops: Twins  # what computes with these
+    residuals: Any  # (n_rows, n_columns): 64 bits, gradients in the upper half, curvatures below
+    loops: Twins  # the loops for this sample
 
     @property
     def n_rows(self) -> int:
         return len(self.residuals)
 
     def choose(self, draft: Draft, ridge: float) -> Chosen:
-        """Return the stump of each level: those that collect most gradient."""
+        """Return the stump of each level: the one with the largest gain."""
         n_codes, is_category = draft.n_codes, draft.is_category
-        told = told_apart(n_codes[is_category], len(draft.levels.asked), draft.generator)
-        levels = (n_codes, draft.levels, told)
-        found = self.loops.choose_stumps(self.codes, is_category, *levels, self.residuals, ridge)
-        features, cuts, n_above, ranks, gains = found
-        own_cuts = np.where(is_category[features], -1, cuts)
+        is_ranked = draw_ranked(n_codes[is_category], len(draft.levels.asked), draft.generator)
+        levels = (n_codes, draft.levels, is_ranked)
+        stumps = self.loops.choose_stumps(self.codes, is_category, *levels, self.residuals, ridge)
+        features, cuts, n_above, ranks, gains = stumps
+        cuts_or_sets = np.where(is_category[features], -1, cuts)
         usual = 2 * n_above > self.n_rows
-        return Chosen(features, own_cuts, ranks > cuts[:, None], usual, gains)
+        return Chosen(features, cuts_or_sets, ranks > cuts[:, None], usual, gains)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A fern whose stumps are to be chosen: what is drawn for it before any row is."""
+    """A fern whose stumps are to be chosen: its features and numbers of rows."""
 
-    number: int  # tells its rows from those of other ferns
-    n_shares: int  # the rows are divided in so many; a fern sees one of them
-    n_wanted: int  # and so many of its rows, where there are more
-    features: NDArray[np.intp]  # (n_features,): the groups that it sees
-    columns: NDArray[np.intp]  # of the residuals
+    number: int  # of the fern: a salt of the hashes that draw its rows
+    n_shares: int  # number of shares of the rows; a fern sees one of them
+    n_wanted: int  # most rows of its share that it is to see
+    features: NDArray[np.intp]  # (n_features,): the groups that it may ask
+    columns: NDArray[np.intp]  # of the residuals that its stumps are chosen by
     n_codes: NDArray[np.int64]  # (n_features,)
     is_category: NDArray[np.bool_]  # (n_features,)
     levels: Levels
@@ -95,20 +94,20 @@ class Draft:
 
 
 class Added(NamedTuple):
-    """What a fern came to."""
+    """The table of a fern, and its effect on held-out rows."""
 
-    table: Any  # (n_cells, n_columns): where the rows are
-    gains: NDArray[np.float64]  # what its levels gained on rows that take no part
-    # (n_ridges, 2): what steps of each ridge would gain on these rows, and how large they are
+    table: Any  # (n_cells, n_columns): on the device of the rows
+    gains: NDArray[np.float64]  # (depth + 1,): decrease of the held-out loss by each level
+    # (n_ridges, 2): decrease of the held-out loss by steps of each ridge, and their squared length
     merits: NDArray[np.float64]
-    loss: float  # the sum of the losses of these rows, from now on; NaN where there are none
+    loss: float  # sum of the losses of held-out rows after the fern; NaN if there are none
 
 
 class GrowingRows:
-    """Rows here, or those of one worker.
+    """The rows of this process, all of them or those of one worker.
 
-    Codes are of one byte, the mean of the weights is one, and what is random about a row depends
-    on its key alone.
+    Codes are of one byte, the mean of the weights is one, and all random choices about a row are
+    hashes of its key.
     """
 
     def __init__(
@@ -126,12 +125,13 @@ class GrowingRows:
         self.offsets, self.n_rows = codes.offsets, codes.n_rows
         self._shares: tuple[Any, list[NDArray[np.intp]]]
         self._cells = np.empty(self.n_rows, dtype=np.uint16)
-        self._tells_scores = objective.is_numeric
+        # Whether to keep the scores of held-out rows: in a regression, or if the caller chose them.
+        self._keeps_scores = objective.is_numeric
         self.hold_out(0.0)
 
     @property
     def n_training(self) -> int:
-        """Rows that take part."""
+        """Number of rows that are not held out."""
         return self.n_rows - self.n_held_out
 
     # Growth ------------------------------------------------------------------------------------
@@ -141,21 +141,21 @@ class GrowingRows:
         self.set_scores(intercept)
         self._largest = np.ones(2)
         self._update(None)
-        self._update(None)  # with units that fit
+        self._update(None)  # with units that fit these residuals
         self.first_loss = self._least_loss = self.held_out_loss()
         self.best_held_out = self.held_out_scores()
 
     def choose(self, drafts: Sequence[Draft], ridge: float) -> list[Chosen]:
-        """Return the stumps of several ferns, chosen side by side, each on rows of its own.
+        """Return the stumps of several ferns, each chosen on a different sample of the rows.
 
-        The ridge is added to the curvature of each cell of all rows.
+        The ridge is meant for the curvature of cells of all rows, and is scaled to the sample.
         """
         n_rows, magnitudes = self.sizes_of_shares(drafts).T
         wanted = np.array([draft.n_wanted for draft in drafts])
         samples = self.samples(
             drafts, np.where(n_rows > wanted, wanted / np.maximum(magnitudes, 1), np.inf)
         )
-        # As small as the sums of these rows are beside those of all.
+        # The ridge is as small a share of that of all rows as the sums are.
         shares = n_rows / max(self.n_training, 1)
         ridges = ridge * shares / SAMPLE_UNIT * self._units[1]
 
@@ -173,11 +173,11 @@ class GrowingRows:
     ) -> list[Added]:
         """Fill the tables of ferns, and add them to the scores, one after the other.
 
-        A rate is a share of a Newton step. It is used with one of the ridges; of all is told how
-        they would do.
+        A rate is a share of a Newton step. The tables have the ridge `used`; merits are returned
+        for all ridges.
         """
-        found = []
-        if not self.n_held_out:  # nothing would tell
+        added = []
+        if not self.n_held_out:  # there are no merits without held-out rows
             ridges, used = ridges[used : used + 1], 0
         for fern, rate in zip(ferns, rates, strict=True):
             sums = self.fill(fern.features, fern.cuts, fern.members) / self._units
@@ -187,21 +187,22 @@ class GrowingRows:
             loss = self.held_out_loss() if self.n_held_out else np.nan
             if loss < self._least_loss:
                 self._least_loss, self.best_held_out = loss, self.held_out_scores()
-            found.append(Added(table, gains, merits, loss))
-        return found
+            added.append(Added(table, gains, merits, loss))
+        return added
 
     def _update(self, table: NDArray[np.float32] | None) -> None:
-        # Powers of two by what was largest a fern ago; what is more than twice that is cut off.
+        # Units are powers of two that fit the largest residuals of the fern before; residuals more
+        # than twice as large are clipped.
         _, exponents = np.frexp(np.maximum(self._largest, SMALLEST_RESIDUAL))
         self._units = np.ldexp(1.0, RESIDUAL_BITS - exponents)
         self._largest = self.refresh(tuple(self._units.astype(np.float32)), table)
 
-    # What the rows of each worker do ------------------------------------------------------------
+    # What each worker computes for its rows -----------------------------------------------------
 
     def hold_out(self, rows: float | NDArray[np.bool_]) -> int:
-        """Let these rows, or about such a share of all, take no part; return how many these are."""
+        """Hold out these rows, or about this share of all, for validation; return their number."""
         if isinstance(rows, np.ndarray):
-            self._held_out, self._tells_scores = rows, True
+            self._held_out, self._keeps_scores = rows, True
         else:
             self._held_out = draw(self._keys, 2 * self._seed + 1) < np.uint64(rows * 2**32)
         self._shares = (None, [])
@@ -210,24 +211,24 @@ class GrowingRows:
         return self.n_held_out
 
     def start(self) -> NDArray[np.float32]:
-        """Return the best constant for the rows that take part."""
+        """Return the best constant for the training rows."""
         return self._objective.start(self._y, self.training_weights())
 
     def training_weights(self) -> NDArray[np.float64]:
-        """Return the weights, zero for rows that take no part."""
+        """Return the weights, zero for held-out rows."""
         return np.where(self._held_out, 0.0, self._weights)
 
     def set_scores(self, intercept: NDArray[np.float32]) -> None:
-        """Set all scores to a constant, without residuals."""
-        self._leading = self._held_out.astype(np.uint8)
+        """Set all scores to a constant, and do not compute residuals yet."""
+        self._leading = self._held_out.astype(np.uint8)  # the leading bit of cells
         self._scores = np.tile(intercept, (self.n_rows, 1))
         self._packed = np.empty(self._scores.shape, dtype=np.int32)
 
     def refresh(self, units: tuple, table: NDArray[np.float32] | None) -> NDArray[np.float64]:
-        """Add the table of the fern filled last to the scores; compute the residuals anew.
+        """Add the table of the fern filled last to the scores, and compute the residuals.
 
-        Units are the steps of one, of gradients and curvatures; returned are the largest of these,
-        times weights.
+        Units say how many steps one is, for gradients and for curvatures. Returned are the largest
+        weighted gradient and curvature.
         """
         both = None if table is None else np.concatenate([table, table])
 
@@ -236,29 +237,29 @@ class GrowingRows:
             scores = self._scores[rows]
             if both is not None:
                 self._loops.add_table(self._cells[rows], both, scores)
-            own = (scores, self._y[rows], self._weights[rows], units, self._packed[rows])
-            return self._objective.pack(self._loops, *own)
+            y, weights, packed = self._y[rows], self._weights[rows], self._packed[rows]
+            return self._objective.pack(self._loops, scores, y, weights, units, packed)
 
-        found = self._loops.over_blocks(refresh, *self._scores.shape)
-        return np.max(np.reshape(found, (-1, 2)), axis=0, initial=0.0)
+        largest = self._loops.over_blocks(refresh, *self._scores.shape)
+        return np.max(np.reshape(largest, (-1, 2)), axis=0, initial=0.0)
 
     def fill(self, features: NDArray[np.intp], cuts: NDArray[np.int64], members) -> NDArray:
         """Return the sums of gradients and curvatures in the cells of a fern.
 
-        They are those of the rows that take part, then of those that do not, of shape
-        (2 * n_cells, n_columns, 2); see `Twins.fern_cells` for the stumps.
+        They are sums over training rows, then over held-out rows, (2 * n_cells, n_columns, 2); see
+        `Twins.fern_cells` for the stumps.
         """
         self._codes.fern_cells(features, cuts, members, self._leading, self._cells)
         n_cells = 2 ** (len(features) + 1)
         return self._loops.histogram_packed(self._cells, self._packed, n_cells)
 
     def held_out_loss(self) -> float:
-        """Return the sum of the losses of the rows that take no part."""
+        """Return the sum of the losses of held-out rows."""
 
         def total(start: int, stop: int) -> int:
             rows = self._rows_held_out[start:stop]
             losses = self._objective.value(self._scores[rows], self._y[rows]) * self._weights[rows]
-            # Integers: their sum does not depend on the order of the rows.
+            # Sums of integers do not depend on the order of the rows.
             return int(np.rint(losses.astype(np.float64) / UNIT_OF_LOSS).astype(np.int64).sum())
 
         n_columns = self._scores.shape[1]
@@ -266,14 +267,14 @@ class GrowingRows:
         return float(sum(totals)) * UNIT_OF_LOSS
 
     def held_out_scores(self) -> tuple[NDArray[np.float32], NDArray]:
-        """Return scores and y of rows that take no part: of numbers, or where they are given."""
-        rows = self._rows_held_out if self._tells_scores else np.empty(0, dtype=np.intp)
+        """Return scores and y of held-out rows, or of none if nobody needs them."""
+        rows = self._rows_held_out if self._keeps_scores else np.empty(0, dtype=np.intp)
         return self._scores[rows], self._y[rows]
 
     def sizes_of_shares(self, drafts: Sequence[Draft]) -> NDArray[np.int64]:
-        """Return how many rows the share of each fern has, and the sum of their residuals' sizes.
+        """Return the size of the share of each fern, and the sum of its residuals' norms.
 
-        The rows that take part are divided in shares, by chance and anew in each epoch.
+        Each epoch divides the training rows at random into shares.
         """
         shares = [self._share(draft.number, draft.n_shares) for draft in drafts]
         keys = [(id(rows), draft.columns.tobytes()) for rows, draft in zip(shares, drafts)]
@@ -283,36 +284,36 @@ class GrowingRows:
             columns = drafts[place].columns
             return self._loops.sizes_of_residuals(self._packed, shares[place], columns)
 
-        found = dict(zip(different, self._loops.each(sizes, list(different.values()))))
-        self._drawn_from = [(rows, found[key]) for rows, key in zip(shares, keys)]
-        return np.array([(rows.size, own.sum()) for rows, own in self._drawn_from])
+        by_key = dict(zip(different, self._loops.each(sizes, list(different.values()))))
+        self._candidates = [(rows, by_key[key]) for rows, key in zip(shares, keys)]
+        return np.array([(rows.size, norms.sum()) for rows, norms in self._candidates])
 
     def samples(self, drafts: Sequence[Draft], chances: NDArray[np.float64]) -> list[GrowthSample]:
-        """Draw rows of each fern's share in proportion to their residuals, weighed accordingly.
+        """Draw rows of the share of each fern in proportion to their residuals, weighed inversely.
 
-        The shares are those asked for last. A chance is that of a residual of size one; where it is
-        infinite all rows are taken.
+        The shares are those of the last call of `sizes_of_shares`. A chance is that of a residual
+        of norm one; if it is infinite, all rows are taken.
         """
 
         def drawn(place: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-            (rows, sizes), draft, chance = self._drawn_from[place], drafts[place], chances[place]
+            (rows, norms), draft, chance = self._candidates[place], drafts[place], chances[place]
             shares = np.ones(rows.size)
             if np.isfinite(chance):
                 salt = SALTS_OF_SAMPLES * (self._seed + 1) + draft.number
-                rows, shares = self._loops.draw_rows(self._keys, rows, sizes * chance, salt)
-            own = (self._packed, rows, draft.columns, shares, SAMPLE_UNIT)
-            return rows, self._loops.weigh_residuals(*own)
+                rows, shares = self._loops.draw_rows(self._keys, rows, norms * chance, salt)
+            arguments = (self._packed, rows, draft.columns, shares, SAMPLE_UNIT)
+            return rows, self._loops.weigh_residuals(*arguments)
 
-        found, loops = self._loops.each(drawn, range(len(drafts))), self._loops.alone
+        samples, loops = self._loops.each(drawn, range(len(drafts))), self._loops.alone
         return [
             GrowthSample(self._codes.take_some(draft.features, rows), residuals, loops)
-            for draft, (rows, residuals) in zip(drafts, found, strict=True)
+            for draft, (rows, residuals) in zip(drafts, samples, strict=True)
         ]
 
     def _share(self, number: int, n_shares: int) -> NDArray[np.intp]:
         """Return the rows of a share; each row is in one share of an epoch."""
         epoch, share = divmod(number, n_shares)
-        if n_shares == 1:
+        if n_shares == 1:  # all epochs have the same share
             epoch = 0
         if self._shares[0] != (epoch, n_shares):
             rows = np.flatnonzero(~self._held_out)
@@ -327,17 +328,17 @@ class GrowingRows:
 
 @singledispatch
 def growing_rows(codes: Codes, objective: Objective, y, weights, keys, seed: int):
-    """Return rows to grow ferns on, where their codes are; see `GrowingRows`."""
+    """Return the rows to grow ferns on, of the class that suits their codes; see `GrowingRows`."""
     return GrowingRows(codes, objective, y, weights, keys, seed)
 
 
 def rows_of_a_fern(n_training: int, n_shares: int, n_wanted: int) -> int:
-    """Return on about how many rows the stumps of a fern are chosen."""
+    """Return about how many rows the stumps of a fern are chosen on."""
     return min(n_training // n_shares, n_wanted)
 
 
 def bins_of_a_cell(n_rows: int) -> int:
-    """Return how many bins the codes of a feature are put in where cells have so many rows.
+    """Return the number of bins for the codes of a feature in cells of this many rows.
 
     >>> bins_of_a_cell(1), bins_of_a_cell(400), bins_of_a_cell(10_000)
     (16, 64, 256)
@@ -346,10 +347,10 @@ def bins_of_a_cell(n_rows: int) -> int:
 
 
 def coarse_levels(asked: NDArray[np.intp], n_codes, n_rows: int, generator) -> Levels:
-    """Return how far codes are shifted and moved: no more of them than a quarter of a cell's rows.
+    """Bin codes so that there are at most a quarter as many bins as rows of a cell.
 
-    Where cells have few rows most cuts divide them alike, and trying one takes as long as adding
-    up some rows; a random move brings every cut up in some fern.
+    In cells of few rows most cuts divide the rows alike, and each cut that is tried takes as long
+    as adding up some rows. Random moves give every cut a chance in some fern.
     """
     most = np.array([[bins_of_a_cell(n_rows >> depth)] for depth in range(len(asked))])
     shifts = np.maximum(np.ceil(np.log2(n_codes[asked] / most)), 0).astype(np.int64)

@@ -1,20 +1,20 @@
-"""The losses that ferns are grown to lower, told by their gradient and curvature.
+"""The losses that ferns are grown to lower, with their gradients and curvatures.
 
 An objective has, for scores of shape (n_rows, n_columns) in single precision,
 
-    n_columns                 of the scores
-    is_numeric                whether y are levels of numbers, not classes
-    usual_curvature           of a row and column where all classes are as likely
-    usual_rate                share of a Newton step that suits it
-    ends_at_zero              whether progress is told by what is left of the loss, too
-    start(y, weights)         the best constant, one number a column
-    derivatives(scores, y)    gradient and curvature of each row and column, arrays of their own
+    n_columns                 number of columns of the scores
+    is_numeric                whether y are levels of numeric targets, not classes
+    usual_curvature           of a row and column at the start, with all classes equally likely
+    usual_rate                default share of a Newton step
+    ends_at_zero              whether the loss can fall to zero, so that small rests matter
+    start(y, weights)         the best constant, one number per column
+    derivatives(scores, y)    gradient and curvature of each row and column, as new arrays
     pack(loops, ...)          the same in small integers, see `Twins.pack_residuals`
     value(scores, y)          loss of each row
-    of_rows(y)                y as a device has it: classes, or the numbers of the levels
+    of_rows(y)                y as a device needs it: classes, or numeric targets
 
-Derivatives and losses are computed where the scores are, and nothing is sent there meanwhile, so
-that a device can record them.
+Derivatives and losses are computed where the scores are, without copies to or from the device, so
+that they can be recorded there.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ SMALL_RATE = 0.1
 
 @dataclass(frozen=True)
 class Targets:
-    """What rows are to be told apart by."""
+    """The labels and weights of the rows."""
 
     y: Any  # (n_rows,): class of each row, or level of `numbers`
     n_classes: int
     weights: Any  # (n_rows,)
-    numbers: Numbers | None = None  # what y stands for, where it is no class
-    # (n_rows,): which rows decide when growth ends; None leaves it to chance
+    numbers: Numbers | None = None  # the numeric targets that y stands for, if it is no class
+    # (n_rows,): which rows are held out for early stopping; None draws them
     held_out: Any = None
 
 
-class _Packed:
-    """What all losses share."""
+class _Loss:
+    """Base class of all losses."""
 
     def pack(self, loops: Twins, scores, y, weights, units, packed) -> tuple[float, float]:
-        """Write derivatives times weights as small integers, where NumPy has the rows."""
+        """Write derivatives times weights as small integers, for rows in memory."""
         return loops.pack_residuals(*self.derivatives(scores, y), weights, units, packed)
 
     def derivatives(self, scores, y) -> tuple[Values, Values]:
@@ -60,8 +60,8 @@ class _Packed:
 
 
 @dataclass(frozen=True)
-class _OfClasses(_Packed):
-    """What the losses of classes share."""
+class _ClassLoss(_Loss):
+    """Base class of the losses of classes."""
 
     n_classes: int
 
@@ -72,12 +72,12 @@ class _OfClasses(_Packed):
         return 1 if self.n_classes == 2 else self.n_classes
 
     def of_rows(self, y) -> NDArray[np.int64]:
-        """Return the classes of rows, which Torch takes as an index."""
+        """Return the classes of rows in a type that Torch takes as an index."""
         return y.astype(np.int64)
 
 
 @dataclass(frozen=True)
-class LogLoss(_OfClasses):
+class LogLoss(_ClassLoss):
     """Log loss of two classes in one column, of more in one column each (softmax).
 
     >>> gradient, _ = LogLoss(2).derivatives(np.zeros((2, 1), np.float32), np.array([0, 1]))
@@ -91,12 +91,12 @@ class LogLoss(_OfClasses):
 
     @property
     def usual_rate(self) -> float:
-        # Of two classes half of the ferns are as good (`python -m benchmarks.suite --all-rows`).
+        # For two classes half of the ferns are as good (`python -m benchmarks.suite --all-rows`).
         return 0.2 if self.n_classes == 2 else SMALL_RATE
 
     def start(self, y, weights):
-        own = y[:, None] == numbers_below(self.n_classes, y)
-        share = to_host(exact_sum(namespace(y).where(own, weights[:, None], 0.0)))
+        is_class = y[:, None] == numbers_below(self.n_classes, y)
+        share = to_host(exact_sum(namespace(y).where(is_class, weights[:, None], 0.0)))
         logs = np.log(np.maximum(share / share.sum(), 1e-6))
         return (logs[1:] - logs[:1] if self.n_classes == 2 else logs).astype(np.float32)
 
@@ -118,16 +118,15 @@ class LogLoss(_OfClasses):
         xp = namespace(scores)
         if self.n_classes == 2:
             margin = xp.where(y == 1, scores[:, 0], -scores[:, 0])
-            over = (-margin).clip(min=0)
-            return over + xp.log(1 + xp.exp(-abs(margin)))
+            return (-margin).clip(min=0) + xp.log(1 + xp.exp(-abs(margin)))
         shifted = _shifted(scores)
         return xp.log(xp.exp(shifted).sum(axis=0)) - shifted[y, numbers_below(len(y), y)]
 
 
 def _shifted(scores: Values) -> Values:
-    """Return scores less the largest of their row, each class a line of its own.
+    """Return scores less the largest of their row, transposed to a line for each class.
 
-    Sums over short rows would take longer than all else.
+    Sums over short rows would take most of the time.
     """
     if not is_numpy(scores):
         return (scores - scores.amax(dim=1, keepdim=True)).T
@@ -137,7 +136,7 @@ def _shifted(scores: Values) -> Values:
 
 
 @dataclass(frozen=True)
-class HingeLoss(_OfClasses):
+class HingeLoss(_ClassLoss):
     """Squared hinge of one class against the rest, a column each; two classes are one column."""
 
     usual_curvature, usual_rate = 2.0, SMALL_RATE
@@ -156,19 +155,20 @@ class HingeLoss(_OfClasses):
         return ((1 - self._labels(y) * scores).clip(min=0) ** 2).sum(axis=1)
 
     def _labels(self, y: NDArray) -> Single:
-        is_pair = self.n_classes == 2
-        own = y[:, None] == (1 if is_pair else numbers_below(self.n_classes, y))
-        return np.where(own, np.float32(1), np.float32(-1)) if is_numpy(own) else 2.0 * own - 1.0
+        is_class = y[:, None] == (1 if self.n_classes == 2 else numbers_below(self.n_classes, y))
+        if not is_numpy(is_class):
+            return 2.0 * is_class - 1.0
+        return np.where(is_class, np.float32(1), np.float32(-1))
 
 
 @dataclass(frozen=True)
-class _OfNumbers(_Packed):
-    """What the losses of numbers share."""
+class _NumericLoss(_Loss):
+    """Base class of the losses of regression."""
 
     numbers: Numbers  # the targets of each level of y
 
     is_numeric, ends_at_zero = True, False
-    # Of a row at the best constant, about.
+    # The curvature is about that of a row at the best constant.
     usual_curvature, usual_rate = 1.0, SMALL_RATE
 
     @property
@@ -180,7 +180,7 @@ class _OfNumbers(_Packed):
         return self.numbers.values.astype(np.float32)
 
     def of_rows(self, y) -> Single:
-        """Return the numbers of rows with these levels."""
+        """Return the targets of rows with these levels."""
         return self._values[y]
 
     def _targets(self, y) -> Values:
@@ -192,7 +192,7 @@ class _OfNumbers(_Packed):
 
 
 @dataclass(frozen=True)
-class SquaredErrorLoss(_OfNumbers):
+class SquaredErrorLoss(_NumericLoss):
     """Half the squared error, a column for each target.
 
     >>> numbers, y = Numbers.of(np.array([1.0, -1.0]), np.ones(2), "squared_error")
@@ -201,7 +201,7 @@ class SquaredErrorLoss(_OfNumbers):
     """
 
     ends_at_zero = True
-    # Residuals are rounded to a share of the largest: a few far ones must not blur all others.
+    # Residuals are rounded relative to the largest: outliers must not make this too coarse.
     _LARGEST = 30.0
 
     def derivatives(self, scores, y):
@@ -213,10 +213,10 @@ class SquaredErrorLoss(_OfNumbers):
 
 
 @dataclass(frozen=True)
-class QuantileLoss(_OfNumbers):
-    """Pinball loss with its corner rounded off; that of 0.5 is half the absolute error."""
+class QuantileLoss(_NumericLoss):
+    """Pinball loss with a smoothed corner; that of 0.5 is half the absolute error."""
 
-    # Half the width of what is rounded off, the mean distance from the median being one.
+    # Half the width of the smoothed corner, where the mean distance from the median is one.
     _WIDTH = 0.1
     usual_curvature = 0.5
 
@@ -224,19 +224,20 @@ class QuantileLoss(_OfNumbers):
         return self.numbers.quantiles(y, weights).astype(np.float32)
 
     def derivatives(self, scores, y):
-        over = scores - self._targets(y)
-        slope = (over / self._WIDTH).clip(-1, 1) / 2 + (0.5 - float(self.numbers.level))
-        # The curvature of the smallest parabola above the loss that touches it here.
-        return slope, 0.5 / abs(over).clip(min=self._WIDTH)
+        errors = scores - self._targets(y)
+        slope = (errors / self._WIDTH).clip(-1, 1) / 2 + (0.5 - float(self.numbers.level))
+        # The curvature of the narrowest parabola that touches the loss here and bounds it above.
+        return slope, 0.5 / abs(errors).clip(min=self._WIDTH)
 
     def value(self, scores, y):
-        over, level = scores - self._targets(y), float(self.numbers.level)
-        return namespace(over).where(over > 0, (1 - level) * over, -level * over).sum(axis=1)
+        errors, level = scores - self._targets(y), float(self.numbers.level)
+        where = namespace(errors).where
+        return where(errors > 0, (1 - level) * errors, -level * errors).sum(axis=1)
 
 
 @dataclass(frozen=True)
-class PoissonLoss(_OfNumbers):
-    """Poisson deviance of counts, of which the scores are the logarithms of the means."""
+class PoissonLoss(_NumericLoss):
+    """Poisson deviance of counts; scores are the logarithms of the means."""
 
     _LARGEST_SCORE = 30.0
 
@@ -259,7 +260,7 @@ OBJECTIVES: dict[str, type[LogLoss | HingeLoss]] = {
     "log_loss": LogLoss,
     "squared_hinge": HingeLoss,
 }
-_OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | PoissonLoss]] = {
+_NUMERIC_OBJECTIVES: dict[str, type[SquaredErrorLoss | QuantileLoss | PoissonLoss]] = {
     "squared_error": SquaredErrorLoss,
     "absolute_error": QuantileLoss,
     "quantile": QuantileLoss,
@@ -268,7 +269,7 @@ _OBJECTIVES_OF_NUMBERS: dict[str, type[SquaredErrorLoss | QuantileLoss | Poisson
 
 
 def objective_of(name: str, targets: Targets) -> Objective:
-    """Return what ferns are grown to lower: that of a name for classes, the loss of numbers."""
+    """Return the objective: by name for classes, by the loss of the targets in a regression."""
     if targets.numbers is not None:
-        return _OBJECTIVES_OF_NUMBERS[targets.numbers.loss](targets.numbers)
+        return _NUMERIC_OBJECTIVES[targets.numbers.loss](targets.numbers)
     return OBJECTIVES[name](targets.n_classes)

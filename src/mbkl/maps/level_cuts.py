@@ -1,9 +1,9 @@
-"""Orders of the levels of categories: what ferns may ask about, beside random halves of them.
+"""Orders of the levels of categories, which stumps of ferns may cut, beside random halves.
 
-A random half of the levels parts those that tell the same, such as "good" and "very good", as often
-as any others. So levels are put in the order of the mean label of their rows, along the direction
-in which these differ most where there are several classes, and stumps may cut that order in two. A
-row must not see itself in it: in the sample, its level lies where the rows of other folds say.
+A random half of the levels separates similar ones, such as "good" and "very good", as often as any
+others. So levels are sorted by the mean label of their rows (target encoding), with several classes
+along the leading direction of these means, and stumps may cut that order in two. To avoid leakage,
+the value of a row in the sample is computed from the rows of other folds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Array = NDArray[np.float64]
 _FOLDS = 5
 # Rows with the mean label that are added to every level.
 _PRIOR_ROWS = 5.0
-# Two levels have one order.
+# Two levels have only one order.
 _FEWEST_LEVELS = 3
 
 
 def ordered_columns(n_levels: NDArray[np.int64] | None) -> NDArray[np.intp]:
-    """Return the categories whose levels are put in order."""
+    """Return the categories whose levels are sorted."""
     none = np.empty(0, np.intp)
     return none if n_levels is None else np.flatnonzero(n_levels >= _FEWEST_LEVELS)
 
@@ -32,9 +32,9 @@ def ordered_columns(n_levels: NDArray[np.int64] | None) -> NDArray[np.intp]:
 def steps_of_levels(
     sample: Sample, feature: int, n_levels: int, labels: Array
 ) -> tuple[Array, Array]:
-    """Return how far off the mean the label of each row's level is, and the places of all levels.
+    """Return the target encoding of each row, by the rows of other folds, and that of all levels.
 
-    That of a row is by the rows of the other folds; for the places see `LevelCuts`.
+    The second are the places of `LevelCuts`, by all rows.
 
     >>> X = np.repeat([0.0, 1.0, 2.0], 5)[:, None]
     >>> labels = np.repeat([1.0, -1.0, 1.0], 5)[:, None]
@@ -44,8 +44,8 @@ def steps_of_levels(
     """
     cells, n_cells = level_cells(sample.X[:, feature], n_levels), n_levels + 2
     weights = sample.weights / sample.weights.mean()
-    moved = (labels - (weights[:, None] * labels).sum(axis=0) / weights.sum()) * weights[:, None]
-    folds = np.arange(len(cells)) % _FOLDS  # their order is random
+    centred = (labels - (weights[:, None] * labels).sum(axis=0) / weights.sum()) * weights[:, None]
+    folds = np.arange(len(cells)) % _FOLDS  # the order of the rows is random
 
     def by_fold(values: Array) -> Array:
         sums = np.zeros(n_cells * _FOLDS)
@@ -54,19 +54,19 @@ def steps_of_levels(
 
     mass = by_fold(weights)
     total = mass.sum(axis=1, keepdims=True)
-    means = [by_fold(column).sum(axis=1) for column in moved.T]
+    means = [by_fold(column).sum(axis=1) for column in centred.T]
     means = np.column_stack(means) / (total + _PRIOR_ROWS)
-    sums = by_fold((moved * leading_direction(means, total)).sum(axis=1))
-    of_all = sums.sum(axis=1, keepdims=True)
-    by_others = (of_all - sums) / (total - mass + _PRIOR_ROWS)
-    steps = (of_all / (total + _PRIOR_ROWS))[:, 0]
-    return by_others[cells, folds], _places(steps, total[:, 0])
+    sums = by_fold((centred * leading_direction(means, total)).sum(axis=1))
+    all_folds = sums.sum(axis=1, keepdims=True)
+    other_folds = (all_folds - sums) / (total - mass + _PRIOR_ROWS)
+    steps = (all_folds / (total + _PRIOR_ROWS))[:, 0]
+    return other_folds[cells, folds], _places(steps, total[:, 0])
 
 
 def _places(steps: Array, mass: Array) -> Array:
-    """Return which share of the cuts lies below each level.
+    """Return the share of the cuts below each level.
 
-    As for numbers, half of the cuts are uniform and half from the quantiles.
+    As for numeric features, half of the cuts are uniform and half are quantiles.
     """
     seen = mass > 0
     values, number = np.unique(steps[seen], return_inverse=True)

@@ -1,7 +1,7 @@
-"""A straight line in the features as tables: what maps need not learn.
+"""A straight line in the features as a table model, which maps need not learn.
 
-A feature with a slope is a stump family with many thresholds, whose jumps are as large as the
-steps between the cells. So a line is what every other map is, wherever models go.
+The slope of a feature becomes many stumps, whose jumps are as large as the distances between their
+cells. So all code that reads, writes and explains models treats a line as it does other maps.
 """
 
 from __future__ import annotations
@@ -19,63 +19,61 @@ from mbkl.maps.choose import Slopes
 from mbkl.maps.families import MapSet, Plan
 from mbkl.maps.stumps import StumpMaps, Stumps, rows_of_quantiles, values_of
 
-# Thresholds of a feature, half of them even in value: the codes are bytes.
+# Most thresholds of a feature, whose codes are bytes, and most stumps of a line.
 _THRESHOLDS, _MOST_STUMPS = 254, 200_000
 _FAMILY = Stumps(thresholds="mixed", draw="stratified")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line but for its height, in steps."""
+    """A straight line without intercept, approximated by stumps."""
 
     maps: StumpMaps
     jumps: NDArray[np.float64]  # (n_maps, n_columns): weights of the stumps
-    left: NDArray[np.float64]  # (n_columns,): share of the variance that it leaves
+    left: NDArray[np.float64]  # (n_columns,): share of the variance that it does not explain
 
     @property
     def tables(self) -> NDArray[np.float64]:
-        """What each cell adds, of shape (n_cells, n_columns)."""
+        """The tables of the stumps, of shape (n_cells, n_columns)."""
         (tables,) = MapSet((self.maps,)).tables(self.jumps)
         return tables
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Kernel weights of the stumps: squares of their jumps, as of grown ferns; sum to one."""
+        """Kernel weights of the stumps, squared jumps as for grown ferns, that sum to one."""
         squares = (self.jumps**2).sum(axis=1)
         return squares / squares.sum() if squares.any() else squares
 
 
 def plan_of_line(shape: tuple[int, int]) -> Plan:
-    """Return the stumps of a line on rows of that shape."""
+    """Return the plan of the stumps of a line on rows of that shape."""
     return Plan(_FAMILY, min(_THRESHOLDS * shape[1], _MOST_STUMPS))
 
 
 def line_of(
     rows: Rows, weights: Any, slopes: Slopes, seed: int, n_levels=None
 ) -> tuple[Line, Codes]:
-    """Return the line as stumps on these rows, and the codes of the rows; see `Stumps.fit_codes`.
-
-    Categories have no slope.
-    """
+    """Return the line as stumps, and the codes of the rows; see `Stumps.fit_codes`."""
     n_maps = plan_of_line(rows.shape).n_maps
     maps, codes = _FAMILY.fit_codes(rows, weights, n_maps, seed, n_levels)
     X, mass = rows_of_quantiles(rows, weights, n_maps, seed)
     columns = without_duplicates(sparse.csc_array(X)) if sparse.issparse(X) else X
     steps = [np.empty(0)]
     thresholds = np.split(maps.edges.thresholds, maps.edges.offsets[1:-1])
-    for feature, own in zip(maps.features, thresholds, strict=False):
+    for feature, feature_thresholds in zip(maps.features, thresholds, strict=False):
         values, _ = values_of(columns, feature, mass)
-        steps.append(_steps(own, values, slopes.centre[feature]))
-    # A table has its jump on the right side of a stump and takes it on the left.
+        steps.append(_steps(feature_thresholds, values, slopes.centre[feature]))
+    # A stump adds its jump on the right side and subtracts it on the left.
     halves = np.concatenate(steps) / 2.0
     jumps = halves[:, None] * slopes.values[maps.stump_features]
     return Line(maps, jumps, np.ones(jumps.shape[1])), codes
 
 
 def _steps(thresholds, values, centre: float) -> NDArray[np.float64]:
-    """Return how far neighbouring cells are apart: the middles of what their values are between.
+    """Return the distances between the middles of neighbouring cells.
 
-    Missing values have a cell of their own before all others, and count as the centre.
+    The middle of a cell is halfway between its smallest and largest value. Missing values have the
+    first cell, whose middle is the centre.
 
     >>> _steps(np.array([-np.inf, 0.5, 3.0]), np.array([0.0, 1.0, 2.0, 5.0]), 2.0).tolist()
     [-2.0, 1.5, 3.5]
@@ -88,7 +86,7 @@ def _steps(thresholds, values, centre: float) -> NDArray[np.float64]:
     edges = np.concatenate([distinct[:1], inside, distinct[-1:]])
     ends = np.searchsorted(distinct, np.append(finite, np.inf), side="right")
     starts = np.append(0, ends[:-1])
-    # Cells that no value is in are between thresholds.
+    # Cells without values reach from threshold to threshold.
     is_empty = starts == ends
     first = np.where(is_empty, edges[:-1], distinct[np.minimum(starts, distinct.size - 1)])
     last = np.where(is_empty, edges[1:], distinct[ends - 1])

@@ -1,4 +1,4 @@
-"""Numbers as targets, on a scale of their own."""
+"""Numeric targets of a regression, shifted and scaled."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from mbkl.engine.arrays import Values, group_totals, levels_of, look_up, to_fixe
 
 Array = NDArray[np.float64]
 
-# How many times the median distance the mean distance may be, where losses are not squared.
+# Largest unit, in median distances from the median, of losses that are not squared.
 _FAR = 10.0
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the levels of y stand for, where y is no class: y is the place of a number among all.
+    """The targets of a regression, of which y is the level: the rank among the distinct targets.
 
-    Like a class, that place is whole, depends neither on the order of the rows nor on the unit of
-    the numbers, and is the same for equal rows.
+    Like a class, a level is an integer, depends neither on the order of the rows nor on the unit of
+    the targets, and is the same for equal rows.
     """
 
-    # (n_levels, n_columns): the numbers of each level, so that the loss of the best constant is
-    # of the order of one
+    # (n_levels, n_columns): the targets of each level, scaled so that the loss of the best constant
+    # is of the order of one
     values: Array
     loss: str  # "squared_error" or "absolute_error" or "quantile" or "poisson"
     quantile: float
-    # (n_columns,): the numbers as they were given are shift + unit * values
+    # (n_columns,): the targets as they were given are shift + unit * values
     shift: Array
     unit: Array
 
@@ -36,7 +36,7 @@ class Numbers:
     def of(
         cls, y: NDArray, weights: Array, loss: str, quantile: float = 0.5
     ) -> tuple[Numbers, NDArray[np.intp]]:
-        """Return the numbers, and the level of each row.
+        """Return the targets, and the level of each row.
 
         >>> numbers, levels = Numbers.of(np.array([3.0, 1.0, 3.0]), np.ones(3), "absolute_error")
         >>> numbers.values.ravel(), levels, numbers.shift, numbers.unit
@@ -49,14 +49,14 @@ class Numbers:
     def of_levels(
         cls, levels: Array, y: Values, weights: Values, loss: str, quantile: float = 0.5
     ) -> Numbers:
-        """Return the numbers of which the level of each row is known, wherever the rows are.
+        """Return the targets with these levels, which are distinct and sorted.
 
-        Levels are all different, and in order.
+        y is the level of each row, and may be on a cluster.
         """
-        # Powers of two keep numbers of any size within range, and their bits.
+        # Scaling by powers of two keeps targets of any size within range, and loses no bits.
         _, exponent = np.frexp(np.abs(levels).max(axis=0))
         levels = np.ldexp(levels, -exponent)
-        # By level: a weight of two is the same as two rows, to the bit.
+        # Sums by level make a weight of two the same as two rows, to the bit.
         mass = _mass(weights, y, len(levels)).astype(np.float64)
         share = (mass / mass.sum())[:, None]
         is_constant = levels.min(axis=0) == levels.max(axis=0)
@@ -68,10 +68,10 @@ class Numbers:
             unit = np.sqrt((share * (levels - shift) ** 2).sum(axis=0))
         else:
             shift = quantiles_of_levels(levels, y, weights, 0.5)
-            away = abs(levels - shift)
-            unit = (share * away).sum(axis=0)
-            # A few far numbers that such a loss is to ignore must not make all others look equal.
-            usual = quantiles_of_levels(away, y, weights, 0.5)
+            distance = abs(levels - shift)
+            unit = (share * distance).sum(axis=0)
+            # Such a loss is robust: a few outliers must not make all other targets look equal.
+            usual = quantiles_of_levels(distance, y, weights, 0.5)
             unit = np.where(usual > 0, np.minimum(unit, _FAR * usual), unit)
         unit = np.where(unit > 0, unit, 1.0)
         values = (levels - shift) / unit
@@ -80,7 +80,7 @@ class Numbers:
         return cls(values, loss, quantile, shift, unit)
 
     def without(self, scores: Values, y: Values, weights: Values) -> tuple[Numbers, Values]:
-        """Return what scores leave of the numbers, with the level of each row.
+        """Return the targets less the scores, and the level of each row.
 
         >>> numbers, y = Numbers.of(np.array([1.0, 3.0]), np.ones(2), "squared_error")
         >>> left, y = numbers.without(np.array([[0.5], [0.5]]), y, np.ones(2))
@@ -93,11 +93,11 @@ class Numbers:
         return replace(left, shift=shift, unit=unit), place
 
     def of_rows(self, y: Values) -> Values:
-        """Return the numbers of rows with these levels."""
+        """Return the targets of rows with these levels."""
         return look_up(self.values, y)
 
     def quantiles(self, y: Values, weights: Values) -> Array:
-        """Return what the loss would predict for all rows alike, if it is one of quantiles."""
+        """Return the best constant of a quantile loss."""
         return quantiles_of_levels(self.values, y, weights, self.level)
 
     @property
@@ -110,17 +110,14 @@ class Numbers:
         return self.quantile if self.loss == "quantile" else 0.5
 
     def given(self, weights: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return weights and intercepts for the numbers as they were given.
-
-        Counts have scores that are logarithms.
-        """
-        if self.loss == "poisson":
+        """Return weights and intercepts for the targets as they were given."""
+        if self.loss == "poisson":  # scores are logarithms
             return weights, intercept + np.log(self.unit)
         return weights * self.unit, intercept * self.unit + self.shift
 
 
 def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
-    """Return for each level the smallest number of each column that so much weight is up to.
+    """Return for each level the weighted quantile of each column.
 
     >>> columns, weights = np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0])
     >>> weighted_quantiles(columns, weights, np.array([0.5, 0.6])).ravel()
@@ -130,7 +127,7 @@ def weighted_quantiles(columns: Array, weights: Array, levels: Array) -> Array:
 
 
 def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float) -> Array:
-    """Return the same of rows of which only the level is known, wherever they are.
+    """Return the weighted quantile of the targets of all rows, given their levels y.
 
     >>> quantiles_of_levels(np.array([[1.0], [9.0]]), np.array([0, 1, 1]), np.ones(3), 0.5)
     array([9.])
@@ -139,16 +136,16 @@ def quantiles_of_levels(levels: Array, y: Values, weights: Values, level: float)
 
 
 def _mass(weights: Values, y: Values, n_levels: int) -> NDArray[np.int64]:
-    """Return the weight of each level, in a unit of its own."""
+    """Return the total weight of each level, as integers in some unit."""
     return group_totals(to_fixed_point(weights[:, None])[0][:, 0], y, n_levels)
 
 
 def _quantiles(columns: Array, mass: NDArray[np.int64], levels: Array) -> Array:
-    found = np.empty((levels.size, columns.shape[1]))
+    quantiles = np.empty((levels.size, columns.shape[1]))
     for position, column in enumerate(columns.T):
         order = np.argsort(column, kind="stable")
-        up_to = np.cumsum(mass[order])
-        # A level that is met but for rounding is met.
-        places = np.searchsorted(up_to, (levels - 1e-12) * float(up_to[-1]), side="left")
-        found[:, position] = column[order[np.minimum(places, column.size - 1)]]
-    return found
+        running = np.cumsum(mass[order])
+        # The tolerance is for levels that rounding has made a little too large.
+        places = np.searchsorted(running, (levels - 1e-12) * float(running[-1]), side="left")
+        quantiles[:, position] = column[order[np.minimum(places, column.size - 1)]]
+    return quantiles

@@ -1,12 +1,11 @@
-"""Categories with very many levels, such as post codes, in the order of what their rows tell.
+"""Categories with very many levels, such as post codes, sorted by the gradients of their rows.
 
-Ferns see the levels of such a category in a few groups of neighbouring numbers only. So they may
-also ask for the place of a level in an order: by the step that the rows of the level call for, at
-the constant that growth begins with, shrunk where these are few. A row must not see itself in it:
-its own code is that of an order without its fold of the rows. New rows, and the fitted model, have
-that of all.
+The codes of such a category are groups of neighbouring level numbers, as a byte has no more. So
+grown ferns may also ask for the place of a level in an order: by its shrunken Newton step from the
+constant that growth begins with (target encoding). To avoid leakage, training rows are coded by an
+order without their own fold. New rows are coded by the order of all rows.
 
-All of it is histograms and look-ups of codes, wherever these may be.
+The orders are computed by histograms and look-ups of codes, wherever these are stored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mbkl.maps.stumps import even_thresholds
 _FOLDS = 5
 # Rows of average curvature that are added to every level.
 _PRIOR_ROWS = 20.0
-# A category has an order for each class, of the most frequent ones; or for each of a few targets.
+# Most orders of a category: one for each of the most frequent classes, or of the first targets.
 _MOST_ORDERS = 3
 
 
@@ -39,7 +38,7 @@ class LevelOrder:
     """An order of the levels of a category."""
 
     feature: int
-    codes: NDArray[np.uint8]  # (n_levels + 2,): of missing values, each level, and new ones
+    codes: NDArray[np.uint8]  # (n_levels + 2,): of missing values, each level, and new levels
 
     @property
     def n_codes(self) -> int:
@@ -55,7 +54,7 @@ def ordered_levels(
     keys: Any,
     seed: int,
 ) -> tuple[Codes, list[LevelOrder]]:
-    """Return the codes with a group for each order of a category with very many levels."""
+    """Append a group for each order of a category with very many levels to the codes."""
     features = np.flatnonzero((n_levels + 2 > N_CODES) & (n_levels <= limits.MOST_LEVELS_IN_ORDER))
     if not features.size:
         return codes, []
@@ -68,53 +67,54 @@ def ordered_levels(
     folds = by_row(_folds, keys if hasattr(keys, "apply") else to_host(keys), seed)
     ridge = _PRIOR_ROWS * objective.usual_curvature
     orders: list[LevelOrder] = []
-    found = []
+    row_codes = []
     for group, feature in enumerate(features.tolist()):
-        own = levels.keep_groups(np.array([group]))
-        gradients, curvatures = np.split(_sums_by_fold(own, residuals, folds), 2, axis=2)
+        category = levels.keep_groups(np.array([group]))
+        gradients, curvatures = np.split(_sums_by_fold(category, residuals, folds), 2, axis=2)
         for sums in zip(gradients.T, curvatures.T, strict=True):
-            of_all, by_fold = _codes_of(*sums, ridge)
-            if of_all.any():
-                orders.append(LevelOrder(feature, of_all))
-                found.append(by_row(_of_own_fold, own.gather(own.place(by_fold)), folds))
+            all_rows, by_fold = _codes_of(*sums, ridge)
+            if all_rows.any():
+                orders.append(LevelOrder(feature, all_rows))
+                fold_codes = category.gather(category.place(by_fold))
+                row_codes.append(by_row(_take_fold, fold_codes, folds))
     if not orders:
         return codes, []
-    return codes.with_groups([order.n_codes for order in orders], *found), orders
+    return codes.with_groups([order.n_codes for order in orders], *row_codes), orders
 
 
 def by_row(function, rows: Any, *others) -> Any:
-    """Apply a function of arrays row by row, where the rows are."""
+    """Apply a function of arrays that treats rows separately, also to rows on a cluster."""
     return (
         rows.apply(function, rows, *others) if hasattr(rows, "apply") else function(rows, *others)
     )
 
 
 def _residuals(y, weights, objective: Objective, start, columns) -> NDArray[np.float64]:
-    """Return weighted gradients of some columns at the constant, then curvatures."""
+    """Return weighted gradients, then curvatures, of some columns at a constant."""
     derivatives = objective.derivatives(np.tile(start, (len(y), 1)), y)
-    own = [np.asarray(each, np.float64)[:, columns] * weights[:, None] for each in derivatives]
-    return np.hstack(own)
+    weighted = [np.asarray(each, np.float64)[:, columns] * weights[:, None] for each in derivatives]
+    return np.hstack(weighted)
 
 
 def _folds(keys: NDArray, seed: int) -> NDArray[np.int64]:
-    """Return the fold of each row."""
+    """Return the fold of each row, by a hash of its key."""
     draws = draw(keys.view(np.uint64), SALTS_OF_SHARES * (seed + 1) - 1)
     return ((draws * np.uint64(_FOLDS)) >> np.uint64(32)).astype(np.int64)
 
 
 def _sums_by_fold(levels: Codes, residuals, folds) -> NDArray[np.float64]:
     """Return the sums of the rows of each fold in each cell, (n_folds, n_cells, n_columns)."""
-    found = []
+    sums = []
     for fold in range(_FOLDS):
         integers, unit = to_fixed_point(np.where((folds == fold)[:, None], residuals, 0.0))
-        found.append(to_host(levels.histogram(levels.place(integers))) * unit)
-    return np.stack(found)
+        sums.append(to_host(levels.histogram(levels.place(integers))) * unit)
+    return np.stack(sums)
 
 
 def _codes_of(
     gradients: NDArray, curvatures: NDArray, ridge: float
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Return the code of each cell by all rows, and by those beyond each fold; a column for each.
+    """Return the code of each cell by all rows, and by the rows outside each fold, a column each.
 
     Sums are of shape (n_cells, n_folds).
     """
@@ -126,6 +126,6 @@ def _codes_of(
     return codes[:, 0].astype(np.uint8), codes[:, 1:].astype(np.float64)
 
 
-def _of_own_fold(codes, folds: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return of the codes of each row that of its fold."""
+def _take_fold(codes, folds: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return for each row the code in the column of its fold."""
     return to_host(codes)[np.arange(len(folds)), folds].astype(np.uint8)

@@ -29,7 +29,7 @@ class ProjectionMaps(Maps):
     """Stumps on projections of the scaled features."""
 
     directions: NDArray[np.float64] | sparse.csc_array  # (n_inputs, n_projections)
-    # (n_features,): missing values count as the centre
+    # (n_features,): also the value that stands for a missing one
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
     chi2_steps: int  # length of the chi2 map of each feature; zero for the features themselves
@@ -62,7 +62,7 @@ class ProjectionMaps(Maps):
         scaled[np.isnan(scaled)] = 0.0
         if not self.chi2_steps:
             return scaled
-        # New rows may have values below zero; the map has none for them.
+        # The chi2 map is not defined for negative values, which new rows may have.
         return chi2_map(np.maximum(scaled, 0.0), self.chi2_steps)
 
     def codes(self, rows: Any) -> Codes:
@@ -72,7 +72,7 @@ class ProjectionMaps(Maps):
         return self.stumps.score(rows.with_columns(self.project(rows.X)), tables)
 
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return weights of the stumps before any are learned: features have none."""
+        """Return weights of the stumps before any are learned; rates of features do not apply."""
         return self.stumps.prior()
 
     def column_names(self, inputs, levels=None) -> list[str]:
@@ -80,11 +80,13 @@ class ProjectionMaps(Maps):
         return self.stumps.column_names([f"projection {k}" for k in range(self.n_groups)])
 
     def select(self, kept: NDArray[np.bool_]) -> ProjectionMaps:
-        """Return some of the stumps; projections left without any are dropped."""
-        stumps = self.stumps.select(kept)
-        used = stumps.features
-        numbered = replace(stumps, features=np.arange(used.size))
-        return replace(self, directions=self.directions[:, used], stumps=numbered)
+        """Return some of the stumps; projections without any are dropped."""
+        return self._with(self.stumps.select(kept))
+
+    def _with(self, stumps: StumpMaps) -> ProjectionMaps:
+        """Return the maps with these stumps, and only the directions that they use."""
+        numbered = replace(stumps, features=np.arange(stumps.features.size))
+        return replace(self, directions=self.directions[:, stumps.features], stumps=numbered)
 
 
 @estimator
@@ -98,7 +100,7 @@ class Projections(Family):
     Parameters
     ----------
     directions : {"gaussian", "sparse"}, default="gaussian"
-        "sparse" directions join sqrt(n_features) features each, with random signs.
+        "sparse" directions add up sqrt(n_features) features each, with random signs.
     input_map : {None, "chi2"}, default=None
         "chi2" projects the explicit map of the chi2 kernel in place of the features,
         the "MBKL proj." of the paper. Features must not be negative.
@@ -152,8 +154,7 @@ class Projections(Family):
         projected = rows.with_columns(maps.project(X))
         family = Stumps(thresholds=self.thresholds, draw="stratified")
         stumps, codes = family.fit_codes(projected, weights, n_maps, seed)
-        numbered = replace(stumps, features=np.arange(stumps.features.size))
-        return replace(maps, directions=directions[:, stumps.features], stumps=numbered), codes
+        return maps._with(stumps), codes
 
     def _draw(self, n_inputs: int, n_projections: int, seed: int):
         """Return directions as columns; those of a smaller draw come first."""
@@ -179,7 +180,7 @@ def chi2_map(X: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
 def _scaling(X, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
     """Return mean and deviation of each feature over the values that are not missing.
 
-    The mean of a sparse matrix counts as zero, so that zeros stay zeros.
+    Sparse matrices are not centred, so that zeros stay zeros.
     """
     if sparse.issparse(X):
         squares = sparse.csr_array(X, copy=True)
@@ -199,7 +200,7 @@ def _scaling(X, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
 
 
 def _largest(rows) -> NDArray[np.float64]:
-    """Return the largest value of each feature, of which none may be negative."""
+    """Return the largest value of each feature; raise ValueError if any value is negative."""
     low, high, _ = column_ranges(rows)
     negative = np.flatnonzero(low < 0)
     if negative.size:

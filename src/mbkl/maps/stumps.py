@@ -1,6 +1,6 @@
-"""Decision stumps, one feature and one threshold each: random ones, and all that a byte can tell.
+"""Decision stumps, one feature and one threshold each: random ones, and as fine as a byte allows.
 
-What maps of all families have is here too, and thresholds, which values are compared with.
+The base classes of all families and their maps are here, too, and the drawing of thresholds.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from mbkl.engine.twins import as_float32
 # How thresholds of a feature may be drawn.
 THRESHOLDS = StrOptions({"uniform", "quantile", "mixed"})
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
-# Of a feature.
+# Most thresholds of a feature with codes of one byte, beside the one for missing values.
 _MOST_THRESHOLDS = 254
 
 
 class Maps:
-    """Maps of one family, and what all have: of most, nothing but cells of groups."""
+    """Base class of the maps of one family."""
 
     n_maps: Any
     n_groups: Any
-    cells: Any  # how the cells of a group hang together
+    cells: Any  # a `Ladder` or `FreeCells`
     codes: Any  # (rows) -> the cell of each group that each row falls in
     score: Any  # (rows, tables) -> the sum of the table entries of each row
     prior: Any  # (rates) -> weights of the maps before any are learned
     select: Any  # (kept) -> some of the maps
     column_names: Any  # (inputs, levels) -> a name for each column of the feature map
-    is_ordered = True  # whether the cells of a group are places between thresholds
+    is_ordered = True  # whether the cells of a group are intervals between thresholds
 
     @property
     def group_features(self) -> NDArray[np.intp]:
@@ -65,16 +65,16 @@ class Maps:
 
 
 class Family(BaseEstimator):
-    """What families of maps have: how many maps to draw, and what a fit with them takes."""
+    """Base class of families of maps: how many maps to draw, and the memory of a fit."""
 
-    # Copies of the codes at the worst moment (as they are, sorted, translated, and those of rows
-    # inside the margin), and cells of a map (python -m benchmarks.scale out_of_core).
+    # Most copies of the codes at once (original, sorted, renumbered, and those of rows inside the
+    # margin), and cells of a map (python -m benchmarks.scale out_of_core).
     copies_of_codes, cells_of_a_map = 2.8, 1
-    # Rows up to which codes are read a few times only, and whether rows can be read by blocks.
+    # Rows up to which codes are read only a few times, and whether rows can be read by blocks.
     few_rows, reads_blocks = 0, True
 
     def n_groups(self, n_maps: int, n_features: int) -> int:
-        """Return the codes of a row, each of a byte or two."""
+        """Return the number of codes of a row, each of a byte or two."""
         return n_features
 
     def default_n_maps(self, shape: tuple[int, int]) -> int:
@@ -87,7 +87,7 @@ class Family(BaseEstimator):
 
 
 class BinnedMaps(Maps):
-    """Maps of single features, whose cells are places between thresholds."""
+    """Maps of single features, whose cells are intervals between thresholds."""
 
     features: NDArray[np.intp]  # (n_groups,): input feature of each group
     edges: Any  # thresholds of each group
@@ -111,14 +111,14 @@ class BinnedMaps(Maps):
 class BinEdges:
     """Sorted thresholds of every group."""
 
-    # (n_maps,): increasing within a group; -inf parts missing values from all others
+    # (n_maps,): increasing within a group; -inf separates missing values from all others
     thresholds: NDArray[np.float64]
     # (n_groups + 1,): thresholds of group g are offsets[g] to offsets[g + 1] - 1
     offsets: NDArray[np.int64]
 
     @cached_property
     def cell_offsets(self) -> NDArray[np.int64]:
-        """First cell of each group: one cell more than thresholds."""
+        """First cell of each group, which has one cell more than thresholds."""
         return self.offsets + np.arange(self.offsets.size)
 
     @cached_property
@@ -153,8 +153,8 @@ class StumpMaps(BinnedMaps):
     def prior(self, rates: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return weights of the stumps before any are learned.
 
-        Rates are weights of the features, to be divided among their stumps; None divides equally
-        among all stumps drawn.
+        Rates are weights of the features, which are divided among their stumps. With None, all
+        stumps drawn have equal weights.
         """
         prior = self.multiplicity.astype(np.float64)
         if rates is None:
@@ -170,13 +170,13 @@ class StumpMaps(BinnedMaps):
             if np.isneginf(threshold):
                 names += [f"{inputs[feature]} present", f"{inputs[feature]} missing"]
             else:
-                # Nine digits tell any two float32 apart.
+                # Nine digits distinguish any two float32.
                 value = f"{threshold:.9g}"
                 names += [f"{inputs[feature]} > {value}", f"{inputs[feature]} <= {value}"]
         return names
 
     def select(self, kept: NDArray[np.bool_]) -> StumpMaps:
-        """Return some of the stumps; groups left without any are dropped."""
+        """Return some of the stumps; groups without any are dropped."""
         return _assemble(
             self.stump_features[kept], self.edges.thresholds[kept], self.multiplicity[kept]
         )
@@ -198,13 +198,13 @@ class Stumps(Family):
         "uniform" draws thresholds uniformly over the range of the feature, as in
         the paper. "quantile" draws them uniformly over its distribution, between
         neighbouring values: the maps then do not change when a feature is
-        transformed monotonically, and outliers do not matter. "mixed" draws every
-        other one in either way.
+        transformed monotonically, and outliers do not matter. "mixed" alternates
+        between the two.
     draw : {"random", "stratified"}, default="random"
         "random" draws feature and threshold of each stump independently, as in
         the paper. "stratified" takes the features in turn and spreads the
-        thresholds of each one evenly: a third of the deviation from the limit
-        kernel at the same number of stumps.
+        thresholds of each one evenly: with as many stumps the kernel deviates a
+        third as much from its limit.
 
     Examples
     --------
@@ -225,9 +225,9 @@ class Stumps(Family):
     ) -> tuple[StumpMaps, Codes]:
         """Draw stumps, code the rows, and merge stumps that split the rows identically.
 
-        Weights, of shape (n_rows,), are positive, and used by quantile thresholds alone. The first
-        of a larger number of stumps are the same. `n_levels`, of shape (n_features,), are 0 for
-        numbers, or None: no stump asks about a category.
+        Weights, of shape (n_rows,), are positive, and used for quantile thresholds only. A larger
+        `n_maps` draws the same stumps first. `n_levels`, of shape (n_features,), has the number of
+        levels of each category and 0 for numbers; None means no categories, which have no stumps.
         """
         self._validate_params()
         n_features = rows.shape[1]
@@ -238,10 +238,10 @@ class Stumps(Family):
             values = rows_of_quantiles(rows, weights, n_maps, seed)
             thresholds = quantiles(*values, features, shares)
         if self.thresholds == "mixed":
-            # Stratified draws take all features in turn: every other round is uniform.
+            # Stratified draws take all features in turn, and every other round is uniform.
             turn = np.arange(n_maps) // (n_features if self.draw == "stratified" else 1)
             thresholds = np.where(turn % 2 == 0, uniform, thresholds)
-        # float32 values, so that float32 and float64 input fall in the same cells.
+        # Thresholds are float32, so that float32 and float64 input fall in the same cells.
         thresholds = thresholds.astype(np.float32).astype(np.float64)
         is_number = np.ones(n_features, dtype=bool) if n_levels is None else n_levels == 0
         missing = np.flatnonzero(has_missing & is_number)
@@ -264,14 +264,14 @@ class Stumps(Family):
         rounds = [generator.permutation(n_features) for _ in range(n_rounds)]
         features = np.concatenate(rounds)[:n_maps]
         turn = np.arange(n_maps) // n_features
-        # Turns 1, 2, 3, ... visit 1/2, 1/4, 3/4, ...
+        # The van der Corput sequence: turns 1, 2, 3, ... visit 1/2, 1/4, 3/4, ...
         visits = qmc.Halton(1, scramble=False).random(n_rounds)[:, 0]
         visit = visits[turn // 2 if self.thresholds == "mixed" else turn]
         return features, (visit + shift[features]) % 1.0
 
 
 def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
-    """Return smallest and largest value of each column as float32, and which ones have NaN."""
+    """Return the smallest and largest value of each column, rounded, and which have NaN."""
     low, high, missing = rows.column_ranges()
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -292,16 +292,16 @@ def column_ranges(rows: Rows) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
 
 
 def rows_of_quantiles(rows: Rows, weights, n_maps: int, seed: int) -> tuple[Any, NDArray]:
-    """Return different rows and their weights, from which quantiles are taken: some of many."""
+    """Return distinct rows, a sample if there are many, and their weights, to take quantiles of."""
     n_features = max(rows.shape[1], 1)
-    # Several rows for each threshold of a feature, if there are so many.
+    # Several rows for each threshold of a feature.
     enough = max(limits.ROWS_OF_QUANTILES, 4 * n_maps // n_features)
     fitting = max(limits.VALUES_OF_QUANTILES // n_features, limits.FEWEST_ROWS_OF_QUANTILES)
     return rows.values(weights, min(fitting, enough), seed)
 
 
 def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.float64]:
-    """Return thresholds between the quantile at each share and the next larger value."""
+    """Return thresholds halfway between the quantile at each share and the next larger value."""
     thresholds = np.full(features.size, np.nan)
     order = np.argsort(features, kind="stable")
     bounds = np.searchsorted(features[order], np.arange(X.shape[1] + 1))
@@ -315,7 +315,7 @@ def quantiles(X, weights, features: NDArray, shares: NDArray) -> NDArray[np.floa
         distinct = values[last]
         if distinct.size < 2:
             continue
-        # No threshold lies above the largest value.
+        # The largest value is left out, as no threshold lies above it.
         running = np.cumsum(mass[order_free])[last[:-1]]
         place = np.searchsorted(running, shares[wanted] * running[-1], side="right")
         place = np.minimum(place, distinct.size - 2)
@@ -358,8 +358,8 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     count, offsets = codes.counts(), codes.offsets
     is_first = np.zeros(codes.n_cells, dtype=bool)
     is_first[offsets[:-1]] = True
-    # A stump is the left edge of its cell. It is the last of a run of identical
-    # ones if its own cell has rows; the run is useful if rows lie left of it too.
+    # A stump is the left edge of its cell. It is the last of a run of identical stumps if its cell
+    # has rows; the run is useful if rows lie left of it, too.
     before = np.cumsum(count) - count
     left = before - np.repeat(before[offsets[:-1]], np.diff(offsets))
     ends_run = (count > 0)[~is_first]
@@ -369,7 +369,7 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     first_of_run: NDArray = np.searchsorted(run, run[keep], side="left")
     same_feature = np.searchsorted(maps.stump_features, maps.stump_features[keep], side="left")
     first_of_run = np.maximum(first_of_run, same_feature)
-    # The middle one of the run stands for it: well inside the gap between rows.
+    # The middle stump of a run stands for it, as it is well inside the gap between rows.
     middle = (first_of_run + keep) // 2
     total = np.concatenate([[0], np.cumsum(multiplicity)])
     merged = total[keep + 1] - total[first_of_run]
@@ -379,7 +379,7 @@ def _merge_identical(rows, features, thresholds, multiplicity) -> tuple[StumpMap
     return kept, codes.coarsen(coarsening(offsets, useful))
 
 
-# ------------------------------------------------------------- as fine as a byte allows
+# Thresholds as fine as a byte allows ----------------------------------------------------------
 
 
 def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
@@ -389,24 +389,23 @@ def fine_stumps(rows: Rows, weights, seed: int) -> tuple[StumpMaps, Codes]:
     columns = X.tocsc() if hasattr(X, "tocsc") else X
 
     def cuts_of(feature: int) -> NDArray[np.float64]:
-        # A column of missing values alone tells nothing.
-        some = has_missing[feature] and high[feature] >= low[feature]
-        cuts = [np.full(int(some), -np.inf)]
+        # Missing values are separated unless all values of the column are missing.
+        has_some = has_missing[feature] and high[feature] >= low[feature]
+        cuts = [np.full(int(has_some), -np.inf)]
         if high[feature] > low[feature]:
-            values, own_mass = values_of(columns, feature, mass)
-            cuts.append(even_thresholds(values, own_mass, _MOST_THRESHOLDS))
+            cuts.append(even_thresholds(*values_of(columns, feature, mass), _MOST_THRESHOLDS))
         return np.concatenate(cuts)
 
-    found = rows.loops.each(cuts_of, range(rows.shape[1]))
-    thresholds = np.concatenate([np.empty(0), *found])
-    features = np.repeat(np.arange(len(found)), [cuts.size for cuts in found])
+    by_feature = rows.loops.each(cuts_of, range(rows.shape[1]))
+    thresholds = np.concatenate([np.empty(0), *by_feature])
+    features = np.repeat(np.arange(len(by_feature)), [cuts.size for cuts in by_feature])
     maps = _assemble(features, thresholds, np.ones(thresholds.size, dtype=np.int64))
     codes = maps.codes(rows)
     return maps, codes.dense() if isinstance(codes, SparseCodes) else codes
 
 
 def rows_of_thresholds(n_features: int) -> int:
-    """Return how many rows tell the thresholds, of which there are many more.
+    """Return how many rows fine thresholds are taken from.
 
     >>> rows_of_thresholds(10), rows_of_thresholds(100), rows_of_thresholds(10_000)
     (200000, 40000, 4000)
@@ -416,16 +415,16 @@ def rows_of_thresholds(n_features: int) -> int:
 
 
 def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
-    """Return thresholds between neighbouring values, as even in mass as the values allow.
+    """Return thresholds between neighbouring values, in intervals of nearly equal mass.
 
-    A value that has more than its share gets an interval of its own, and the others divide
-    what is left: a column that is mostly zero has fine thresholds above it.
+    A value with more mass than an interval gets an interval alone, and the others divide the
+    remaining thresholds: a column that is mostly zero has fine thresholds above zero.
 
     >>> values = np.array([0.0] * 90 + list(range(1, 11)))
     >>> even_thresholds(values, np.ones(100), 5).tolist()
     [0.5, 2.5, 5.5, 7.5]
     """
-    # As they are compared, and sorted in half the time.
+    # float32 values, as they are compared, are sorted in half the time.
     distinct, place = np.unique(values.astype(np.float32), return_inverse=True)
     share = np.bincount(place, mass)
     if distinct.size < 2:
@@ -435,10 +434,10 @@ def even_thresholds(values, mass, n_thresholds: int) -> NDArray[np.float64]:
         heavy = np.zeros(distinct.size, dtype=bool)
         for _ in range(8):
             usual = share[~heavy].sum() / max(n_thresholds - heavy.sum(), 1)
-            grown = heavy | (share > usual)
-            if (grown == heavy).all():
+            more = heavy | (share > usual)
+            if (more == heavy).all():
                 break
-            heavy = grown
+            heavy = more
         interval = np.floor(np.cumsum(np.where(heavy, 0.0, share)) / usual - 1e-9)
         ends = (np.diff(interval) > 0) | heavy[1:] | heavy[:-1]
         last = np.flatnonzero(ends)[:n_thresholds]
