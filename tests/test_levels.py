@@ -1,6 +1,7 @@
 """Levels of frames as numbers."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -105,9 +106,29 @@ def test_an_array_of_objects():
     np.testing.assert_array_equal(numbers, [[0, 1.5], [1, np.nan]])
 
 
+def test_lists_of_numbers_and_text():
+    numbers, levels = learn_levels([["a", 1.5], ["b", None]], [0], None)
+    assert levels == [["a", "b"], None]
+    np.testing.assert_array_equal(numbers, [[0, 1.5], [1, np.nan]])
+    np.testing.assert_array_equal(to_numbers([["b", 2.5]], levels), [[1, 2.5]])
+
+
 def test_objects_that_are_numbers():
     frame = pd.DataFrame({"a": pd.Series([1, None, 2.5], dtype=object), "b": ["x", "y", "x"]})
     assert learned(frame)[1] == [None, ["x", "y"]]
+
+
+def test_decimals_are_numbers():
+    frame = pd.DataFrame({"a": [Decimal("1.5"), None, Decimal("2.25")]})
+    numbers, levels = learned(frame)
+    assert levels == [None]
+    np.testing.assert_array_equal(numbers, [[1.5], [np.nan], [2.25]])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(index=range(10)), pl.DataFrame()])
+def test_frames_without_columns(frame):
+    with pytest.raises(ValueError, match="X has no columns"):
+        learned(frame)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +137,7 @@ def test_objects_that_are_numbers():
         (["a", 1], TypeError, "column 'a' mixes types; make all its values text"),
         ([datetime.date(2020, 1, 1)] * 2, ValueError, "holds date; turn it to text or numbers"),
         (pd.to_datetime(["2020-01-01"] * 2), ValueError, "holds Timestamp.*TableEncoder"),
+        (pd.interval_range(0, 2), ValueError, "Column 'a' holds Interval; turn it to text"),
     ],
 )
 def test_values_that_are_no_levels(values, error, message):

@@ -7,8 +7,10 @@ matrix of numbers, and how many levels each column has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -158,7 +160,7 @@ def _kind_of(values: type) -> str:
         return "text"
     if issubclass(values, bool | np.bool_):
         return "boolean"
-    return "number" if issubclass(values, Real) else "other"
+    return "number" if issubclass(values, Real | Decimal) else "other"
 
 
 def _plain(value: Any) -> Level:
@@ -184,7 +186,8 @@ def columns_of(X) -> list[Column]:
         return [_pandas_column(f"'{name}'", X.iloc[:, i]) for i, name in enumerate(X.columns)]
     if hasattr(X, "get_columns"):
         return [_polars_column(f"'{column.name}'", column) for column in X.get_columns()]
-    X = np.asarray(X)
+    # Lists hold what they hold: as an array of one type, numbers beside texts would be texts.
+    X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got an array of shape {X.shape}.")
     values = X.astype(object) if X.dtype.kind in "US" else X
@@ -355,6 +358,8 @@ def learn_levels(X, wanted: Any, names: Sequence[str] | None) -> tuple[Any, list
                 "categorical_features needs a dense X or a frame; a sparse matrix has numbers."
             )
         return X, None
+    if is_frame(X) and not len(X.columns):
+        raise ValueError("X has no columns; at least one is needed.")
     if _is_numeric(X) and (wanted is None or isinstance(wanted, str)):
         return X, None
     columns = columns_of(X)
@@ -394,7 +399,7 @@ def _matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
 def _is_numeric(X) -> bool:
     """Say whether X has no types of columns, or plain numbers alone."""
     return not is_frame(X) or all(
-        str(kind).lower().startswith(("int", "uint", "float")) for kind in X.dtypes
+        re.match(r"u?int\d|float\d", str(kind).lower()) for kind in X.dtypes
     )
 
 
