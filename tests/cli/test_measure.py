@@ -80,6 +80,14 @@ def test_a_table_without_labels(mbkl, people, model_file):
     people.drop(columns="income").to_csv("test.csv", index=False)
     line = mbkl.error("evaluate", "test.csv", "--model", model_file)
     assert "no column 'income'" in line
+    people.assign(income=None).to_csv("test.csv", index=False)
+    line = mbkl.error("evaluate", "test.csv", "--model", model_file)
+    assert "test.csv, column 'income': the label is empty in all rows" in line
+
+
+def test_a_place_of_text_labels(mbkl, people_csv, model_file):
+    arguments = ["evaluate", people_csv, "--model", model_file]
+    assert mbkl.json(*arguments, "-t", "-1") == mbkl.json(*arguments)
 
 
 def test_too_few_rows_of_a_class(mbkl, people):

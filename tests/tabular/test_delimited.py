@@ -131,6 +131,11 @@ def test_a_tab_can_be_named_as_the_shell_writes_it(read):
         read("a::b\n1::2\n", delimiter="::")
 
 
+def test_a_decimal_mark_is_one_character(read):
+    with pytest.raises(FrameError, match=r"data.csv: the decimal mark must be one char.*--decimal"):
+        read("a;b\n1,5;2\n", decimal=".,")
+
+
 @pytest.mark.parametrize(
     ("encoding", "mark"),
     [

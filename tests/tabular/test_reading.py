@@ -61,6 +61,8 @@ def test_numbers_that_are_names_stay_text(write):
     frame = read_frame(write("code,a\n007,1\n12,2\n"), text=["code"])
     assert columns_of(frame)["code"] == ["007", "12"]
     assert frame.notes == ()
+    with pytest.raises(FrameError, match=r"data.csv: no column 'cod'; did you mean 'code'"):
+        read_frame(frame.path, text=["cod"])
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,7 @@ def test_typed_files_keep_their_types(tmp_path):
     [
         ("data.csv", "", "data.csv: the file is empty"),
         ("data.csv", "a,b\n", "no rows"),
+        ("data.csv", "a,b", "no rows"),
         ("data.csv", "a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
         ("data.csv", "# nothing else\n\n", "data.csv: the file is empty"),
         ("data.csv", b"PK\x03\x04\0\0", "no text; if it is, name its encoding (--encoding"),

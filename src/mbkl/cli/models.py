@@ -38,7 +38,7 @@ class Schema:
         # Labels such as 1 and 2 are read as text if the classes are text.
         if self.classes is not None and self.classes.dtype.kind == "U":
             text.extend(labels.get("target", ()))
-        needed = [*(rule["name"] for rule in self.rules), *keep]
+        needed = [*(rule["name"] for rule in self.rules), *text, *keep]
         frame = read_frame(path, text=text, keep=needed, **labels, **self.dialect)
         console.note(*frame.notes)
         return frame

@@ -159,11 +159,10 @@ def _check_targets(frame: Frame, task_is_given: bool) -> None:
     for target, column in zip(frame.targets, np.atleast_2d(frame.y.T), strict=True):
         n_labels, place = np.unique(column).size, f"{frame.path}, column '{target}'"
         if n_labels < 2:
-            found = f"always {column[0]!s}" if n_labels else "empty"
             wanted = "two numbers" if is_numbers else "two classes"
             raise FrameError(
-                f"{place}: the label is {found}, but there must be {wanted} to tell apart. "
-                "Choose another column (--target)."
+                f"{place}: the label is always {column[0]!s}, but there must be {wanted} to tell "
+                "apart. Choose another column (--target)."
             )
         too_many = n_labels > min(_MANY_CLASSES, max(_FEW_CLASSES, frame.n_rows / 2))
         if too_many and not is_numbers and not task_is_given:

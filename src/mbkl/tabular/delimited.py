@@ -100,6 +100,10 @@ def _detected(text: str, dialect: Dialect) -> Dialect:
     delimiter = (dialect.delimiter or _delimiter(lines[n_skipped:])).replace("\\t", "\t")
     if len(delimiter) != 1:
         raise ValueError(f"the delimiter must be one character, not '{delimiter}' (--delimiter)")
+    if dialect.decimal and len(dialect.decimal) != 1:
+        raise ValueError(
+            f"the decimal mark must be one character, not '{dialect.decimal}' (--decimal)"
+        )
     if n_skipped and re.match(r"#\S", lines[n_skipped - 1]):
         # A line that looks like a comment holds names if it has as many fields as the next line.
         width = len(next(_rows(lines[n_skipped - 1 :], delimiter)))

@@ -172,6 +172,11 @@ class Frame:
         missing = [self.column(name).is_null(nan_is_null=True).to_numpy() for name in names]
         reason = f"without a label in '{', '.join(names)}'"
         known = self._without_rows(np.any(missing, axis=0), reason)
+        if not known.row_numbers.size:
+            raise FrameError(
+                f"{self.path}, column '{', '.join(names)}': the label is empty in all rows. Choose "
+                "another column (--target)."
+            )
         labels = [known.column(name) for name in names]
         frame = replace(known.without(names), targets=tuple(names))
         with frame.errors_located():
@@ -222,10 +227,13 @@ class Frame:
         try:
             return names[int(column)]
         except (ValueError, IndexError):
-            close = closest(str(column), names)
-            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            remedy = f"there are: {shown}." if close is None else f"did you mean '{close}'?"
-            raise FrameError(f"{self.path}: no column '{column}'; {remedy}") from None
+            raise self._unknown(column) from None
+
+    def _unknown(self, column: str | int) -> FrameError:
+        close = closest(str(column), self.names)
+        shown = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
+        remedy = f"there are: {shown}." if close is None else f"did you mean '{close}'?"
+        return FrameError(f"{self.path}: no column '{column}'; {remedy}")
 
 
 # ---------------------------------------------------------------- files
@@ -337,6 +345,9 @@ def read_frame(
         notes=(*notes, *more_notes),
         matrix=matrix,
     )
+    for name in text:
+        if name not in (*frame.names, *keep):
+            raise frame._unknown(name)
     return frame.without(drop).with_target(target, task).without_index(keep)
 
 
@@ -401,7 +412,7 @@ def _reason(error: Exception, kind: str) -> str:
         return f"{words}."
     if "allow_pickle" in words:
         words = "plain arrays alone are read, no objects"
-    if "Empty CSV file" in words:
+    if "Empty CSV file" in words or "Could not skip initial" in words:
         return "there are no rows, only the names of columns."
     if "Expected" in words and "columns, got" in words:
         words = words.removeprefix("CSV parse error: ")
