@@ -118,6 +118,12 @@ def test_objects_that_are_numbers():
     assert learned(frame)[1] == [None, ["x", "y"]]
 
 
+def test_levels_that_are_one_in_single_precision():
+    numbers, levels = learned(pd.DataFrame({"a": pd.Categorical([0.5, 0.5 + 1e-12, 2.0])}))
+    assert levels == [[0.5, 2]]
+    np.testing.assert_array_equal(numbers, [[0], [0], [1]])
+
+
 def test_decimals_are_numbers():
     frame = pd.DataFrame({"a": [Decimal("1.5"), None, Decimal("2.25")]})
     numbers, levels = learned(frame)
@@ -137,6 +143,11 @@ def test_frames_without_columns(frame):
         (["a", 1], TypeError, "column 'a' mixes types; make all its values text"),
         ([datetime.date(2020, 1, 1)] * 2, ValueError, "holds date; turn it to text or numbers"),
         (pd.to_datetime(["2020-01-01"] * 2), ValueError, "holds Timestamp.*TableEncoder"),
+        (
+            pd.Categorical([1.0, np.inf]),
+            ValueError,
+            "X contains infinity, as a level of column 'a'",
+        ),
         (pd.interval_range(0, 2), ValueError, "Column 'a' holds Interval; turn it to text"),
     ],
 )

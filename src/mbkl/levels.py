@@ -83,8 +83,10 @@ class Column:
         found = {_plain(value) for value in set(values) - {None}}
         if len(found) > _MOST_LEVELS:
             raise ValueError(f"Column {self.name} has more than {_MOST_LEVELS:,} levels.")
-        if self.declared is not None:
-            return [level for level in map(_plain, self.declared) if level in found]
+        if not found.isdisjoint((np.inf, -np.inf)):
+            raise ValueError(f"X contains infinity, as a level of column {self.name}.")
+        if self.declared is not None:  # levels that differ in double precision alone are one
+            return [level for level in dict.fromkeys(map(_plain, self.declared)) if level in found]
         return sorted(found)
 
     def level_numbers(self, levels: list[Level]) -> NDArray[np.float64]:

@@ -158,6 +158,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(fitted, tmp_path, monkey
         assert path.read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("folder", ["none", "file"])
+def test_errors_name_the_file_that_was_asked_for(fitted, tmp_path, folder):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=rf"{folder}/model\.mbkl'$"):
+        save(fitted("stumps")[0], tmp_path / folder / "model.mbkl")
+
+
 def test_only_regular_files_are_replaced(fitted, tmp_path):
     for path in (tmp_path, os.devnull):
         with pytest.raises(ValueError, match="no regular file"):

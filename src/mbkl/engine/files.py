@@ -10,6 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,8 +35,11 @@ def write_atomically(path: str | os.PathLike, pieces: Iterable[bytes | memoryvie
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.strerror:  # not of the temporary name
+            error.filename = str(path)
         raise
 
 
