@@ -129,6 +129,10 @@ def test_decimals_are_numbers():
     numbers, levels = learned(frame)
     assert levels == [None]
     np.testing.assert_array_equal(numbers, [[1.5], [np.nan], [2.25]])
+    assert learned(frame, ["a"])[1] == [[1.5, 2.25]]
+    (levels,) = learned(pd.DataFrame({"a": pd.Categorical([Decimal("1.5"), Decimal(2)])}))[1]
+    assert levels == [1.5, 2]
+    assert [type(level) for level in levels] == [float, int]
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(index=range(10)), pl.DataFrame()])

@@ -169,7 +169,8 @@ def _plain(value: Any) -> Level:
     """Return a level as JSON has it: whole numbers as such, others as precise as float32."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float):
+    if isinstance(value, float | Decimal):
+        value = float(value)
         return int(value) if value.is_integer() else float(np.float32(value))
     return value
 
