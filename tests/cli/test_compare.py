@@ -1,5 +1,6 @@
 """`mbkl compare`."""
 
+import pytest
 from sklearn.datasets import dump_svmlight_file
 
 SMALL = ["--n-maps", "40", "--jobs", "1"]
@@ -46,17 +47,16 @@ def test_an_rbf_kernel_of_many_rows_is_tried_if_asked_for_only(mbkl, people, mon
     assert "rbf-svm" not in result.out
 
 
-def test_threads_that_wait_leave_their_core(run_python):
-    code = """
-import os, sys
-import mbkl.cli, mbkl.cli.compare
-def look(*_):
-    print(os.environ["OMP_WAIT_POLICY"].lower(), "sklearn" in sys.modules)
-    sys.exit()
-mbkl.cli.compare.Splits.read = look
-mbkl.cli.main(["compare", "any.csv"])
-"""
-    assert run_python(code).stdout.split() == ["passive", "False"]
+@pytest.mark.parametrize(("jobs", "expected"), [([], 1), (["--jobs", "2"], 2)])
+def test_all_have_as_many_threads(mbkl, people, monkeypatch, jobs, expected):
+    from mbkl.cli import compare
+
+    tried = []
+    monkeypatch.setattr(compare, "_scores_of_all", lambda given, *_: tried.append(given) or {})
+    people.to_csv("a.csv", index=False)
+    mbkl("compare", "a.csv", "-t", "income", "--rival", "random-forest", *jobs)
+    assert tried[0]["MBKL"].n_jobs == expected
+    assert tried[0]["random-forest"][-1].n_jobs == expected
 
 
 def test_sparse_rows(mbkl, people):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 
@@ -15,9 +14,6 @@ def main(arguments: list[str] | None = None) -> int:
         0: success, 1: an error in a file or its contents, 2: an error in the options,
         130: interrupted.
     """
-    # Set before libraries with OpenMP are loaded: threads that wait actively slow each other down
-    # where another program uses a core.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         from mbkl.cli.app import run
     except ImportError as error:
