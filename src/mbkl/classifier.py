@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mbkl.engine import limits
 from mbkl.engine.rows import ArrayRows
 from mbkl.estimator import OfClasses, TrainingRows, estimator, parameter
-from mbkl.kernel_predictor import KernelPredictor, OneCost
+from mbkl.kernel_predictor import KernelPredictor, OneCost, RowLimits
 from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.calibration import (
     THEORETICAL,
@@ -33,7 +33,7 @@ from mbkl.solvers.problem import Solution
 
 
 def has_probabilities(model) -> bool:
-    """Say whether a classifier has probabilities, or what would give it some."""
+    """Say whether a classifier has probabilities; raise an error with the remedy if not."""
     is_grown = getattr(model, "C_", 1.0) == 0 and model.grows_by_log_loss
     if model.calibration is None and model.loss != "logistic" and not is_grown:
         raise AttributeError(
@@ -54,15 +54,16 @@ def best_class(scores: np.ndarray) -> np.ndarray:
 
 @estimator
 class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
-    """What all classifiers do once costs are known: learn, and predict."""
+    """The fit of all classifiers with given costs, and their predictions."""
 
     calibration: str | None = parameter(StrOptions({"auto", "temperature"}), None, default="auto")
 
-    _HELD_OUT: ClassVar[str] = "calibration"
+    _HELD_OUT_STAGE: ClassVar[str] = "calibration"
 
     @property
-    def _fewest_rows_to_mix(self) -> int:
-        return limits.ROWS_OF_MIXTURES
+    def _row_limits(self) -> RowLimits:
+        # Maps are drawn for all rows that may be mixed.
+        return RowLimits(limits.ROWS_OF_MIXTURES, limits.ROWS_OF_GROWTH, limits.ROWS_OF_GROWTH)
 
     def _fit_data(self, data: TrainingRows, progress: Progress):
         shape = data.rows.shape
@@ -75,7 +76,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
             )
         return super()._fit_data(data, progress)
 
-    def _look_at_held_out(
+    def _use_held_out(
         self,
         learner: Learner,
         kernel: Kernel,
@@ -86,27 +87,23 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         mixed = self._mix(data, learner, held_out)
         if mixed is None or not self.grown_share_:
             rule = fit_rule(held_out, self.calibration, is_mixed=False)
-            said = self._scores_of_some(data, limits.ROWS_TO_TRY)
-            if said is None or np.count_nonzero(self._how_often(said)) == 1:
-                said = learner.scores(solution)
+            scores = self._scores_of_sample(data, limits.ROWS_TO_TRY)
+            if scores is None or np.count_nonzero(self._how_often(scores)) == 1:
+                scores = learner.scores(solution)
         else:
-            rule, said = fit_rule(mixed, self.calibration), mixed.scores
+            rule, scores = fit_rule(mixed, self.calibration), mixed.scores
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        self._warn_if_one_class(said)
+        self._warn_if_one_class(scores)
 
-    def _n_left_out(self, rows, mixes: bool) -> int:
-        is_asked = self.calibration == "auto" or self._is_free
-        return limits.ROWS_LEFT_OUT if is_asked else 0
-
-    def _may_mix(self, shape: tuple[int, int]) -> bool:
-        # The solver of the squared hinge tells how rows are scored by all others.
-        return self.loss == "squared_hinge" and super()._may_mix(shape)
+    def _n_leave_one_out(self, rows, mixes: bool) -> int:
+        is_needed = self.calibration == "auto" or self._is_automatic
+        return limits.ROWS_LEFT_OUT if is_needed else 0
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
-        # Of these few rows it tells that on the CPU.
-        return shape[0] >= self._fewest_rows_to_mix and self._may_mix(shape)
+        # Only the solver on the CPU has the leave-one-out scores that mixtures need.
+        return shape[0] >= self._row_limits.mix_from and self._may_mix(shape)
 
-    def _held_out(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
+    def _held_out_scores(self, learner, kernel, solution, C_kernel, C, mixes: bool) -> HeldOut:
         if self.calibration == "temperature" and not mixes:
             return held_out_scores(learner, C_kernel, C)
         if (self.calibration is None or self.loss == "logistic") and not mixes:
@@ -116,31 +113,31 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
     def _best_share(self, rows, drawn: HeldOut, grown) -> tuple[float, float]:
         return best_mixture(drawn, grown)
 
-    def _look_at_growth(self, data: TrainingRows, grown: GrownMaps, held_out, progress) -> None:
+    def _use_growth(self, data: TrainingRows, grown: GrownMaps, is_held_out, progress) -> None:
         rule = Calibration() if self.grows_by_log_loss else THEORETICAL
         self.temperature_, self.offset_ = rule.temperature, rule.offset
-        some = self._scores_of_some(data, 0)
-        if some is not None:
-            self._warn_if_one_class(some)
+        scores = self._scores_of_sample(data, 0)
+        if scores is not None:
+            self._warn_if_one_class(scores)
 
-    def _scores_of_some(self, data: TrainingRows, enough: int) -> np.ndarray | None:
-        """Return scores of some of many rows in memory; None where they are elsewhere, or few."""
-        if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= enough:
+    def _scores_of_sample(self, data: TrainingRows, few: int) -> np.ndarray | None:
+        """Return the scores of a sample of rows in memory; None of few rows, or rows elsewhere."""
+        if not isinstance(data.rows, ArrayRows) or data.rows.shape[0] <= few:
             return None
         step = max(data.rows.shape[0] // limits.ROWS_TO_TRY, 1)
         return self.predictor_.scores(data.rows.X[::step])
 
     def _how_often(self, scores: np.ndarray) -> np.ndarray:
-        """Return how often each class has the best score."""
+        """Return for how many rows each class has the best score."""
         return np.bincount(best_class(scores), minlength=self.classes_.size)
 
     def _warn_if_one_class(self, scores: np.ndarray) -> None:
-        """Warn of a model that has maps and says the same for all rows."""
-        said = np.flatnonzero(self._how_often(scores))
-        if self.n_maps_ and said.size == 1:
+        """Warn of a model that has maps and predicts one class for all rows."""
+        predicted = np.flatnonzero(self._how_often(scores))
+        if self.n_maps_ and predicted.size == 1:
             warnings.warn(
-                f"The model says {self.classes_[said[0]]} for all rows that it was tried on. Use "
-                "a larger C, class_weight='balanced' for rare classes, or the probabilities.",
+                f"The model says {self.classes_[predicted[0]]} for all rows that it was tried on. "
+                "Use a larger C, class_weight='balanced' for rare classes, or the probabilities.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -176,7 +173,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
 
     @property
     def grows_by_log_loss(self) -> bool:
-        """Whether scores of grown ferns are those of the log loss."""
+        """Whether grown ferns minimise the log loss, so that their scores are log odds."""
         families = [] if self.maps == "auto" else families_of(self.maps)
         return all(getattr(each, "objective", "log_loss") == "log_loss" for each in families)
 
@@ -207,7 +204,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         else:
             probabilities = np.exp(log_probabilities(scores, self.temperature_, self.offset_))
-        # Scores that differ in their last digits only may give equal probabilities.
+        # Scores that differ in their last digits may give equal probabilities: break these ties.
         best, rows = best_class(scores), np.arange(len(scores))
         tied = np.flatnonzero(probabilities.argmax(axis=1) != best)
         probabilities[rows[tied], best[tied]] = np.nextafter(probabilities[tied].max(axis=1), 1.0)

@@ -97,7 +97,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         data = self._training_rows(X, y, weights, progress)
         learner = self._draw(data, self._choose(data, progress), progress).merged
         kernel = learner.learn_kernel(self.C_kernel)
-        self._keep(learner, kernel)
+        self._set_kernel(learner, kernel)
         self.n_iter_ = kernel.solution.n_iter if kernel.solution else 1
         self.timings_ = progress.finish()
         return self

@@ -82,8 +82,10 @@ class AroundMean(Learner):
 # ------------------------------------------------------------- residuals
 
 
-def held_out(learner: Learner, solution: Solution, C_kernel: float, C: float) -> HeldOut:
-    """Return scores of rows that took no part."""
+def held_out_predictions(
+    learner: Learner, solution: Solution, C_kernel: float, C: float
+) -> HeldOut:
+    """Return the leave-one-out scores of Step 2, or those of folds where it has none."""
     if solution.left_out is None:
         return held_out_scores(learner, C_kernel, C)
     rows = np.arange(len(solution.left_out))
