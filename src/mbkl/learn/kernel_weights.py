@@ -1,11 +1,11 @@
 """Step 1: the weights of the maps in the kernel.
 
-It finds one theta >= 0 per map for all classes, from pairs of a row and a class. A
-pair asks "is row i of class c?" and its maps are signed for class c. Every row gives the pair of
-its own class (label +1) and a few of wrong classes (label -1), drawn by a hash of the row's codes,
-so that neither the order of the rows nor their division among machines has any influence. With two
-classes both questions are one, so each row gives one pair. Of numbers, each row gives a pair for
-every target, whose label is the number.
+It learns one theta >= 0 per map for all classes, from pairs of a row and a class. A pair asks "is
+row i of class c?", and its maps have the signs of class c. Every row gives the pair of its own
+class (label +1) and a few of wrong classes (label -1), drawn by a hash of the row's codes, so that
+neither the order of the rows nor their division among machines has any influence. With two classes
+both questions are the same, so each row gives one pair. A row with numbers gives a pair for every
+target, whose label is the number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mbkl.solvers.problem import LOSSES, Margins, Problem, Progress, Solution, g
 
 Array = NDArray[np.float64]
 
-# bfloat16 pieces that hold a vector to float32 precision, on a device.
+# Terms of type bfloat16 that add up to a vector in float32 precision, on a device.
 _PIECES = 3
 _BLOCK_MAPS = 4_096
 
@@ -58,7 +58,7 @@ def pairs_of_a_row(rows: LabelledRows, negatives_per_positive: int) -> int:
 
 
 def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
-    """Return the pairs of all rows, each with its own class and at most so many others."""
+    """Return the pairs of all rows: the own class of each and at most so many wrong ones."""
     y, every_row = rows.y, np.arange(rows.y.size)
     if rows.numbers is not None:
         n_columns = rows.numbers.n_columns
@@ -128,12 +128,12 @@ class SignedMaps:
     @property
     def is_chained(self) -> NDArray[np.bool_]:
         """Which maps are nested in the one to their left."""
-        # No fern is: the sum over the columns of a map has at most one term.
+        # No fern is nested, and a stump has one column, so the sum has at most one term.
         return self.by_class[0].collect(self.by_class[0].is_chained) > 0
 
     @property
     def is_signed(self) -> NDArray[np.bool_]:
-        """Which maps tell some class from the others."""
+        """Which maps have a sign for some class."""
         return self.by_class[0].collect(np.abs(self.signs).sum(axis=1)) > 0
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> SignedMaps:
@@ -202,13 +202,13 @@ class SignedMaps:
 class DevicePairs:
     """The signed maps S on pairs as a matrix on a device, transposed: a line per map.
 
-    There are tens of thousands of pairs at most, so that the matrix fits, and reading it once
-    is the fastest way to multiply with it. Its entries are 0, +1 and -1 for stumps, exact in
-    bfloat16, and between for ferns, which are fewer.
+    The matrix of tens of thousands of pairs fits in memory, and reading it is the fastest way to
+    multiply with it. The entries of stumps are 0, +1 and -1, exact in bfloat16; those of ferns,
+    which are fewer, lie between.
     """
 
     matrices: tuple[Values, ...]  # (n_slots, n_pairs): those of each family
-    families: tuple[Ladder | FreeCells, ...]  # how the maps hang together
+    families: tuple[Ladder | FreeCells, ...]  # cells of the maps of each family
 
     @classmethod
     def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:
@@ -231,7 +231,7 @@ class DevicePairs:
 
     @property
     def is_chained(self) -> NDArray[np.bool_]:
-        """Which maps are nested in the one to their left: no fern is."""
+        """Which maps are nested in the one to their left; ferns never are."""
         return np.concatenate([cells.collect(cells.is_chained) > 0 for cells in self.families])
 
     @property
@@ -290,7 +290,7 @@ def _product(left: Values, right: Values) -> Values:
     torch = require("torch", "gpu")
     if left.dtype != torch.bfloat16:
         return (left @ right.to(left.dtype)).double()
-    # A product of eight columns: pieces of the vector, whose sum it is.
+    # A fast product has eight columns, of which the first hold terms that add up to the vector.
     columns = left.new_zeros((right.shape[0], 8))
     rest = right[:, 0].double()
     for number in range(_PIECES):
@@ -325,7 +325,7 @@ class KernelProblem:
 
     operator: Any
     pairs: Pairs
-    loss: str  # smooth: no method here is good at the kink of the hinge with many pairs
+    loss: str  # a smooth one, as the solvers are slow at the kink of the hinge with many pairs
 
     @classmethod
     def of(
@@ -343,7 +343,7 @@ class KernelProblem:
         return cls(kind.of(rows.operator, pairs, signs), pairs, loss)
 
     def margins(self, cost: float) -> Margins:
-        """Return the losses of the pairs, as functions of their scores; a cost for all of them."""
+        """Return the losses of the pairs, whose costs sum to the given one."""
         place, pairs = self.operator.to_device, self.pairs
         costs = cost / pairs.weights.sum() * place(pairs.weights)
         labels = place(pairs.labels)[:, None]
@@ -355,8 +355,8 @@ class KernelProblem:
     def smallest_cost(self) -> float:
         """The cost up to which all weights are zero, in closed form.
 
-        With all weights zero the scores are the best constant; a map enters when its
-        pull on the pairs exceeds the unit price of its weight.
+        With all weights zero the score is the best constant; a map enters when its gradient
+        exceeds one, the price of its weight.
         """
         margins = self.margins(float(self.pairs.weights.sum()))
         scores = 0.0 * margins.costs
@@ -373,16 +373,16 @@ class KernelProblem:
         max_iter: int,
         progress: Progress = go_on,
     ) -> tuple[Solution, Solution]:
-        """Return where the solver ended, and the solution with weights near zero set to zero."""
+        """Return the solver's solution, and the same with weights near zero set to zero."""
         margins = self.margins(cost)
         interior = solve(Problem(self.operator, margins), start, tol, max_iter, progress)
         return interior.on_host(), rounded(self.operator, margins, interior, tol).on_host()
 
 
 def rounded(operator: Any, margins: Margins, solution: Solution, tol: float) -> Solution:
-    """Set the weights on their way to zero to zero; update objective and gap.
+    """Set weights that converge to zero to zero; update objective and gap.
 
-    Where so many are on their way that the gap would exceed tol, they stay.
+    If the gap would then exceed tol, they stay.
     """
     useful = operator.is_signed
     result = _keep_weights(operator, margins, solution, is_positive(solution) & useful)
@@ -394,8 +394,8 @@ def rounded(operator: Any, margins: Margins, solution: Solution, tol: float) -> 
 def is_positive(solution: Solution) -> NDArray[np.bool_]:
     """Say which weights are positive at the solution.
 
-    Weight and slack are complementary: one of the two goes to zero. They are
-    compared in their own units, the mean weight and the price of one.
+    Weight and slack are complementary: one of the two goes to zero. They are compared in units
+    of the mean weight and of the price, which is one.
     """
     weights, slack = to_host(solution.weights)[:, 0], to_host(solution.slack)[:, 0]
     mean = weights.sum() / max(int((weights > 0).sum()), 1)
