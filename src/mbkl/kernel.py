@@ -124,7 +124,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         return replace(settings, loss="squared_error") if self.has_numbers_ else settings
 
     def transform(self, X):
-        """Return the explicit feature map: sqrt(theta) in one column of every map.
+        """Return the explicit feature map: sqrt(theta) in one column of each map.
 
         A stump has two columns, one for each side, and a fern one for every cell.
 
@@ -232,23 +232,23 @@ def codes_of(model, X) -> list[DenseCodes]:
 
 
 def distance_of(maps: MapSet, left: list, right: list, theta: np.ndarray) -> np.ndarray:
-    """Return the weight of the maps on which each two rows disagree, by the codes of families."""
+    """Return the total weight of maps on which left and right rows disagree, by their codes."""
     distance = np.zeros((left[0].n_rows, right[0].n_rows))
-    groups = zip(maps.families, left, right, maps.split(theta), strict=True)
-    for own, here, there, weights in groups:
-        distance += own.cells.distance(here, there, _slots(own, weights))
+    families = zip(maps.families, left, right, maps.split(theta), strict=True)
+    for family, left_codes, right_codes, weights in families:
+        distance += family.cells.distance(left_codes, right_codes, _slots(family, weights))
     return distance
 
 
 def _slots(maps, theta: np.ndarray) -> np.ndarray:
-    """Return the weights of the maps of a family, zero in slots that are no map."""
+    """Return the weights of the slots of a family, zero in slots without a map."""
     weights = np.zeros(maps.cells.n_slots)
     weights[maps.cells.is_map] = theta
     return weights
 
 
 def _explicit_map(maps, codes: DenseCodes, theta: np.ndarray) -> sparse.csr_matrix:
-    """Return sqrt(theta) in one column per map: that of a side, or of a cell."""
+    """Return sqrt(theta) in one column of each map: that of the row's side or cell."""
     columns, n_columns = maps.cells.active_columns(codes)
     values = np.broadcast_to(np.sqrt(theta), columns.shape)
     indptr = np.arange(codes.n_rows + 1) * columns.shape[1]
