@@ -222,16 +222,15 @@ class MBKLClassifier(OneCost, KernelClassifier):
     formed (except for a few hundred samples), and the fitted model is a table look-up
     per feature or fern.
 
-    The default needs no thought. It joins stumps, each a question about one feature,
-    with ferns, each of which asks several at once and so sees interactions. With
-    infinitely many maps their kernel has a closed form; on a sample of 1,000 rows it
-    is fitted to the labels by ridge regressions, which predict each row from all
-    others, to choose how often each feature is drawn, how deep the ferns are, the
-    share of stumps, and C. From 2,000 rows on it grows ferns beside them, and mixes both models in
-    the proportion (`grown_share_`) that suits 500 rows which took no part. On more than 5,000 rows
-    grown ferns are the model: each asks
-    what the gradient of the log loss points at, and what they add up to is the model (`C_` is 0
-    and probabilities need no calibration; `mbkl.maps.GrownFerns`). The model of the paper is
+    The defaults need no tuning. The drawn maps are stumps, each a question about one feature, and
+    ferns, each of which joins several questions and so represents interactions. With infinitely
+    many maps their kernel has a closed form. Ridge regressions with this kernel on a sample of
+    1,000 rows choose, by leave-one-out errors, how often each feature is drawn, the depth of the
+    ferns, the share of stumps, and C. From 2,000 rows on ferns are also grown, and both models are
+    mixed with the share (`grown_share_`) that is best on 500 held-out rows. On more than 5,000 rows
+    grown ferns are the whole model: each fern is chosen by the gradient of the log loss, and the
+    model is their sum (`C_` is 0 and probabilities need no calibration; see
+    `mbkl.maps.GrownFerns`). The model of the paper is
     ``MBKLClassifier(maps="stumps", theta="learned", theta_shrinkage=0, C=1.0)``.
 
     Parameters
@@ -254,8 +253,8 @@ class MBKLClassifier(OneCost, KernelClassifier):
         tells the classes apart, without optimisation.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far theta, if it is not "ones", is moved towards equal weights: 0 leaves it as
-        learned, as in the paper, and 1 makes it equal. Sparse weights lose what the maps
-        without weight tell; a mean of both does not. "auto" is 0.9.
+        learned, as in the paper, and 1 makes it equal. Sparse weights lose the information of
+        the maps without weight; a mean of both keeps it. "auto" is 0.9.
     init_rule : {"balanced", "median"}, default="balanced"
         Step 0. "balanced" puts each class on the side of a map where its share is
         larger. "median" uses only maps with the majority of the class on one side
@@ -264,8 +263,8 @@ class MBKLClassifier(OneCost, KernelClassifier):
         Feature map of Step 2: maps times theta to this power. 0.5 is the kernel
         above, 1 is Step 2 as printed in the paper, 0 uses theta for selection only.
     C : float or "auto", default="auto"
-        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise; grown
-        ferns have none unless it is a number, with which Step 2 is run with their kernel.
+        Cost of Step 2. "auto" is chosen with the maps for maps="auto" and 1 otherwise. Grown
+        ferns have no cost, unless C is a number: then Step 2 is run with their kernel.
         Theta sums to one and losses are averaged, so that C means
         the same for any number of maps and samples; the objective of a class is
         ||w||^2 / 2 + C * 1000 * mean loss, that of a usual SVM at 1,000 samples.
@@ -289,17 +288,17 @@ class MBKLClassifier(OneCost, KernelClassifier):
         Which columns are categories, with a cell for every level, for missing values and for new
         levels. "from_dtype" takes text, category and boolean columns of a frame and, with
         maps="auto" and dense rows in memory, whole numbers that are names, such as post codes and
-        ids: those of more than 256 that tell twice as much as their neighbours do. None takes none.
+        ids: more than 256 values that explain y twice as well as bins of neighbouring values. None
+        takes no column.
     calibration : {"auto", "temperature"} or None, default="auto"
         How scores become probabilities, which never changes the class that is most probable.
-        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to some rows, each
-        scored without it: the solver has these scores at little cost where it forms a kernel
-        matrix, of all rows or of some of many; elsewhere a fifth of some rows is held out.
-        Maps and theta have seen these rows. The logistic loss and grown ferns alone have
-        probabilities by themselves. "temperature" fits softmax(score / `temperature_`) to
-        folds that both steps have not seen, which takes three more fits, and to the same rows
-        as "auto" in mixtures with grown ferns. None leaves
-        `predict_proba` to the logistic loss and grown ferns.
+        "auto" fits p ~ log(1 + exp((score + `offset_`) / `temperature_`)) to held-out scores of
+        some rows: leave-one-out scores, which are cheap with a kernel matrix of the rows, or
+        scores of a fifth of a sample by a model of the rest. Maps and theta have seen these rows.
+        The logistic loss and grown ferns alone need no calibration. "temperature" fits
+        softmax(score / `temperature_`) to folds that both steps have not seen, which takes three
+        more fits; in mixtures with grown ferns it uses the scores of "auto". With None only the
+        logistic loss and grown ferns alone have `predict_proba`.
     tol : float, default=1e-3
         Both steps stop when the duality gap is below tol times the objective.
     max_iter : int, default=200
@@ -358,11 +357,11 @@ class MBKLClassifier(OneCost, KernelClassifier):
     fern_features_, fern_thresholds_ : list of ndarray
         Stumps that each fern joins.
     feature_rates_ : ndarray of shape (n_features_in_,) or None
-        How often features were drawn, in proportion to what they tell; with
-        maps="auto".
+        How often features were drawn, in proportion to their importance in the choice of maps;
+        with maps="auto".
     coef_ : ndarray of shape (1 or n_classes, n_weights)
-        What each stump adds to the score of a class on its right side, and takes
-        from it on its left side; and what each cell of each fern adds.
+        Stumps: added to the score of a class on the right side, subtracted on the left side.
+        Ferns: added in each cell.
     intercept_ : ndarray of shape (1 or n_classes,)
         Intercepts.
     tables_ : list of ndarray of shape (n_cells, 1 or n_classes)
@@ -376,7 +375,7 @@ class MBKLClassifier(OneCost, KernelClassifier):
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     temperature_, offset_ : float
-        The rule of `predict_proba`, see `calibration`; without an offset it is None.
+        The rule of `predict_proba`, see `calibration`; the offset is None for a softmax.
     n_iter_ : int
         Newton iterations of Steps 1 and 2 together.
     objective_ : ndarray of shape (2,)

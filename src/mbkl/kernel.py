@@ -215,13 +215,13 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
         psi : ndarray of shape (n_samples, n_used_features)
         """
         codes, thetas, warped = codes_of(self, X), self.maps_.split(self.theta_), []
-        for maps, own, theta in zip(self.maps_.families, codes, thetas, strict=True):
+        for maps, family_codes, theta in zip(self.maps_.families, codes, thetas, strict=True):
             if maps.cells.is_cell.any():
                 raise ValueError(
                     "warp needs maps that are stumps or projections; with ferns use "
                     "distance or transform."
                 )
-            warped.append(maps.cells.warp(own, _slots(maps, theta)).T)
+            warped.append(maps.cells.warp(family_codes, _slots(maps, theta)).T)
         return np.hstack(warped)
 
 

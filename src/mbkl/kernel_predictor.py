@@ -24,7 +24,7 @@ from mbkl.maps.choose import Choice
 from mbkl.maps.families import MapSet, mean_growth, plans_of
 from mbkl.maps.grown_ferns import GrownFerns, GrownMaps
 from mbkl.maps.numbers import Numbers
-from mbkl.predictor import TablePredictor, rows_to_predict
+from mbkl.predictor import TablePredictor
 from mbkl.solvers.problem import Solution
 
 # In a mixture of few rows each of so many folds stops one growth early. Three folds are 0.1 points
@@ -43,7 +43,7 @@ _NOTHING_GROWN = (
 
 
 class RowLimits(NamedTuple):
-    """Numbers of rows by which a default fit chooses between drawn maps and grown ferns."""
+    """Numbers of rows by which a default fit uses drawn maps, a mixture, or grown ferns."""
 
     mix_from: int  # from so many rows on, drawn maps are mixed with grown ferns
     draw_for: int  # of more rows, maps are drawn for so many, while ferns are grown on all
@@ -104,7 +104,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     ):
         """Run Steps 0, 1 and 2 of Algorithm 1 on merged rows, then calibrate or mix."""
         progress = learner.progress
-        # A resumed search may choose other costs, so the names in the checkpoint contain them.
+        # A resumed search may choose other costs: names of stages in the checkpoint contain them.
         setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
         setting += f", shrinkage={learner.settings.theta_shrinkage!r}"
         kernel = progress.recall(
@@ -166,7 +166,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         n_maps: int | None = None,
         family: Any = "grown",
     ) -> GrownMaps:
-        """Grow ferns, or recall them; a number and a family are for n_maps and maps of "auto"."""
+        """Grow ferns, or recall them; `n_maps` and `family` apply where parameters are "auto"."""
         maps = family if self.maps == "auto" else self.maps
         n_maps = n_maps if self.n_maps == "auto" else int(self.n_maps)
         (plan,) = plans_of(maps, n_maps, data.rows.shape, self.n_levels)
@@ -176,11 +176,6 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
             return progress.recall(
                 name, GrownMaps, lambda: plan.grow(rows, targets, seed, iteration)
             )
-
-    def _grown_scores(self, grown: GrownMaps, data: TrainingRows) -> np.ndarray:
-        """Return the scores of rows by grown ferns."""
-        rows = rows_to_predict(data.rows.in_memory().X, MapSet((grown,)), self.n_jobs)
-        return grown.score(rows, grown.path) + grown.intercept
 
     def _suggested_cost(self, choice: Choice | None, learner: Learner) -> float:
         """Return the cost of Step 2 where C is "auto"."""
@@ -293,11 +288,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
     ) -> tuple[np.ndarray, list[GrownMaps]]:
         """Return scores of held-out rows by ferns that grew without them, and these growths.
 
-        Each fold of held-out rows stops a growth of its own early.
+        Each fold of held-out rows stops a separate growth early.
         """
         assert drawn.rows is not None
         if rows.n_rows < limits.ROWS_OF_MIXTURES or drawn.rows.size == rows.n_rows:
-            # With so few rows a part of them estimates the share too badly: hold out all in folds.
+            # Some of so few rows do not determine the share: hold out each row once, in folds.
             n_maps, family = limits.FERNS_OF_A_FOLD, _family_of_fold(rows)
             folds = rows.folds(_FOLDS)
         else:
@@ -317,7 +312,7 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
                 continue
             if growths and progress.reason_to_stop():  # another growth would end at once
                 break
-            # A resumed search may choose another cost and merge other rows: the name tells it.
+            # A resumed search may choose another cost and merge other rows: the name contains it.
             name, all_rows = f"growth beside C={self.C_!r}, {fold}", distinct.data.reseeded(fold)
             grown = self._grow_maps(all_rows, progress, name, is_held_out, n_maps, family)
             position = np.cumsum(is_held_out) - 1
@@ -333,20 +328,20 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         weights, intercept = _in_target_unit(grown, numbers, scale)
         # With a share of one the drawn maps have no weight, and are dropped.
         drawn = self.maps_.families if share < 1.0 else ()
-        theta, own = (self.theta_, self.coef_.T) if drawn else (np.empty(0), self.coef_.T[:0])
+        theta, coef = (self.theta_, self.coef_.T) if drawn else (np.empty(0), self.coef_.T[:0])
         self.grown_share_ = share
         self._set_model(
             MapSet((*drawn, grown.plain())),
             np.concatenate([(1.0 - share) * theta, share * _theta_of(grown)]),
-            np.concatenate([(1.0 - share) * own, share * weights]),
+            np.concatenate([(1.0 - share) * coef, share * weights]),
             (1.0 - share) * self.intercept_ + share * intercept,
         )
 
-    # What follows from tables -----------------------------------------------------------------
+    # Tables and explanations -------------------------------------------------------------------
 
     @property
     def table_features_(self):
-        """Feature of each table, -1 where it joins several."""
+        """Feature of each table, -1 for tables of several features."""
         check_is_fitted(self)
         return self.maps_.group_features
 
@@ -383,11 +378,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
     def _fitted_as(self, kind: Any, **parameters):
         """Return this fitted model as another estimator, with given and shared parameters."""
-        own = self._get_param_names()
-        shared = set(own).intersection(kind._get_param_names()).difference(parameters)
+        names = self._get_param_names()
+        shared = set(names).intersection(kind._get_param_names()).difference(parameters)
         model = kind(**{name: getattr(self, name) for name in shared}, **parameters)
         for name, value in vars(self).items():
-            if name not in own and not name.startswith("_skl"):
+            if name not in names and not name.startswith("_skl"):
                 setattr(model, name, value)
         return model
 
@@ -404,10 +399,10 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """All distinct rows, on which ferns are grown in mixtures, in an order of their own.
+    """All distinct rows, in random order: ferns are grown on them in mixtures.
 
-    Rows with equal codes of the drawn maps are merged there but may differ here: they share a
-    merged row, and are held out together.
+    Distinct rows with equal codes of the drawn maps belong to one merged row, and are held out
+    together.
     """
 
     data: TrainingRows
@@ -498,7 +493,7 @@ def cost_of_choice(choice: Choice | None, learner: Learner) -> float:
 
 
 def costs_of(model: Any, choice: Choice | None, learner: Learner) -> tuple[float, float]:
-    """Return the costs of Steps 1 and 2: what the parameters say, or what was chosen."""
+    """Return the costs of Steps 1 and 2, from the parameters or from the choice."""
     if model.C == "auto":
         return model.C_kernel or 1.0, model._suggested_cost(choice, learner)
     return model.C_kernel or min(float(model.C), 1.0), float(model.C)

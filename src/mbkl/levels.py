@@ -377,17 +377,17 @@ def to_numbers(X, levels: Sequence[Levels]):
     >>> to_numbers(pd.DataFrame({"town": ["Bonn", "Rome"]}), [["Rome"]]).tolist()
     [[1.0], [0.0]]
     """
-    if all(own is None for own in levels) and _is_numeric(X):
+    if all(known is None for known in levels) and _is_numeric(X):
         return X
     return _matrix_of(columns_of(X.toarray() if sparse.issparse(X) else X), levels)
 
 
 def _matrix_of(columns: list[Column], levels: Sequence[Levels]) -> NDArray:
     arrays = [
-        column.numbers() if own is None else column.level_numbers(own)
-        for column, own in zip(columns, levels, strict=True)
+        column.numbers() if known is None else column.level_numbers(known)
+        for column, known in zip(columns, levels, strict=True)
     ]
-    kinds = {array.dtype for array, own in zip(arrays, levels, strict=True) if own is None}
+    kinds = {array.dtype for array, known in zip(arrays, levels, strict=True) if known is None}
     dtype = np.float32 if kinds <= {np.dtype(np.float32)} else np.float64
     return np.array(arrays, dtype).T
 
@@ -424,11 +424,11 @@ def numbers_as_levels(ranges: tuple, is_category: NDArray[np.bool_]) -> list[Lev
 
 def check_level_numbers(levels: Sequence[Levels]) -> None:
     """Raise an error unless all levels are level numbers, as rows read by blocks hold them."""
-    for own in levels:
-        if own is not None and own != list(range(len(own))):
+    for known in levels:
+        if known is not None and known != list(range(len(known))):
             raise ValueError(
                 f"Rows that are read by blocks hold level numbers, but the model has levels such "
-                f"as {own[0]!r}; predict a frame, or learn from level numbers."
+                f"as {known[0]!r}; predict a frame, or learn from level numbers."
             )
 
 
@@ -438,7 +438,7 @@ def counts_of(levels: Sequence[Levels]) -> NDArray[np.int64] | None:
     >>> counts_of([None, ["Bonn", "Rome"]])
     array([0, 2])
     """
-    if isinstance(levels, NoLevels) or all(own is None for own in levels):
+    if isinstance(levels, NoLevels) or all(known is None for known in levels):
         return None
     # A category whose values are all missing has no level, but 0 would mean numbers.
-    return np.array([0 if own is None else max(len(own), 1) for own in levels])
+    return np.array([0 if known is None else max(len(known), 1) for known in levels])

@@ -252,12 +252,11 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
     def predict_interval(self, X, coverage=0.9):
         """Return intervals that hold the numbers of this share of new samples.
 
-        Residuals of rows that took no part in learning are added to the predictions, in units of
-        their spread where a sample is (and for counts of the square root of the prediction): as
-        many of them are outside on either side as new ones will be. That is so for samples like
-        those of `fit` on the whole, not for every kind of them. The spread is learned from the same
-        residuals; where grown ferns are the model of more than 20,000 rows, or more than 5,000 rows
-        are learned from with maps that are given, it is the same everywhere.
+        Quantiles of the residuals of held-out rows are added to the predictions, times the spread
+        at the sample (and for counts times the square root of the prediction). The coverage holds
+        on average over samples like those of `fit`, not for every group of them. The spread is
+        learned from the same residuals; it is the same everywhere for grown ferns on more than
+        20,000 rows, and for given maps with more than 5,000 rows.
 
         Parameters
         ----------
@@ -329,21 +328,21 @@ class MBKLRegressor(OneCost, KernelRegressor):
     The fitted model is a table look-up per feature or fern, in the unit of y.
 
     The steps of the paper carry over as follows. Step 0 sees numbers as two classes, above and
-    below the mean, of which a row weighs as much as it is away from it: a map has the sign of the
-    difference of the means on its two sides. Step 1 is the same l1 problem with theta >= 0, with
-    the squared error of the standardised numbers whatever `loss` is; the kernel is shared by all
-    targets. y is standardised within: neither its unit nor its zero matters.
+    below the mean, in which a row weighs as much as its distance from the mean: a map has the sign
+    of the difference of the means on its two sides. Step 1 is the same l1 problem with theta >= 0,
+    with the squared error of the standardised numbers for any `loss`; all targets share the kernel.
+    y is standardised internally: neither its unit nor its zero matters.
 
-    The default needs no thought. As `MBKLClassifier`, it draws stumps and ferns of which a sample
-    tells how often each feature should be asked, how deep ferns should be, and C. Beside them it
-    grows ferns where the gradient of the loss points, and mixes both models in the proportion
-    (`grown_share_`) that is best for rows that took no part. Of more than 4,000 rows (1,500 with
-    other losses) so many are drawn for, and ferns are grown on all; on more than 10,000 rows
-    (20,000 with other losses) the grown ferns are the model. With the squared error a straight line
-    in the features is taken from y first, and added to the model as stumps, where the sample says
-    that it leaves less to learn. Quantiles below 0.3 and above 0.7 begin with a regression of the
-    mean, as few rows are beyond them, and are learned from what it leaves; all quantiles are
-    shifted where held-out rows are sure that too many are on one side.
+    The defaults need no tuning. As in `MBKLClassifier`, stumps and ferns are drawn, and a sample
+    chooses how often each feature is drawn, the depth of the ferns, and C. Ferns are also grown by
+    the gradient of the loss, and both models are mixed with the share (`grown_share_`) that is best
+    on held-out rows. With more than 4,000 rows (1,500 with other losses than the squared error)
+    maps are drawn for so many, and ferns are grown on all; on more than 10,000 rows (20,000 with
+    other losses) the grown ferns are the whole model. With the squared error a straight line in the
+    features is subtracted from y first, and added to the model as stumps, if it helps on the
+    sample. Quantiles below 0.3 and above 0.7 are learned from the residuals of a regression of the
+    mean, as few rows are beyond them; all quantiles are shifted if significantly too many held-out
+    rows are on one side.
 
     Parameters
     ----------
@@ -355,8 +354,8 @@ class MBKLRegressor(OneCost, KernelRegressor):
     maps, n_maps, theta, theta_shrinkage, theta_power
         See `MBKLClassifier`.
     init_rule : {"balanced", "median"}, default="balanced"
-        Step 0, for theta="learned". "median" uses only maps of which one side has most of what is
-        above the mean and the other most of what is below.
+        Step 0, for theta="learned". "median" uses only maps with the majority of the distances
+        above the mean on one side and that of the distances below on the other.
     C : float or "auto", default="auto"
         Cost of Step 2: the objective is ||w||^2 / 2 + C * 1000 * mean loss, with losses of
         standardised numbers (squared errors, half of absolute ones, and half of the Poisson
@@ -389,10 +388,10 @@ class MBKLRegressor(OneCost, KernelRegressor):
         it is the same everywhere. It is one in the mean.
     spread_intercept_ : ndarray of shape (n_outputs_,)
     n_held_out_ : float
-        How many rows these are of.
+        Effective number of rows with these residuals.
     coef_ : ndarray of shape (n_outputs_, n_weights)
-        What each stump adds on its right side, and takes on its left side, and what each cell of
-        each fern adds, in the unit of y (of log y for counts).
+        Stumps: added on the right side, subtracted on the left side. Ferns: added in each cell. In
+        the unit of y (of log y for counts).
     intercept_ : ndarray of shape (n_outputs_,)
     tables_ : list of ndarray of shape (n_cells, n_outputs_)
         The same model as tables.

@@ -25,7 +25,9 @@ from mbkl.learn.algorithm import Kernel, Learner
 from mbkl.learn.progress import Progress, with_callbacks
 from mbkl.learn.residuals import mean_loss
 from mbkl.maps.choose import Choice
+from mbkl.maps.families import MapSet
 from mbkl.maps.ferns import DEEPEST
+from mbkl.predictor import rows_to_predict
 from mbkl.regressor import KernelRegressor, MBKLRegressor
 from mbkl.solvers.problem import Solution
 
@@ -317,7 +319,9 @@ class Searching(Placed, KernelPredictor):
             if scores and progress.used() > _SEARCH_TIME:
                 break
             grown = self._grow_maps(data.some(inside), progress, f"growth, fold {fold}")
-            predicted = self._grown_scores(grown, data.some(outside))
+            X = data.rows.some(outside).in_memory().X
+            rows = rows_to_predict(X, MapSet((grown,)), self.n_jobs)
+            predicted = grown.score(rows, grown.path) + grown.intercept
             scores.append(search.scorer(data.y[outside], predicted, search.weights[outside]))
             n_maps.append(grown.n_maps)
         arrays = np.array(scores), np.array(n_maps)
@@ -435,22 +439,21 @@ class Searching(Placed, KernelPredictor):
 class MBKLClassifierCV(Searching, KernelClassifier):
     """MBKLClassifier with C (and C_kernel) chosen by cross-validation.
 
-    The maps are drawn and the data binned once. Each fold runs through the costs
-    from small to large, solutions starting from the one before where that helps. With
-    maps="auto" the maps are chosen on a larger sample, which includes rows that folds
-    hold out: their scores serve to compare costs and are a little too good otherwise.
+    The maps are drawn and the data binned once. Each fold runs through the costs from small to
+    large, with warm starts where they help. With maps="auto" the maps are chosen on a sample that
+    includes validation rows of the folds: their scores serve to compare costs, but are slightly
+    optimistic.
 
     Parameters
     ----------
     Cs : sequence of float or "auto", default="auto"
         Costs to try. "auto" means the grid of the paper, (0.01, 0.1, 1, 10, 100, 1000);
-        with maps="auto" it means a third, once and three times the cost that a sample
-        suggests, after ferns that are deeper than suggested. What is
-        suggested is left only where the gain exceeds its standard error. Of more than
-        2,000 rows, so many are searched on, and all are fitted in the end. Grown ferns (of
-        themselves beyond 10,000 rows) need no cost: folds only say how good they are. From 200 rows
-        on they are mixed in, as `MBKLClassifier` does from 2,000 on; of fewer rows each of five
-        folds tells the scores of a growth without it, and the mean of the five is mixed.
+        with maps="auto" it means 0.3, 1 and 3 times the cost that a sample suggests, after
+        a trial of ferns deeper than suggested. A candidate replaces the suggested one only if its
+        gain exceeds its standard error. With more than 2,000 rows the search uses so many of them,
+        and the final fit all. Grown ferns (the default beyond 10,000 rows) have no cost: folds
+        only score them. They are mixed in from 200 rows on, with `MBKLClassifier` from 2,000 on;
+        with fewer than 2,000 rows five growths, each without one of five folds, are averaged.
     C_kernels : sequence of float, "tied" or None, default=None
         Costs of Step 1 to try with each of `Cs`. "tied" tries C_kernel = C only, as in the
         paper. None means (0.01, 0.1, 1), as larger ones hardly change theta; but where
@@ -462,7 +465,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     cv : int, cross-validation generator or iterable, default=5
         Folds; an int means stratified folds.
     scoring : {"accuracy", "balanced_accuracy"}, default="accuracy"
-        What to maximise. Ties go to the smaller cost, or to what a sample suggests.
+        The score to maximise. Ties go to the smaller cost, or to the suggested one.
     maps, n_maps, theta, init_rule, theta_power, negatives_per_positive, max_pairs, loss
         See `MBKLClassifier`.
     max_time : float or None, default=None
@@ -477,7 +480,7 @@ class MBKLClassifierCV(Searching, KernelClassifier):
     Attributes
     ----------
     C_, C_kernel_, theta_shrinkage_ : float
-        What was chosen.
+        The chosen values.
     best_score_ : float
         Mean score of the folds at these costs.
     cv_results_ : dict of ndarray
@@ -524,7 +527,7 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     """MBKLRegressor with C (and C_kernel) chosen by cross-validation.
 
     The maps are drawn and the data binned once. With maps="auto" the depth of ferns is chosen
-    first, on a larger sample, then the cost; and grown ferns are mixed in, as `MBKLRegressor` does.
+    first, then the cost; and grown ferns are mixed in, as in `MBKLRegressor`.
 
     Parameters
     ----------
@@ -533,9 +536,9 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     cv : int, cross-validation generator or iterable, default=5
         Folds.
     scoring : {"auto", "r2", "loss"}, default="auto"
-        What to maximise: R2, or minus the mean loss, where the targets are as large as the loss of
-        the best constant being of the order of one. "auto" is R2 for the squared error. Ties go to
-        the smaller cost, or to what a sample suggests.
+        The score to maximise: R2, or minus the mean loss of the standardised targets. "auto" is R2
+        for the squared error and the loss otherwise. Ties go to the smaller cost, or to the
+        suggested one.
     loss, quantile, maps, n_maps, theta, init_rule, theta_power, max_pairs
         See `MBKLRegressor`.
     max_time : float or None, default=None
@@ -548,7 +551,7 @@ class MBKLRegressorCV(Searching, KernelRegressor):
     Attributes
     ----------
     C_, C_kernel_, theta_shrinkage_ : float
-        What was chosen.
+        The chosen values.
     best_score_ : float
         Mean score of the folds at these costs, before grown ferns are mixed in.
     cv_results_ : dict of ndarray
@@ -605,7 +608,7 @@ def _check_costs(name: str, costs) -> list[float]:
 
 
 def _positions(split, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Translate a split of all rows to those of positive weight."""
+    """Return a split of all rows as numbers among the rows of positive weight."""
     position = np.cumsum(present) - 1
     inside, outside = (np.asarray(part) for part in split)
     return position[inside[present[inside]]], position[outside[present[outside]]]

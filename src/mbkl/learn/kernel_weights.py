@@ -62,8 +62,9 @@ def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
     y, every_row = rows.y, np.arange(rows.y.size)
     if rows.numbers is not None:
         n_columns = rows.numbers.n_columns
-        own, columns = np.tile(every_row, n_columns), np.repeat(np.arange(n_columns), y.size)
-        return Pairs(own, columns, rows.numbers.values[y].T.ravel(), rows.weights[own])
+        of_pair, columns = np.tile(every_row, n_columns), np.repeat(np.arange(n_columns), y.size)
+        labels = rows.numbers.values[y].T.ravel()
+        return Pairs(of_pair, columns, labels, rows.weights[of_pair])
     if rows.n_classes == 2:
         labels = np.where(y == 1, 1, -1).astype(np.int8)
         return Pairs(every_row, np.zeros_like(every_row), labels, rows.weights)
@@ -74,8 +75,8 @@ def pairs_of(rows: LabelledRows, negatives_per_positive: int) -> Pairs:
     labels = np.tile(np.array([1] + [-1] * n_wrong, dtype=np.int8), y.size)
     of_pair = np.repeat(every_row, 1 + n_wrong)
     order = np.argsort(classes, kind="stable")
-    own = of_pair[order]
-    return Pairs(own, classes[order], labels[order], rows.weights[own])
+    of_pair = of_pair[order]
+    return Pairs(of_pair, classes[order], labels[order], rows.weights[of_pair])
 
 
 def _wrong_classes(hashes, y, n_classes: int, n_wrong: int) -> NDArray[np.intp]:
@@ -117,7 +118,7 @@ class SignedMaps:
         return self.by_class[0].n_slots
 
     def to_device(self, array, dtype=None) -> Array:
-        """Return an array where the operator computes: here."""
+        """Return the array as it is, since this operator computes on the CPU."""
         return array
 
     @property
@@ -138,7 +139,7 @@ class SignedMaps:
 
     def keep_maps(self, kept: NDArray[np.bool_]) -> SignedMaps:
         """Return the operator of some of the maps."""
-        by_class = tuple(own.keep_maps(kept) for own in self.by_class)
+        by_class = tuple(maps.keep_maps(kept) for maps in self.by_class)
         before, after = self.by_class[0], by_class[0]
         signs = np.zeros((after.n_columns, len(by_class)))
         signs[after.spread(after.is_map)] = self.signs[before.spread(kept & self.is_map)]
@@ -146,16 +147,16 @@ class SignedMaps:
 
     def forward(self, theta: Array) -> Array:
         pairs = zip(self.by_class, self.signs.T[:, :, None], strict=True)
-        return np.concatenate([own.forward(signs * own.spread(theta)) for own, signs in pairs])
+        return np.concatenate([maps.forward(signs * maps.spread(theta)) for maps, signs in pairs])
 
     def adjoint(self, residuals: Array) -> Array:
         return self.adjoint_and_total(residuals)[0]
 
     def adjoint_and_total(self, residuals: Array) -> tuple[Array, Array]:
         pulls, totals = np.zeros((self.n_columns, 1)), np.zeros(1)
-        for c, (own, piece) in enumerate(zip(self.by_class, self._split(residuals), strict=True)):
-            pull, total = own.adjoint_and_total(piece)
-            pulls += own.collect(self.signs[:, [c]] * pull)
+        for c, (maps, piece) in enumerate(zip(self.by_class, self._split(residuals), strict=True)):
+            pull, total = maps.adjoint_and_total(piece)
+            pulls += maps.collect(self.signs[:, [c]] * pull)
             totals += total
         return pulls, totals
 
@@ -166,30 +167,32 @@ class SignedMaps:
     def products(self, weights: Array) -> tuple[Array, Array, Array, Array]:
         total = np.zeros(1)
         mean, diagonal, neighbour = np.zeros((3, self.n_columns, 1))
-        for c, (own, piece) in enumerate(zip(self.by_class, self._split(weights), strict=True)):
+        for c, (maps, piece) in enumerate(zip(self.by_class, self._split(weights), strict=True)):
             sign = self.signs[:, [c]]
-            own_total, own_mean, own_diagonal, own_neighbour = own.products(piece)
-            total += own_total
-            mean += own.collect(sign * own_mean)
-            diagonal += own.collect(sign**2 * own_diagonal)
-            own_neighbour[1:] *= sign[1:] * sign[:-1]
-            neighbour += own.collect(own_neighbour)
+            class_total, class_mean, class_diagonal, class_neighbour = maps.products(piece)
+            total += class_total
+            mean += maps.collect(sign * class_mean)
+            diagonal += maps.collect(sign**2 * class_diagonal)
+            class_neighbour[1:] *= sign[1:] * sign[:-1]
+            neighbour += maps.collect(class_neighbour)
         return total, mean, diagonal, neighbour
 
     def dense(self) -> Array:
         """Return S itself, of shape (n_pairs, n_columns)."""
-        return np.concatenate([own.signed(self.signs[:, c]) for c, own in enumerate(self.by_class)])
+        pairs = zip(self.by_class, self.signs.T, strict=True)
+        return np.concatenate([maps.signed(signs) for maps, signs in pairs])
 
     def take(self, rows: NDArray[np.intp]) -> SignedMaps:
         bounds = self._bounds()
         cuts = np.searchsorted(rows, bounds)
         by_class = tuple(
-            own.take(rows[cuts[c] : cuts[c + 1]] - bounds[c]) for c, own in enumerate(self.by_class)
+            maps.take(rows[cuts[c] : cuts[c + 1]] - bounds[c])
+            for c, maps in enumerate(self.by_class)
         )
         return SignedMaps(by_class, self.signs)
 
     def _bounds(self) -> NDArray[np.intp]:
-        return np.cumsum([0] + [own.n_rows for own in self.by_class])
+        return np.cumsum([0] + [maps.n_rows for maps in self.by_class])
 
     def _split(self, values: Array) -> list[Array]:
         return np.split(values, self._bounds()[1:-1])
@@ -214,7 +217,9 @@ class DevicePairs:
     def of(cls, operator: Operator, pairs: Pairs, signs: Values) -> DevicePairs:
         """Form the matrix of some pairs."""
         rows, classes = operator.to_device(pairs.rows), operator.to_device(pairs.classes)
-        matrices = operator.of_columns(lambda block, own: _signed(block, rows, classes, own), signs)
+        matrices = operator.of_columns(
+            lambda block, part: _signed(block, rows, classes, part), signs
+        )
         return cls(tuple(matrices), tuple(block.cells for block in operator.blocks))
 
     @property
@@ -264,8 +269,8 @@ class DevicePairs:
         """Return the matrix of some of the maps."""
         bounds = np.cumsum([len(matrix) for matrix in self.matrices])[:-1]
         kept_maps = [
-            cells.keep_lines(matrix, own)
-            for matrix, cells, own in zip(
+            cells.keep_lines(matrix, kept_lines)
+            for matrix, cells, kept_lines in zip(
                 self.matrices, self.families, np.split(kept, bounds), strict=True
             )
         ]
