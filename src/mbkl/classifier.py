@@ -96,8 +96,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor, OfClasses):
         self._warn_if_one_class(scores)
 
     def _n_leave_one_out(self, rows, mixes: bool) -> int:
-        is_needed = self.calibration == "auto" or self._is_automatic
-        return limits.ROWS_LEFT_OUT if is_needed else 0
+        return limits.ROWS_LEFT_OUT if mixes or self.calibration == "auto" else 0
 
     def _is_for_cpu(self, shape: tuple[int, int]) -> bool:
         # Only the solver on the CPU has the leave-one-out scores that mixtures need.
@@ -250,7 +249,7 @@ class MBKLClassifier(OneCost, KernelClassifier):
         maps="auto": stumps that of their feature). "learned" is Step 1 of the paper.
         "reweighted" starts from "ones" and moves the weights to the norms of the maps'
         weights in Step 2, twice. "alignment" weighs each map by how well it alone
-        tells the classes apart, without optimisation.
+        separates the classes, without optimisation.
     theta_shrinkage : float in [0, 1] or "auto", default="auto"
         How far theta, if it is not "ones", is moved towards equal weights: 0 leaves it as
         learned, as in the paper, and 1 makes it equal. Sparse weights lose the information of
@@ -318,9 +317,9 @@ class MBKLClassifier(OneCost, KernelClassifier):
     verbose : int, default=0
         1 prints a line a stage, 2 also one an iteration.
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "torch"}, default="cpu"
-        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: few
-        are left to the CPU, which is faster with them. "auto" is "cuda" where there is a
-        GPU, for rows it takes. Results agree with those of the CPU within the tolerance,
+        Where to learn and predict. "cuda" needs Torch and a GPU, and is for many rows: the
+        CPU is faster with few, and gets them. "auto" is "cuda" if there is a GPU that can
+        take the rows. Results agree with those of the CPU within the tolerance,
         not to the bit (with the hinge loss and 16 or more classes `gap_` does not show it:
         single precision is too little for its certificate). "torch" is the same code
         without a GPU.

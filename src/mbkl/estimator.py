@@ -355,10 +355,10 @@ class BinaryMapsEstimator(BaseEstimator):
         if device == "cpu" and is_limited:
             return rows_within(self, rows, plans, data.n_problems, loops)
         if device == "cpu":
-            here = rows.in_memory()
-            if here.dtype == np.uint8:  # bytes are for devices
-                here = replace(here, X=to_float32(here.X))
-            return replace(here, loops=loops)
+            in_memory = rows.in_memory()
+            if in_memory.dtype == np.uint8:  # only devices take bytes
+                in_memory = replace(in_memory, X=to_float32(in_memory.X))
+            return replace(in_memory, loops=loops)
         if is_limited:
             raise ValueError("max_memory and rows in files need device='cpu'.")
         return DeviceRows(rows.in_memory().X, device_of(device), loops)
@@ -493,7 +493,7 @@ class OfClasses(BinaryMapsEstimator):
         return {"y": y, "weights": weights, "n_classes": self.classes_.size}
 
     def _class_weighted(self, y, weights):
-        """Return the weights times those of the classes."""
+        """Return the sample weights times the class weights."""
         classes = self.classes_
         if classes.size < 2:
             found = f"one class, {classes[0]}" if classes.size else "no class"
@@ -555,7 +555,7 @@ class OfNumbers(BinaryMapsEstimator):
 
 
 def target_names(y) -> list[str]:
-    """Return the names of the columns of a frame, or that of a series; none if there are none."""
+    """Return the column names of a frame, or the name of a series; an empty list without names."""
     names = list(y.columns) if is_frame(y) else [getattr(y, "name", None)]
     return [] if None in names or "" in names else [str(name) for name in names]
 

@@ -47,7 +47,7 @@ class MBKernel(CallbackSupportMixin, TransformerMixin, OfClasses):
     Attributes
     ----------
     maps_, theta_, n_maps_, stump_features_, stump_thresholds_, classes_, timings_
-        See `MBKLClassifier`; there are `classes_` only where y has classes.
+        See `MBKLClassifier`; `classes_` exists only if y has classes.
     has_numbers_ : bool
         Whether y was taken for numbers.
     fern_features_, fern_thresholds_, feature_rates_

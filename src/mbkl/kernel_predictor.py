@@ -107,9 +107,11 @@ class KernelPredictor(CallbackSupportMixin, Predicting):
         # A resumed search may choose other costs: names of stages in the checkpoint contain them.
         setting = f"C_kernel={C_kernel!r}, C={C!r}, depth={choice and choice.depth!r}"
         setting += f", shrinkage={learner.settings.theta_shrinkage!r}"
+        # Steps 0 and 1: the kernel.
         kernel = progress.recall(
             f"kernel weights, {setting}", Kernel, lambda: learner.learn_kernel(C_kernel)
         )
+        # Step 2: the classifier or regression with this kernel.
         mixes = self._mixes(data, learner.rows)
         n_left_out = self._n_leave_one_out(learner.rows, mixes)
         solution = progress.recall(
@@ -453,8 +455,8 @@ class OneCost(Costs, Placed, KernelPredictor):
             Class labels, or numbers to predict; these may be several targets, of shape
             (n_samples, n_outputs).
         sample_weight : array-like of shape (n_samples,) or None
-            A weight of two means the sample twice (for ferns that are grown alone nearly so),
-            zero means its absence.
+            A weight of two equals the sample given twice (approximately for ferns grown alone),
+            zero leaves it out.
 
         Returns
         -------

@@ -28,7 +28,7 @@ _MOST_COUNTED = 10_000
 
 @dataclass(frozen=True)
 class NoLevels(Sequence):
-    """The levels of columns that are all numbers: None for each, however many there are.
+    """The levels of columns that all hold numbers: a sequence of None in constant memory.
 
     >>> list(NoLevels(2))
     [None, None]

@@ -64,7 +64,7 @@ def estimate_memory(
     n_rows, n_features : int
         Shape of X.
     n_classes : int, default=2
-        One more than there are targets, for a regressor.
+        For a regressor, the number of targets plus one.
 
     Returns
     -------

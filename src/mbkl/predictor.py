@@ -65,7 +65,7 @@ class TablePredictor:
             float32 or float64, on a device also bytes; not checked. A category is the number of
             its level.
         check_finite : bool, default=False
-            Whether to look for infinities, where rows are scored.
+            Whether to raise an error for infinite values.
         """
         rows = self._rows(X)
         if check_finite:
@@ -88,7 +88,7 @@ class TablePredictor:
 def rows_to_predict(X, maps: MapSet, n_jobs: int | None) -> ArrayRows | SparseRows:
     """Return rows with the loops that are fastest for their number."""
     n_rows = X.shape[0]
-    if X.dtype == np.uint8:  # bytes are for devices
+    if X.dtype == np.uint8:  # only devices take bytes
         X = to_float32(X)
     # For few rows NumPy compares all thresholds at once, faster than a call of a compiled loop.
     is_few = n_rows <= FEW_ROWS_TO_PREDICT and maps.is_ordered

@@ -145,8 +145,8 @@ class KernelRegressor(RegressorMixin, KernelPredictor, OfNumbers):
         plan = plan_of_line(data.rows.shape)
         if self.device == "cpu" or self.max_memory is not None or data.rows.in_files:
             return self._placed(data, [plan], 1)
-        here, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
-        return replace(here, X=to_float32(here.X), loops=choose_loops(n_codes, self.n_jobs))
+        rows, n_codes = data.rows.in_memory(), plan.n_codes(data.rows.shape)
+        return replace(rows, X=to_float32(rows.X), loops=choose_loops(n_codes, self.n_jobs))
 
     def _add_line(self, data: TrainingRows) -> None:
         """Add the line that was subtracted from the numbers to the model."""
@@ -376,7 +376,7 @@ class MBKLRegressor(OneCost, KernelRegressor):
     n_outputs_ : int
         Number of targets.
     target_names_ : list of str
-        Names of the targets: those of the frame or series y was; "y", or "y0", "y1", ... without.
+        Names of the targets, from the frame or series y; without names "y", or "y0", "y1", ...
     grown_share_ : float
         Share of grown ferns in the model, from 0 to 1.
     residuals_ : ndarray of shape (n_values, n_outputs_)

@@ -205,14 +205,14 @@ def _solutions(
     learner: Learner, candidates: Sequence[Candidate]
 ) -> Iterator[tuple[Kernel, Solution]]:
     """Yield kernel and solution of each candidate; Step 1 is run once for each C_kernel."""
-    theta: Kernel | None = None
+    learned: Kernel | None = None
     solution: Solution | None = None
     tol = max(learner.settings.tol, _FOLD_TOL)
     # A kernel matrix of all rows gives validation scores from supports, without weights.
     is_shared = learner.rows.gram is not None
     for C_kernel, group in groupby(candidates, attrgetter("C_kernel")):
-        theta = learner.learn_theta(C_kernel, theta)
-        kernel = learner.shrunk(theta, learner.settings.theta_shrinkage)
+        learned = learner.learn_theta(C_kernel, learned)
+        kernel = learner.shrunk(learned, learner.settings.theta_shrinkage)
         with_gram = learner.with_gram(kernel)
         for candidate in group:
             solution = with_gram.learn_classifier(
@@ -268,8 +268,7 @@ class Searching(Placed, KernelPredictor):
         folds = [(inside, outside) for inside, outside in folds if inside.size and outside.size]
         if not folds:
             raise ValueError("cv leaves no fold with rows of positive weight on both sides.")
-        # Scores use sample weights alone: class weights are for learning.
-        search = Search(folds, weights[weights > 0], self._scorer(data))
+        weights = weights[weights > 0]  # scores ignore class weights, which are for learning
         grows = self.grows(data.rows.shape)
         if any(plan.is_grown for plan in self.plans(data.rows.shape)) and not grows:
             raise ValueError(
@@ -279,15 +278,14 @@ class Searching(Placed, KernelPredictor):
             )
         if grows:
             data = self._without_line(data, None, progress)
-            search.scorer = self._scorer(data)
-            self._score_growth(data, progress, search)
+            self._score_growth(data, progress, Search(folds, weights, self._scorer(data)))
             return self._fit_growth(data, progress)
         data = self._rows_to_draw_for(data)
-        if data.chosen is not None:
-            search = search.on(data.chosen)
         choice = self._choose(data, progress)
         data = self._without_line(data, choice, progress)
-        search.scorer = self._scorer(data)
+        search = Search(folds, weights, self._scorer(data))
+        if data.chosen is not None:
+            search = search.on(data.chosen)
         if choice is not None and isinstance(self.Cs, str):
             learner, choice = self._search_automatically(data, choice, progress, search)
             best = search.best(choice.depth)

@@ -261,7 +261,7 @@ class Learner:
             return Kernel(theta / theta.sum(), solution, interior)
 
     def _alignment(self) -> Array:
-        """Weigh each map by how well it alone tells the classes apart."""
+        """Weigh each map by how well it alone separates the classes."""
         with self.progress.stage("kernel weights"):
             theta = self.prior * self._squares(to_host(self.shares.own - self.shares.rest))
             return theta / theta.sum() if theta.any() else theta

@@ -177,7 +177,7 @@ def _centred(operator, curvature: Values) -> tuple[Values, Values, Values]:
 
 
 def weighted_means(scores: Values, weights: Values) -> Values:
-    """Return the weighted mean of each column, zero where all weights are."""
+    """Return the weighted mean of each column, zero if all weights are zero."""
     totals = exact_sum(weights)
     return exact_sum(weights * scores) / namespace(totals).where(totals > 0, totals, 1.0)
 
