@@ -286,7 +286,7 @@ def names_among(X: NDArray, y: NDArray) -> NDArray[np.bool_]:
         if high - low < _FEWEST_VALUES - 1 or not _is_whole(column):
             continue
         targets = _centred(y) if targets is None else targets
-        # Sorted by all columns, so that sums do not depend on the order of the rows.
+        # Rows sorted by value and target, so that sums do not depend on the order of the rows.
         order = np.lexsort((*targets.T, column))[: np.count_nonzero(~np.isnan(column))]
         are_names[number] = _is_explained_by_value(column[order], targets[order])
     return are_names

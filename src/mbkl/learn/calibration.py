@@ -30,8 +30,8 @@ _FOLDS_OF_A_PART = 5
 _MANY_COPIES = 3
 # Tolerances of the solver for held-out scores, and for those of a mixture.
 _LOOSE_TOL, _CLOSE_TOL = 0.03, 0.003
-# Offsets in units of the margin. -3 is the softmax to all digits that matter. At 1 the rule is
-# right for the minimum of the squared hinge, score = 2 * probability - 1.
+# Offsets in units of the margin: -3 is practically the softmax, and 1 suits the minimum of the
+# squared hinge, score = 2 * probability - 1.
 _OFFSETS = (-3.0, -1.0, -0.5, 0.0, 0.5, 0.75, 1.0)
 # Bounds and precision of the logarithm of the temperature, with an offset and for a softmax alone.
 _LOG_TEMPERATURES, _PRECISION = (np.log(0.1), 4.0), 0.02
